@@ -1,0 +1,31 @@
+# The commands of the project; `make` alone lists them.
+.PHONY: help install format lint types test slow perf
+
+help:      ## list the commands
+	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
+
+install:   ## the package and its tools, editable; install torch first
+	python -m pip install --editable . --requirement requirements-dev.txt
+	pre-commit install
+
+format:    ## rewrite to the house style
+	ruff format .
+	ruff check --fix .
+
+lint:      ## style, spelling, layers
+	ruff format --check .
+	ruff check .
+	codespell
+	lint-imports
+
+types:     ## mypy, strict
+	mypy
+
+test:      ## all but the slow tests
+	python -m pytest
+
+slow:      ## the slow tests, with many more random examples
+	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
+
+perf:      ## speed, never part of the tests
+	python perf/paddle.py

@@ -1,0 +1,19 @@
+"""handful: say which few of many classes occur in a batch, and label the whole batch jointly."""
+
+from handful.dispatch import solve
+from handful.methods import METHODS, Method
+from handful.solution import DescriptionLength, Solution
+from handful.task import TaskBatch
+from handful.transforms import TRANSFORMS, transform
+
+__all__ = [
+    "METHODS",
+    "TRANSFORMS",
+    "DescriptionLength",
+    "Method",
+    "Solution",
+    "TaskBatch",
+    "solve",
+    "transform",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,25 @@
+"""The few exceptions we raise; every message says what was expected, what came and what to do."""
+
+
+class HandfulError(Exception):
+    """Parent of all errors raised on purpose by handful."""
+
+
+class TaskError(HandfulError, ValueError):
+    """A task cannot be posed as given: shapes, labels or values are wrong."""
+
+
+class OptionError(HandfulError, ValueError):
+    """An option of a method has an unknown name or a value outside its range."""
+
+
+class UnknownNameError(HandfulError, KeyError):
+    """A method or transform was asked for by a name that is in no table."""
+
+    def __str__(self) -> str:
+        """Print the sentence itself; `KeyError` would print its repr."""
+        return str(self.args[0])
+
+
+class UndefinedError(HandfulError, LookupError):
+    """A quantity was asked for that the method at hand does not have."""

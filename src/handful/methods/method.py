@@ -1,0 +1,51 @@
+"""Method: the whole interface between an algorithm and the rest of the library."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from handful.errors import OptionError
+from handful.solution import Solution
+from handful.task import TaskBatch
+
+
+@dataclass(frozen=True)
+class Method:
+    """A name, a frozen dataclass of options, a pure function and where it comes from.
+
+    Attributes
+    ----------
+    name : str
+        Key in `METHODS`.
+    options : type
+        Frozen dataclass; its defaults are the values of the paper.
+    transform : str
+        Name in `TRANSFORMS` of the feature transform that published results used. `solve` does not apply it.
+    solve : callable
+        `(TaskBatch, options) -> Solution`, each task on its own, arguments untouched.
+    citation : str
+        Paper and venue.
+    """
+
+    name: str
+    options: type[Any]
+    transform: str
+    solve: Callable[[TaskBatch, Any], Solution]
+    citation: str
+
+    def make_options(self, **values: object) -> Any:
+        """Build the options, with a sentence for names that do not exist."""
+        known = [field.name for field in dataclasses.fields(self.options)]
+        for name in values:
+            if name not in known:
+                raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known)}")
+        return self.options(**values)
+
+
+def require(condition: bool, sentence: str, got: object) -> None:
+    """Refuse an option's value; `sentence` says what it must be."""
+    if not condition:
+        raise OptionError(f"{sentence}, got {got!r}")

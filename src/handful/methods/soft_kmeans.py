@@ -1,0 +1,87 @@
+"""Soft K-means: PADDLE without its partition term, the first ablation of Martin et al., NeurIPS 2022.
+
+Minimises `Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk`, support rows of U clamped to their labels, by turns:
+
+    U: u_n = softmax_k( -½‖z_n - w_k‖² )          W: w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from handful.alternation import alternate
+from handful.frame import GEOMETRIES, Frame, data_length
+from handful.methods.method import Method, require
+from handful.numerics.geometry import Space
+from handful.numerics.simplex import SoftLabels, softmax
+from handful.shapes import Float
+from handful.solution import DescriptionLength, Solution
+from handful.task import TaskBatch
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class SoftKMeansOptions:
+    """Options of soft K-means.
+
+    Attributes
+    ----------
+    max_iter, tol : int, float
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, at the latest after `max_iter`; `tol=0` takes them all.
+    geometry : {"auto", "feature", "gram"}
+        Where prototypes live meanwhile; the answer is the same, "auto" takes the cheaper one.
+    record : bool
+        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
+    """
+
+    max_iter: int = 100
+    tol: float = 1e-6
+    geometry: str = "auto"
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+
+
+def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
+    """U, then W from the fresh U."""
+    u = softmax(space.scores(prototypes))
+    return (space.support + space.moments(u.weights)).mean(), u
+
+
+def description_length(task: TaskBatch, frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    """`Σ u D + Σ u ln u` for the data, nothing for the partition."""
+    return DescriptionLength(data_length(task, frame, weights), torch.zeros_like(frame.n_query))
+
+
+def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
+    """Sum the support once, iterate `step` until each task stands still."""
+    frame = Frame.of(task)
+    space = frame.space(options.geometry, options.max_iter)
+    return alternate(
+        step,
+        lambda space, new, old: space.shift(new, old),
+        description_length,
+        space,
+        space.support.mean(),
+        task=task,
+        frame=frame,
+        options=options,
+    )
+
+
+METHOD = Method(
+    name="soft_kmeans",
+    options=SoftKMeansOptions,
+    transform="range_scale_public_code",
+    solve=solve,
+    citation="Martin et al., NeurIPS 2022, ablation without the partition term.",
+)

@@ -1,0 +1,1 @@
+"""Mathematics that knows nothing of few-shot learning: tensors in, tensors out."""

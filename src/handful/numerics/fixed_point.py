@@ -1,0 +1,167 @@
+"""The loop: iterate a step for many tasks at once, and stop each of them on its own.
+
+A task that has converged is taken out with the answer it had then; what its neighbours still do cannot change it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from handful.shapes import Bool, Float, Int
+
+Problem = TypeVar("Problem")
+State = TypeVar("State")
+Answer = TypeVar("Answer")
+Tree = TypeVar("Tree")
+
+# Taking finished tasks out costs a copy of the others: wait until this share of the batch is done.
+COMPACT_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened at each iteration; a task that stopped keeps its last value in the columns that follow."""
+
+    observed: Float[Tensor, "task iteration"]
+    change: Float[Tensor, "task iteration"]
+    seconds: Float[Tensor, "iteration"]  # wall-clock since the start of the loop, whole batch
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Answer]):
+    """The answer of every task, how many iterations it took, and whether it met the tolerance."""
+
+    answer: Answer
+    n_iter: Int[Tensor, "task"]
+    converged: Bool[Tensor, "task"]
+    trace: Trace | None
+
+
+def fixed_point(
+    step: Callable[[Problem, State], tuple[State, Answer]],
+    change: Callable[[Problem, State, State], Float[Tensor, "task"]],
+    problem: Problem,
+    state: State,
+    *,
+    n_tasks: int,
+    device: torch.device,
+    max_iter: int,
+    tol: float,
+    observe: Callable[[Answer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
+) -> Outcome[Answer]:
+    """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
+
+    Parameters
+    ----------
+    step, change : callables
+        Pure functions of the problem and the state, row by row in the task axis.
+    problem, state : dataclasses of tensors, nested at will
+        Every tensor has a leading task axis, of length one where all tasks share it. The answer that `step`
+        returns has the full length everywhere.
+    max_iter, tol : int, float
+        `tol=0` runs exactly `max_iter` iterations and spends nothing on the criterion.
+    observe : callable, optional
+        `observe(answer, rows)` gives one number a task to record at each iteration; `rows` are the positions in
+        the batch of the tasks in `answer`.
+    """
+    rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
+    running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
+    n_iter = torch.full((n_tasks,), max_iter, device=device)
+    converged = torch.zeros(n_tasks, dtype=torch.bool, device=device)
+    finished: list[tuple[Tensor, Answer]] = []
+    trace = _Recorder(n_tasks) if observe is not None else None
+
+    for iteration in range(1, max_iter + 1):
+        previous = state
+        state, answer = step(problem, previous)
+        if tol == 0 and trace is None:
+            continue
+        moved = change(problem, state, previous)
+        if trace is not None and observe is not None:
+            trace.add(rows[running], observe(answer, rows)[running], moved[running])
+        if tol == 0:
+            continue
+        stops = running & (moved <= tol)
+        if not bool(stops.any()):
+            continue
+        n_iter[rows[stops]] = iteration
+        converged[rows[stops]] = True
+        running = running & ~stops
+        if not bool(running.any()) and bool(stops.all()):
+            finished.append((rows, answer))  # the common end: all that are left stop together, no copy needed
+            break
+        finished.append((rows[stops], take(answer, stops, len(rows))))
+        if not bool(running.any()):
+            break
+        if float(running.float().mean()) <= 1 - COMPACT_SHARE:
+            problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
+            answer = take(answer, running, len(rows))
+            rows, running = rows[running], running[running]
+    if bool(running.any()):
+        finished.append((rows[running], answer if bool(running.all()) else take(answer, running, len(rows))))
+    return Outcome(_merge(finished), n_iter, converged, trace.trace() if trace is not None else None)
+
+
+def take(tree: Tree, rows: Tensor, n_tasks: int) -> Tree:
+    """Keep the chosen tasks in every tensor of a nested dataclass; what has not `n_tasks` rows is shared, and stays.
+
+    `rows` is a mask over the tasks or their positions.
+    """
+    if isinstance(tree, Tensor):
+        return cast(Tree, tree[rows] if len(tree) == n_tasks else tree)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        fields = {f.name: take(getattr(tree, f.name), rows, n_tasks) for f in dataclasses.fields(tree)}
+        return type(tree)(**fields)
+    return tree
+
+
+def _merge(pieces: list[tuple[Tensor, Answer]]) -> Answer:
+    """Join answers of disjoint rows into one, in the order of the rows."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    order = torch.argsort(torch.cat([rows for rows, _ in pieces]))
+    return _join([answer for _, answer in pieces], order)
+
+
+def _join(trees: list[Tree], order: Tensor) -> Tree:
+    first = trees[0]
+    if isinstance(first, Tensor):
+        return cast(Tree, torch.cat(cast(list[Tensor], trees))[order])
+    fields: dict[str, Any] = {
+        f.name: _join([getattr(tree, f.name) for tree in trees], order) for f in dataclasses.fields(cast(Any, first))
+    }
+    return type(first)(**fields)
+
+
+class _Recorder:
+    """Collects the columns of a `Trace`."""
+
+    def __init__(self, n_tasks: int) -> None:
+        self._start = time.perf_counter()
+        self._seconds: list[float] = []
+        self._columns: list[tuple[Tensor, Tensor]] = []
+        self._n_tasks = n_tasks
+
+    def add(self, rows: Tensor, observed: Tensor, change: Tensor) -> None:
+        self._seconds.append(time.perf_counter() - self._start)
+        if self._columns:
+            last = (self._columns[-1][0].clone(), self._columns[-1][1].clone())
+        else:
+            last = (observed.new_zeros(self._n_tasks), change.new_zeros(self._n_tasks))
+        last[0][rows], last[1][rows] = observed, change
+        self._columns.append(last)
+
+    def trace(self) -> Trace:
+        observed, change = zip(*self._columns, strict=True)
+        return Trace(
+            torch.stack(observed, -1),
+            torch.stack(change, -1),
+            torch.tensor(self._seconds, dtype=torch.float64),
+        )

@@ -1,0 +1,124 @@
+"""Solution: what a method answers about a batch of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import torch
+from torch import Tensor
+
+from handful.errors import UndefinedError
+from handful.numerics.fixed_point import Trace
+from handful.shapes import Bool, Float, Int
+
+
+@dataclass(frozen=True)
+class DescriptionLength:
+    """The objective in nats and its two halves: what it takes to describe the data, and the partition."""
+
+    data: Float[Tensor, "task"]
+    partition: Float[Tensor, "task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The joint answer for every query of every task.
+
+    Prototypes and description length are computed when first asked for: they cost as much as several iterations,
+    and most callers want labels. Methods without prototypes or without an objective leave them out, and asking
+    then raises `UndefinedError`.
+
+    Attributes
+    ----------
+    log_assignments : Float[Tensor, "task query class"]
+        `ln u_nk`; each row sums to one after `exp`. Padded queries have -inf throughout.
+    proportions : Float[Tensor, "task class"]
+        Share of the query that each class holds.
+    n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
+        Iterations each task took, and whether it met its tolerance.
+    query_mask : Bool[Tensor, "task query"] or None
+        As in the task: False where a query is padding.
+    trace : Trace or None
+        Objective and criterion at each iteration, when the options asked to record them.
+    """
+
+    log_assignments: Float[Tensor, "task query class"]
+    proportions: Float[Tensor, "task class"]
+    n_iter: Int[Tensor, "task"]
+    converged: Bool[Tensor, "task"]
+    query_mask: Bool[Tensor, "task query"] | None = None
+    trace: Trace | None = None
+    find_prototypes: Callable[[], Tensor] | None = None
+    measure: Callable[[], DescriptionLength] | None = None
+
+    @cached_property
+    def predictions(self) -> Int[Tensor, "task query"]:
+        """Most probable class of each query; -1 for padding."""
+        labels = self.log_assignments.argmax(-1)
+        return labels if self.query_mask is None else labels.where(self.query_mask, -1)
+
+    @cached_property
+    def prototypes(self) -> Float[Tensor, "task class dim"]:
+        """Where each class ended, in the coordinates of the task's features."""
+        if self.find_prototypes is None:
+            raise UndefinedError("the method behind this solution has no prototypes; use log_assignments")
+        return self.find_prototypes()
+
+    @cached_property
+    def description_length(self) -> DescriptionLength:
+        """Objective at the answer, in its two halves."""
+        if self.measure is None:
+            raise UndefinedError("the method behind this solution has no objective; use log_assignments")
+        return self.measure()
+
+    @property
+    def objective(self) -> Float[Tensor, "task"]:
+        """Sum of the two halves of the description length."""
+        return self.description_length.data + self.description_length.partition
+
+    @staticmethod
+    def join(parts: Sequence[Solution]) -> Solution:
+        """Put solutions of consecutive chunks of tasks together; all come from one method."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        masks = [p.query_mask for p in parts if p.query_mask is not None]
+        prototypes = [p.find_prototypes for p in parts if p.find_prototypes is not None]
+        measures = [p.measure for p in parts if p.measure is not None]
+        traces = [p.trace for p in parts if p.trace is not None]
+        return Solution(
+            torch.cat([p.log_assignments for p in parts]),
+            torch.cat([p.proportions for p in parts]),
+            torch.cat([p.n_iter for p in parts]),
+            torch.cat([p.converged for p in parts]),
+            torch.cat(masks) if masks else None,
+            _join_traces(traces) if traces else None,
+            partial(_join_prototypes, prototypes) if prototypes else None,
+            partial(_join_lengths, measures) if measures else None,
+        )
+
+
+def _join_prototypes(finders: list[Callable[[], Tensor]]) -> Tensor:
+    return torch.cat([find() for find in finders])
+
+
+def _join_lengths(measures: list[Callable[[], DescriptionLength]]) -> DescriptionLength:
+    lengths = [measure() for measure in measures]
+    return DescriptionLength(torch.cat([x.data for x in lengths]), torch.cat([x.partition for x in lengths]))
+
+
+def _join_traces(traces: list[Trace]) -> Trace:
+    """Chunks ran one after the other: a shorter one keeps its last column, and seconds add up."""
+    longest = max(len(t.seconds) for t in traces)
+
+    def stretched(column: Tensor) -> Tensor:
+        missing = longest - column.shape[-1]
+        return torch.cat([column, column[..., -1:].expand(*column.shape[:-1], missing)], -1)
+
+    return Trace(
+        torch.cat([stretched(t.observed) for t in traces]),
+        torch.cat([stretched(t.change) for t in traces]),
+        torch.stack([stretched(t.seconds) for t in traces]).sum(0),
+    )

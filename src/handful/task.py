@@ -1,0 +1,282 @@
+"""TaskBatch: many few-shot problems at once. It holds no query labels, so no method can see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.errors import TaskError
+from handful.shapes import Bool, Float, Int
+
+Array: TypeAlias = Tensor | npt.NDArray[Any]
+NARROW_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.uint8)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class TaskBatch:
+    """Labelled support and unlabelled query of independent tasks, stacked along a leading task axis.
+
+    NumPy arrays are accepted and become tensors that share their memory. Tasks of unequal size are padded and
+    masked, see `TaskBatch.pad`; a support that all tasks share has a task axis of length one.
+
+    Attributes
+    ----------
+    support : Float[Tensor, "#task support dim"]
+        Features of the labelled examples.
+    support_labels : Int[Tensor, "#task support"]
+        Their classes, 0 … n_classes-1; every class must occur in every task.
+    query : Float[Tensor, "task query dim"]
+        Features of the batch to label.
+    n_classes : int
+        K, the same for all tasks.
+    support_mask, query_mask : Bool[Tensor, "#task support"], Bool[Tensor, "task query"], optional
+        False where a row is padding; None when nothing is.
+    check : bool
+        Whether to look at the values (finite, labels in range, no class empty) and not only at the shapes.
+        It reads everything once; only code that has checked already should switch it off.
+
+    Examples
+    --------
+    >>> task = TaskBatch.single([[0.0, 0.0], [4.0, 4.0]], [0, 1], [[1.0, 0.0], [3.0, 4.0]], n_classes=2)
+    >>> task.n_tasks, task.n_query.tolist(), task.dim
+    (1, [2], 2)
+    """
+
+    support: Float[Tensor, "#task support dim"]
+    support_labels: Int[Tensor, "#task support"]
+    query: Float[Tensor, "task query dim"]
+    n_classes: int
+    support_mask: Bool[Tensor, "#task support"] | None
+    query_mask: Bool[Tensor, "task query"] | None
+
+    def __init__(
+        self,
+        support: Array,
+        support_labels: Array,
+        query: Array,
+        n_classes: int,
+        support_mask: Array | None = None,
+        query_mask: Array | None = None,
+        *,
+        check: bool = True,
+    ) -> None:
+        labels = _tensor("support_labels", support_labels)
+        fields = {
+            "support": _tensor("support", support),
+            "support_labels": labels.long() if labels.dtype in NARROW_INTEGERS else labels,
+            "query": _tensor("query", query),
+            "n_classes": n_classes,
+            "support_mask": None if support_mask is None else _tensor("support_mask", support_mask),
+            "query_mask": None if query_mask is None else _tensor("query_mask", query_mask),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        _check_shapes(self)
+        if check:
+            _check_values(self)
+
+    @classmethod
+    def single(cls, support: Any, support_labels: Any, query: Any, n_classes: int) -> TaskBatch:
+        """Pose one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors."""
+        arrays = [
+            _tensor(*pair) for pair in (("support", support), ("support_labels", support_labels), ("query", query))
+        ]
+        for array, name, axes in zip(arrays, ("support", "support_labels", "query"), (2, 1, 2), strict=True):
+            if array.ndim != axes:
+                raise TaskError(
+                    f"{name} of a single task must have {axes} axes, got shape {tuple(array.shape)}; "
+                    "for several tasks at once call TaskBatch itself"
+                )
+        return cls(arrays[0][None], arrays[1][None], arrays[2][None], n_classes)
+
+    @classmethod
+    def pad(cls, tasks: Sequence[TaskBatch]) -> TaskBatch:
+        """Stack tasks of unequal size; the shorter ones are padded with zeros and masked."""
+        if len({t.n_classes for t in tasks}) != 1 or len({t.dim for t in tasks}) != 1:
+            raise TaskError(
+                "tasks in one batch must agree in n_classes and dim, got "
+                f"n_classes {sorted({t.n_classes for t in tasks})} and dim {sorted({t.dim for t in tasks})}; "
+                "solve them in separate batches"
+            )
+        n_support, n_query = (max(t.support.shape[1] for t in tasks), max(t.query.shape[1] for t in tasks))
+        wide = [t._widened(n_support, n_query) for t in tasks]
+        return cls(
+            torch.cat([t.support for t in wide]),
+            torch.cat([t.support_labels for t in wide]),
+            torch.cat([t.query for t in wide]),
+            tasks[0].n_classes,
+            torch.cat([_present(t.support_mask, t.support_labels) for t in wide]),
+            torch.cat([_present(t.query_mask, t.query[..., 0]) for t in wide]),
+            check=False,
+        )
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks in the batch."""
+        return len(self.query)
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature vector."""
+        return self.query.shape[-1]
+
+    @property
+    def n_query(self) -> Int[Tensor, "task"]:
+        """|Q| of each task, padding not counted."""
+        if self.query_mask is None:
+            return torch.full((self.n_tasks,), self.query.shape[1], device=self.query.device)
+        return self.query_mask.sum(-1)
+
+    def select(self, rows: Tensor | slice) -> TaskBatch:
+        """Return the chosen tasks; what all tasks share stays shared."""
+
+        def part(value: Tensor | None) -> Any:
+            return value if value is None or (len(value) == 1 and self.n_tasks > 1) else value[rows]
+
+        return TaskBatch(
+            part(self.support),
+            part(self.support_labels),
+            self.query[rows],
+            self.n_classes,
+            part(self.support_mask),
+            part(self.query_mask),
+            check=False,
+        )
+
+    def with_features(self, support: Tensor, query: Tensor) -> TaskBatch:
+        """Return the same tasks with other features, as transforms make them."""
+        return TaskBatch(
+            support, self.support_labels, query, self.n_classes, self.support_mask, self.query_mask, check=False
+        )
+
+    def _widened(self, n_support: int, n_query: int) -> TaskBatch:
+        """Give every task rows of padding, and a support of its own."""
+        n, extra_s, extra_q = self.n_tasks, n_support - self.support.shape[1], n_query - self.query.shape[1]
+        pad = torch.nn.functional.pad
+        return TaskBatch(
+            pad(self.support, (0, 0, 0, extra_s)).expand(n, -1, -1),
+            pad(self.support_labels, (0, extra_s)).expand(n, -1),
+            pad(self.query, (0, 0, 0, extra_q)),
+            self.n_classes,
+            pad(_present(self.support_mask, self.support_labels), (0, extra_s)).expand(n, -1),
+            pad(_present(self.query_mask, self.query[..., 0]), (0, extra_q)),
+            check=False,
+        )
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TaskError(
+            f"{name} must be a tensor or a NumPy array of numbers, got {type(value).__name__} ({error}); "
+            "convert it with numpy.asarray(..., dtype='float32') first"
+        ) from error
+
+
+def _present(mask: Tensor | None, like: Tensor) -> Tensor:
+    return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
+
+
+def _check_shapes(task: TaskBatch) -> None:
+    """Refuse wrong axes and dtypes; costs nothing, so it is never skipped."""
+    expected = {
+        "support": ("task", "support", "dim"),
+        "support_labels": ("task", "support"),
+        "query": ("task", "query", "dim"),
+        "support_mask": ("task", "support"),
+        "query_mask": ("task", "query"),
+    }
+    present = {name: axes for name, axes in expected.items() if getattr(task, name) is not None}
+    for name, axes in present.items():
+        shape = tuple(getattr(task, name).shape)
+        if len(shape) != len(axes):
+            raise TaskError(
+                f"{name} must have the axes ({', '.join(axes)}), got shape {shape}; "
+                "a single task is posed with TaskBatch.single(...)"
+            )
+    sizes: dict[str, tuple[int, str]] = {}
+    n_tasks = len(task.query)
+    for name, axes in present.items():
+        value: Tensor = getattr(task, name)
+        for axis, size in zip(axes, value.shape, strict=True):
+            if axis == "task" and size == 1 and not name.startswith("query"):
+                continue  # shared by all tasks
+            if axis == "task" and size != n_tasks:
+                raise TaskError(
+                    f"axis 'task' of {name} has length {size} but query has {n_tasks} tasks; "
+                    "give one entry a task, or a task axis of length 1 to share the support"
+                )
+            other, owner = sizes.setdefault(axis, (size, name))
+            if size != other:
+                raise TaskError(
+                    f"axis '{axis}' has length {other} in {owner} but {size} in {name}; they must agree "
+                    f"({owner} {tuple(getattr(task, owner).shape)}, {name} {tuple(value.shape)})"
+                )
+    for name in ("support", "query"):
+        dtype = getattr(task, name).dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise TaskError(f"{name} must be float32 or float64, got {dtype}; convert it, for instance with .float()")
+    if task.support.dtype != task.query.dtype:
+        raise TaskError(
+            f"support is {task.support.dtype} but query is {task.query.dtype}; convert one to the other's dtype"
+        )
+    if task.support_labels.dtype != torch.int64:
+        raise TaskError(
+            f"support_labels must be integers 0 … n_classes-1, got {task.support_labels.dtype}; "
+            "encode them first, for instance with numpy.unique(labels, return_inverse=True)"
+        )
+    for name in ("support_mask", "query_mask"):
+        if name in present and getattr(task, name).dtype != torch.bool:
+            raise TaskError(f"{name} must be boolean, True where a row is real, got {getattr(task, name).dtype}")
+    if type(task.n_classes) is not int or task.n_classes < 1:
+        raise TaskError(f"n_classes must be a whole number of at least 1, got {task.n_classes!r}")
+    for axis in ("support", "query", "dim"):
+        if sizes[axis][0] == 0:
+            raise TaskError(f"axis '{axis}' of {sizes[axis][1]} is empty; a task needs at least one")
+
+
+def _check_values(task: TaskBatch) -> None:
+    """Refuse values no method can use: not finite, labels out of range, a class or a query set without a row."""
+    for name in ("support", "query"):
+        _check_finite(name, getattr(task, name), getattr(task, f"{name}_mask"))
+    real = _present(task.support_mask, task.support_labels)
+    labels = task.support_labels
+    wrong = real & ((labels < 0) | (labels >= task.n_classes))
+    if bool(wrong.any()):
+        t, row = wrong.nonzero()[0].tolist()
+        raise TaskError(
+            f"support_labels must lie in 0 … {task.n_classes - 1} (n_classes={task.n_classes}), got "
+            f"{int(labels[t, row])} at task {t}, row {row}; renumber the labels or raise n_classes"
+        )
+    counts = torch.zeros(len(labels), task.n_classes, dtype=torch.int64, device=labels.device)
+    counts.scatter_add_(1, labels.where(real, 0), real.long())
+    if bool((counts == 0).any()):
+        t, k = (counts == 0).nonzero()[0].tolist()
+        raise TaskError(
+            f"every class needs at least one support example, but class {k} has none in task {t}; "
+            "add an example, or drop the class and renumber the others"
+        )
+    if task.query_mask is not None and not bool(task.query_mask.any(-1).all()):
+        t = int((~task.query_mask.any(-1)).nonzero()[0])
+        raise TaskError(f"query_mask leaves task {t} without any query; drop that task")
+
+
+def _check_finite(name: str, values: Tensor, mask: Tensor | None) -> None:
+    # A sum is finite only if its terms are: one cheap pass for the common case, the search only on suspicion.
+    if bool(values.sum().isfinite()):
+        return
+    bad = ~values.isfinite().all(-1)
+    if mask is not None:
+        bad = bad & mask
+    if bool(bad.any()):
+        t, row = bad.nonzero()[0].tolist()
+        raise TaskError(
+            f"{name} has {int(bad.sum())} row(s) with NaN or infinity, the first at task {t}, row {row}; "
+            "drop or impute these rows"
+        )

@@ -1,0 +1,58 @@
+"""The house keeps its shape: every source file has its test, every method its page, imports stay light."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import handful
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "handful"
+# Files without behaviour of their own: names, annotations, exceptions.
+WITHOUT_TEST = {"__init__.py", "shapes.py", "errors.py"}
+
+
+@pytest.mark.parametrize("path", sorted(p.relative_to(SOURCE) for p in SOURCE.rglob("*.py")), ids=str)
+def test_every_source_file_has_its_test(path):
+    if path.name not in WITHOUT_TEST:
+        assert (ROOT / "tests" / path.parent / f"test_{path.name}").is_file()
+
+
+@pytest.mark.parametrize("name", list(handful.METHODS))
+def test_every_method_has_its_file_and_its_page(name):
+    assert (SOURCE / "methods" / f"{name}.py").is_file()
+    assert (ROOT / "docs" / "methods" / f"{name}.md").is_file()
+
+
+def test_import_is_light():
+    heavy = [
+        "ray",
+        "matplotlib",
+        "pandas",
+        "pyarrow",
+        "timm",
+        "transformers",
+        "open_clip",
+        "lightning",
+        "typer",
+        "faiss",
+    ]
+    program = f"import sys, handful; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_three_updates_of_paddle_fit_on_one_screen():
+    lines = (SOURCE / "methods" / "paddle.py").read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("def assign("))
+    last = next(i for i, line in enumerate(lines) if line.startswith("def init("))
+    for name in ("update_dual", "update_prototypes", "step"):
+        assert any(line.startswith(f"def {name}(") for line in lines[first:last])
+    assert last - first <= 50
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "methods").glob("*.py")), ids=lambda p: p.name)
+def test_a_method_file_stays_short(path):
+    assert len(path.read_text().splitlines()) <= 230

@@ -1,0 +1,30 @@
+"""What every test may ask for; shape annotations of the package are checked while the tests run."""
+
+import os
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+with install_import_hook("handful", "beartype.beartype"):
+    import handful  # noqa: F401
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("thorough", deadline=None, max_examples=200)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+# Small matrices: a second thread costs more than it brings.
+torch.set_num_threads(1)
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Path:
+    """Folder with the reference outputs of the authors' classes."""
+    folder = SHARED / "oracle"
+    if not folder.is_dir():
+        pytest.skip("reference outputs are not here: expected a folder shared/oracle beside the repository")
+    return folder

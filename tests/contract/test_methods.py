@@ -1,0 +1,234 @@
+"""What every method promises, checked for every method in the table."""
+
+import dataclasses
+import json
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import handful
+from handful import METHODS, TaskBatch
+from tests.tasks_at_hand import ragged_tasks, random_task
+
+# Short runs where the default is long; everything else at its defaults.
+OPTIONS = {"paddle_gd": {"max_iter": 60}}
+# Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps.
+ROUNDING = {"paddle_gd": 1e-4}
+SINGLE_ROUNDING = {"paddle_gd": 2e-2}
+seeds = st.integers(0, 10_000)
+
+
+def solve(name: str, task: TaskBatch) -> handful.Solution:
+    return handful.solve(name, task, **OPTIONS.get(name, {}))
+
+
+def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-8) -> None:
+    torch.testing.assert_close(a, b, atol=atol, rtol=1e-7)
+
+
+@pytest.fixture(params=list(METHODS), scope="module")
+def name(request) -> str:
+    return request.param
+
+
+def test_key_is_name(name):
+    assert METHODS[name].name == name
+
+
+def test_transform_is_named(name):
+    assert METHODS[name].transform in handful.TRANSFORMS
+
+
+@given(seed=seeds)
+def test_rows_sum_to_one(name, seed):
+    solution = solve(name, random_task(seed))
+    sums = solution.log_assignments.exp().sum(-1)
+    close(sums, torch.ones_like(sums))
+    close(solution.proportions.sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+@given(seed=seeds)
+def test_batch_equals_loop(name, seed):
+    task = random_task(seed, n_tasks=4)
+    together = solve(name, task)
+    for t in range(4):
+        alone = solve(name, task.select(slice(t, t + 1)))
+        close(together.log_assignments[t].exp(), alone.log_assignments[0].exp())
+        close(together.prototypes[t], alone.prototypes[0])
+        close(together.objective[t], alone.objective[0])
+        assert together.n_iter[t] == alone.n_iter[0]
+        assert together.converged[t] == alone.converged[0]
+
+
+@given(seed=seeds)
+def test_order_of_queries_is_irrelevant(name, seed):
+    task = random_task(seed)
+    order = torch.randperm(task.query.shape[1], generator=torch.Generator().manual_seed(seed))
+    shuffled = TaskBatch(task.support, task.support_labels, task.query[:, order], task.n_classes)
+    a, b = solve(name, task), solve(name, shuffled)
+    close(a.log_assignments.exp()[:, order], b.log_assignments.exp(), ROUNDING.get(name, 1e-8))
+
+
+@given(seed=seeds)
+def test_order_of_the_support_is_irrelevant(name, seed):
+    task = random_task(seed)
+    order = torch.randperm(task.support.shape[1], generator=torch.Generator().manual_seed(seed))
+    shuffled = TaskBatch(task.support[:, order], task.support_labels[:, order], task.query, task.n_classes)
+    close(
+        solve(name, task).log_assignments.exp(), solve(name, shuffled).log_assignments.exp(), ROUNDING.get(name, 1e-8)
+    )
+
+
+@given(seed=seeds)
+def test_names_of_classes_are_irrelevant(name, seed):
+    task = random_task(seed)
+    renamed = torch.randperm(task.n_classes, generator=torch.Generator().manual_seed(seed))
+    other = TaskBatch(task.support, renamed[task.support_labels], task.query, task.n_classes)
+    a, b = solve(name, task), solve(name, other)
+    close(a.log_assignments.exp(), b.log_assignments.exp()[..., renamed], ROUNDING.get(name, 1e-8))
+
+
+@given(seed=seeds)
+def test_origin_and_orientation_of_features_are_irrelevant(name, seed):
+    task = random_task(seed)
+    generator = torch.Generator().manual_seed(seed)
+    rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64, generator=generator)).Q
+    offset = 5 * torch.randn(8, dtype=torch.float64, generator=generator)
+    moved = task.with_features(task.support @ rotation + offset, task.query @ rotation + offset)
+    a, b = solve(name, task), solve(name, moved)
+    # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation.
+    if name == "paddle_gd":
+        b = solve(name, task.with_features(task.support + offset, task.query + offset))
+        rotation = torch.eye(8, dtype=torch.float64)
+    close(a.log_assignments.exp(), b.log_assignments.exp(), atol=ROUNDING.get(name, 1e-6))
+    close(a.prototypes @ rotation + offset, b.prototypes, atol=ROUNDING.get(name, 1e-6))
+
+
+@given(seed=seeds)
+def test_padding_is_inert_and_shots_may_differ(name, seed):
+    tasks = ragged_tasks(seed)
+    together = solve(name, TaskBatch.pad(tasks))
+    for t, task in enumerate(tasks):
+        alone, n = solve(name, task), task.query.shape[1]
+        close(together.log_assignments[t, :n].exp(), alone.log_assignments[0].exp())
+        close(together.proportions[t], alone.proportions[0])
+        close(together.prototypes[t], alone.prototypes[0])
+        close(together.objective[t], alone.objective[0])
+        assert together.n_iter[t] == alone.n_iter[0]
+        assert (together.predictions[t, n:] == -1).all()
+        assert together.log_assignments[t, n:].isneginf().all()
+
+
+@given(seed=seeds)
+def test_what_lies_under_the_padding_is_never_read(name, seed):
+    task = TaskBatch.pad(ragged_tasks(seed))
+    fill = torch.tensor(float("nan"), dtype=torch.float64)
+    dirty = TaskBatch(
+        task.support.where(task.support_mask[..., None], fill),
+        task.support_labels.where(task.support_mask, 99),
+        task.query.where(task.query_mask[..., None], fill),
+        task.n_classes,
+        task.support_mask,
+        task.query_mask,
+    )
+    a, b = solve(name, task), solve(name, dirty)
+    close(a.log_assignments.exp(), b.log_assignments.exp())
+    close(a.prototypes, b.prototypes)
+    close(a.objective, b.objective)
+
+
+@given(seed=seeds)
+def test_a_shared_support_equals_its_copies(name, seed):
+    task = random_task(seed)
+    shared = TaskBatch(task.support[:1], task.support_labels[:1], task.query, task.n_classes)
+    copied = TaskBatch(
+        task.support[:1].expand(3, -1, -1), task.support_labels[:1].expand(3, -1), task.query, task.n_classes
+    )
+    a, b = solve(name, shared), solve(name, copied)
+    close(a.log_assignments.exp(), b.log_assignments.exp())
+    close(a.prototypes, b.prototypes)
+    close(a.objective, b.objective)
+
+
+def test_inputs_are_left_alone(name):
+    task = random_task(5)
+    before = [x.clone() for x in (task.support, task.support_labels, task.query)]
+    solution = solve(name, task)
+    _ = solution.prototypes, solution.objective
+    for x, y in zip(before, (task.support, task.support_labels, task.query), strict=True):
+        assert torch.equal(x, y)
+
+
+def test_the_same_call_gives_the_same_bits(name):
+    task = random_task(6, dtype=torch.float32)
+    assert torch.equal(solve(name, task).log_assignments, solve(name, task).log_assignments)
+
+
+@given(seed=seeds)
+def test_single_precision_is_close_to_double(name, seed):
+    task = random_task(seed, spread=0.7)
+    single = TaskBatch(task.support.float(), task.support_labels, task.query.float(), task.n_classes)
+    a, b = solve(name, task), solve(name, single)
+    assert b.log_assignments.dtype == torch.float32
+    close(a.log_assignments.exp(), b.log_assignments.exp().double(), SINGLE_ROUNDING.get(name, 2e-3))
+
+
+@given(seed=seeds, exponent=st.integers(-6, 6), dtype=st.sampled_from([torch.float32, torch.float64]))
+def test_any_scale_gives_numbers(name, seed, exponent, dtype):
+    task = random_task(seed, dtype=dtype)
+    factor = 10.0**exponent
+    solution = solve(name, task.with_features(factor * task.support, factor * task.query))
+    assert not solution.log_assignments.isnan().any()
+    for value in (solution.proportions, solution.prototypes, solution.objective):
+        assert value.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "shape", [{"n_classes": 1, "n_present": 1}, {"n_query": 1}, {"shots": 1}, {"spread": 0.0}, {"dim": 1}]
+)
+def test_small_and_degenerate_tasks_have_answers(name, shape):
+    solution = solve(name, random_task(1, **shape))
+    assert not solution.log_assignments.isnan().any()
+    assert solution.objective.isfinite().all()
+
+
+def test_options_survive_json(name):
+    options = METHODS[name].make_options()
+    again = METHODS[name].make_options(**json.loads(json.dumps(dataclasses.asdict(options))))
+    assert again == options
+
+
+def test_options_are_frozen(name):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        METHODS[name].make_options().max_iter = 3
+
+
+def test_an_unknown_option_is_refused_with_the_known_ones(name):
+    with pytest.raises(handful.errors.OptionError, match=r"no option 'speed'; it has .*max_iter"):
+        handful.solve(name, random_task(0), speed=3)
+
+
+def test_solutions_pickle(name):
+    solution = solve(name, random_task(2))
+    again = pickle.loads(pickle.dumps(solution))
+    close(again.log_assignments, solution.log_assignments)
+    close(again.prototypes, solution.prototypes)
+    close(again.objective, solution.objective)
+
+
+def test_methods_pickle(name):
+    assert pickle.loads(pickle.dumps(METHODS[name])) == METHODS[name]
+
+
+def test_chunks_change_nothing(name, monkeypatch):
+    task = random_task(3, n_tasks=5)
+    whole = solve(name, task)
+    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 1)
+    cut = solve(name, task)
+    close(whole.log_assignments.exp(), cut.log_assignments.exp())
+    close(whole.prototypes, cut.prototypes)
+    close(whole.objective, cut.objective)
+    assert torch.equal(whole.n_iter, cut.n_iter)

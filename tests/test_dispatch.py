@@ -1,0 +1,18 @@
+"""solve: names, chunks."""
+
+import pytest
+
+import handful
+from handful.dispatch import tasks_per_chunk
+from handful.errors import UnknownNameError
+from tests.tasks_at_hand import random_task
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones():
+    with pytest.raises(UnknownNameError, match="no method is called 'padle'; there are paddle, soft_kmeans"):
+        handful.solve("padle", random_task(0))
+
+
+def test_chunks_shrink_with_the_size_of_a_task():
+    small, large = random_task(0), random_task(0, n_classes=40, n_query=200, dim=100)
+    assert tasks_per_chunk(small) > tasks_per_chunk(large) >= 1
