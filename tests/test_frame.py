@@ -8,7 +8,7 @@ from tests.tasks_at_hand import ragged_tasks, random_task
 
 
 def test_the_support_mean_is_the_origin():
-    frame = Frame.of(random_task(0))
+    frame = Frame(random_task(0))
     torch.testing.assert_close(frame.support.sums.sum(-2), torch.zeros(3, 8, dtype=torch.float64))
 
 
@@ -18,7 +18,7 @@ def test_data_fit_is_its_definition_with_masks():
     generator = torch.Generator().manual_seed(0)
     u = torch.randn(4, padded.query.shape[1], 5, generator=generator, dtype=torch.float64).softmax(-1)
     w = torch.randn(4, 5, 6, generator=generator, dtype=torch.float64)
-    fits = data_fit(padded, Frame.of(padded), u, w)
+    fits = data_fit(Frame(padded), u, w)
     for t, task in enumerate(tasks):
         q = task.query.shape[1]
         of_query = (u[t, :q] * 0.5 * torch.cdist(task.query[0], w[t]).square()).sum()
@@ -27,8 +27,8 @@ def test_data_fit_is_its_definition_with_masks():
 
 
 def test_the_geometry_is_chosen_by_cost_or_by_name():
-    frame = Frame.of(random_task(0, dim=64))
+    frame = Frame(random_task(0, dim=64))
     assert type(frame.space("auto", 100)).__name__ == "GramSpace"
     assert type(frame.space("feature", 100)).__name__ == "FeatureSpace"
-    wide = Frame.of(random_task(0, dim=2, n_query=200))
+    wide = Frame(random_task(0, dim=2, n_query=200))
     assert type(wide.space("auto", 100)).__name__ == "FeatureSpace"

@@ -9,14 +9,14 @@ from typing import Protocol, TypeVar, runtime_checkable
 from torch import Tensor
 
 from handful.frame import Frame
-from handful.numerics.fixed_point import fixed_point
+from handful.numerics.fixed_point import Outcome, fixed_point
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Float, Int
 from handful.solution import DescriptionLength, Solution
-from handful.task import TaskBatch
 
 Problem = TypeVar("Problem")
 State = TypeVar("State")
+Measure = Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength]
 
 
 @runtime_checkable
@@ -42,43 +42,50 @@ class LoopOptions(Protocol):
 def alternate(
     step: Callable[[Problem, State], tuple[State, SoftLabels]],
     change: Callable[[Problem, State, State], Float[Tensor, "task"]],
-    measure: Callable[[TaskBatch, Frame, Float[Tensor, "task query class"]], DescriptionLength],
+    measure: Measure,
     problem: Problem,
     state: State,
     *,
-    task: TaskBatch,
     frame: Frame,
     options: LoopOptions,
-) -> Solution:
-    """Iterate `state, u = step(problem, state)`, task by task, and return the last U with all that follows from it.
-
-    Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
-    there, at the end when asked for, and at each iteration when `options.record` is set.
-    """
+    narrow: Callable[[Problem, State], tuple[Problem, State]] | None = None,
+    widen: Callable[[Problem, SoftLabels], SoftLabels] | None = None,
+) -> Outcome[SoftLabels]:
+    """Iterate `state, u = step(problem, state)`, task by task; the objective is traced when `options.record` is set."""
 
     def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
-        length = measure(task.select(rows), frame.select(rows), u.weights)
+        length = measure(frame.select(rows), u.weights)
         return length.data + length.partition
 
-    outcome = fixed_point(
+    return fixed_point(
         step,
         change,
         problem,
         state,
-        n_tasks=task.n_tasks,
-        device=task.query.device,
+        n_tasks=frame.task.n_tasks,
+        device=frame.task.query.device,
         max_iter=options.max_iter,
         tol=options.tol,
         observe=objective if options.record else None,
+        narrow=narrow,
+        widen=widen,
     )
+
+
+def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
+    """Return the last U with all that follows from it.
+
+    Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
+    there, when asked for.
+    """
     u = outcome.answer
     return Solution(
         log_assignments=frame.hide_padding(u.log()),
         proportions=frame.proportions(u.weights),
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        query_mask=task.query_mask,
+        query_mask=frame.query_mask,
         trace=outcome.trace,
         find_prototypes=partial(frame.prototypes, u.weights),
-        measure=partial(measure, task, frame, u.weights),
+        measure=partial(measure, frame, u.weights),
     )

@@ -7,9 +7,9 @@ from handful.methods import METHODS
 from handful.solution import Solution
 from handful.task import TaskBatch
 
-# Numbers a chunk may have in flight: 32 MB of float32. Larger chunks are not faster, their arrays leave the cache.
-CHUNK_NUMBERS = 8_000_000
-# Arrays of shape [query, class] that live at the same time inside an iteration.
+# Numbers that live at once while a chunk is solved: 64 MB of float32.
+CHUNK_NUMBERS = 16_000_000
+# Arrays of shape [query, class] that an iteration holds at the same time.
 LIVE_ASSIGNMENTS = 8
 
 
@@ -42,8 +42,10 @@ def solve(method: str, task: TaskBatch, **options: object) -> Solution:
 
 
 def tasks_per_chunk(task: TaskBatch) -> int:
-    """How many tasks to solve at once: sums, query, Gram matrix and assignments of all must fit `CHUNK_NUMBERS`."""
-    n_query, dim = task.query.shape[1:]
-    assignments = LIVE_ASSIGNMENTS * n_query * task.n_classes
-    each = task.n_classes * dim + 2 * n_query * dim + n_query**2 + assignments
-    return max(1, CHUNK_NUMBERS // each)
+    """How many tasks to solve at once: `numbers_per_task` of all must fit `CHUNK_NUMBERS`."""
+    return max(1, CHUNK_NUMBERS // numbers_per_task(task.query.shape[1], task.dim, task.n_classes))
+
+
+def numbers_per_task(n_query: int, dim: int, n_classes: int) -> int:
+    """`|Q|² + 8|Q|K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums."""
+    return n_query**2 + LIVE_ASSIGNMENTS * n_query * n_classes + (n_query + n_classes) * dim

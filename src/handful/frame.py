@@ -7,6 +7,7 @@ in which they differ. So the origin is moved first, and added back to the protot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,47 +15,84 @@ from torch import Tensor
 
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
-from handful.numerics.fixed_point import take
 from handful.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
 from handful.numerics.moments import Moments, labelled_moments, soft_moments
 from handful.shapes import Bool, Float
 from handful.task import TaskBatch
 
 GEOMETRIES = ("auto", "feature", "gram")
+# Numbers of support and query in one block when the products of Gram space are formed: what fits a second-level cache.
+BLOCK_NUMBERS = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Frame:
-    """Centred query points and support moments; the support's points are summed once and not seen again."""
+    """A view of tasks in centred coordinates; the support's points are summed by class and not seen again.
 
-    query: Float[Tensor, "task query dim"]
-    query_mask: Bool[Tensor, "task query"] | None
-    n_query: Float[Tensor, "task"]
-    support: Moments
-    origin: Float[Tensor, "#task dim"]
+    Everything is computed at first use, so that what a method does not need costs nothing.
+    """
 
-    @classmethod
-    def of(cls, task: TaskBatch) -> Frame:
-        """Sum the support by class and move the origin to its mean."""
-        points = task.support
-        if task.support_mask is not None:
-            points = points.where(task.support_mask.unsqueeze(-1), 0)
-        support = labelled_moments(points, task.support_labels, task.support_mask, task.n_classes)
-        origin = support.sums.sum(-2) / support.mass.sum(-1, keepdim=True)
-        query = task.query - origin.unsqueeze(-2)
-        if task.query_mask is not None:
-            query = query.where(task.query_mask.unsqueeze(-1), 0)
-        return cls(query, task.query_mask, task.n_query.to(query.dtype), support.about(origin), origin)
+    task: TaskBatch
+
+    @property
+    def query_mask(self) -> Bool[Tensor, "task query"] | None:
+        """As in the task."""
+        return self.task.query_mask
+
+    @cached_property
+    def n_query(self) -> Float[Tensor, "task"]:
+        """|Q| of each task, in the dtype of the features."""
+        return self.task.n_query.to(self.task.query.dtype)
+
+    @cached_property
+    def _uncentred(self) -> Moments:
+        points = self.task.support
+        if self.task.support_mask is not None:
+            points = points.where(self.task.support_mask.unsqueeze(-1), 0)
+        return labelled_moments(points, self.task.support_labels, self.task.support_mask, self.task.n_classes)
+
+    @cached_property
+    def origin(self) -> Float[Tensor, "#task dim"]:
+        """Mean of the support."""
+        return self._uncentred.sums.sum(-2) / self._uncentred.mass.sum(-1, keepdim=True)
+
+    @cached_property
+    def support(self) -> Moments:
+        """Moments of the support about the origin."""
+        return self._uncentred.about(self.origin)
+
+    @cached_property
+    def query(self) -> Float[Tensor, "task query dim"]:
+        """Query points about the origin; padding is zero."""
+        query = self.task.query - self.origin.unsqueeze(-2)
+        return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
 
     def space(self, geometry: str, max_iter: int) -> Space[Any]:
         """Return the geometry asked for, or the one that costs less for these shapes."""
         if geometry == "auto":
-            n_query, dim = self.query.shape[1:]
-            n_classes = self.support.mass.shape[-1]
-            geometry = "gram" if gram_is_cheaper(n_query, n_classes, dim, max_iter) else "feature"
+            n_query, dim = self.task.query.shape[1:]
+            cheaper = gram_is_cheaper(n_query, self.task.n_classes, dim, max_iter)
+            geometry = "gram" if cheaper else "feature"
         if geometry == "gram":
-            return GramSpace.of(self.query, self.query_mask, self.support)
-        return FeatureSpace(self.query, self.query_mask, self.support)
+            return self._gram_space()
+        return FeatureSpace.of(self.query, self.query_mask, self.support)
+
+    def _gram_space(self) -> GramSpace:
+        """Form the products block by block: centred points are used while they are in the cache, and not kept."""
+        task = self.task
+        n_query = task.query.shape[1]
+        space = GramSpace.empty(task.n_tasks, n_query, task.n_classes, task.query_mask, like=task.query)
+        size = max(1, BLOCK_NUMBERS // ((n_query + task.support.shape[1]) * task.dim))
+        # One buffer for all blocks: fresh memory would cost more than the subtraction that fills it.
+        buffer = task.query.new_empty(min(size, task.n_tasks), n_query, task.dim)
+        for start in range(0, task.n_tasks, size):
+            rows = slice(start, min(start + size, task.n_tasks))
+            block = self if len(task.support) == 1 else Frame(task.select(rows))
+            centred = torch.sub(task.query[rows], block.origin.unsqueeze(-2), out=buffer[: rows.stop - start])
+            if task.query_mask is not None:
+                centred.masked_fill_(~task.query_mask[rows].unsqueeze(-1), 0)
+            space.fill(rows, centred, block.support)
+        return space
 
     def prototypes(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
         """`w_k = (Σ_Q u_nk z_n + Σ_S y_nk z_n) / (Σ_Q u_nk + c_k)`, in the task's own coordinates."""
@@ -67,7 +105,7 @@ class Frame:
 
     def select(self, rows: Tensor) -> Frame:
         """Return the frame of the chosen tasks."""
-        return take(self, rows, len(self.query))
+        return Frame(self.task.select(rows))
 
     def hide_padding(self, values: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
         """-inf in the rows of padded queries: they belong nowhere."""
@@ -76,14 +114,13 @@ class Frame:
         return values.where(self.query_mask.unsqueeze(-1), -torch.inf)
 
 
-def data_length(task: TaskBatch, frame: Frame, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task"]:
+def data_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task"]:
     """`Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk`, at the prototypes that belong to U."""
-    fit = data_fit(task, frame, weights, frame.prototypes(weights))
+    fit = data_fit(frame, weights, frame.prototypes(weights))
     return fit - entropy(masked(weights, frame.query_mask)).sum(-1)
 
 
 def data_fit(
-    task: TaskBatch,
     frame: Frame,
     weights: Float[Tensor, "task query class"],
     prototypes: Float[Tensor, "task class dim"],
@@ -95,7 +132,7 @@ def data_fit(
     # Around its own means the support costs a constant; moving a prototype away from them costs the rest.
     means = frame.support.mean()
     away = 0.5 * (frame.support.mass * (means - centred).square().sum(-1)).sum(-1)
-    return of_query + away + _support_scatter(task, means + frame.origin.unsqueeze(-2))
+    return of_query + away + _support_scatter(frame.task, means + frame.origin.unsqueeze(-2))
 
 
 def _support_scatter(task: TaskBatch, means: Float[Tensor, "#task class dim"]) -> Float[Tensor, "#task"]:

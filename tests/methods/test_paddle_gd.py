@@ -12,7 +12,7 @@ FLOOR = 1e-12
 
 def loss(problem: paddle_gd.Problem, task, u: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """The objective, written out with one-hot labels; w about the frame's origin."""
-    origin = Frame.of(task).origin.unsqueeze(-2)
+    origin = Frame(task).origin.unsqueeze(-2)
     support, query = task.support - origin, task.query - origin
     one_hot = torch.nn.functional.one_hot(task.support_labels, task.n_classes).double()
     fit = 0.5 * (torch.cdist(query, w).square() * u).sum() + 0.5 * (torch.cdist(support, w).square() * one_hot).sum()
@@ -22,7 +22,7 @@ def loss(problem: paddle_gd.Problem, task, u: torch.Tensor, w: torch.Tensor) -> 
 
 def posed():
     task = random_task(31)
-    frame = Frame.of(task)
+    frame = Frame(task)
     tilt = torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
     problem = paddle_gd.Problem(frame.query, None, frame.n_query, frame.support, tilt)
     generator = torch.Generator().manual_seed(0)

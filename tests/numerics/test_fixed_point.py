@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from handful.numerics.fixed_point import fixed_point, take
+from handful.numerics.fixed_point import fixed_point, replace_tasks, take
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,27 @@ def test_taking_tasks_leaves_what_is_shared():
     assert take(tree, torch.tensor([True, False, True]), 3).value.tolist() == [0, 2]
     assert take(tree, torch.tensor([2, 1]), 3).value.tolist() == [2, 1]
     assert take(Target(torch.tensor([7])), torch.tensor([True, False, True]), 3).value.tolist() == [7]
+
+
+def test_solving_some_tasks_again():
+    outcome, again = run([4.0, 16.0, 2.0], tol=1.0), run([64.0], tol=1.0)
+    merged = replace_tasks(outcome, torch.tensor([1]), again)
+    assert merged.n_iter.tolist() == [2, 6, 1]
+    assert merged.answer.value.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_narrowing_hands_on_and_widening_answers_in_full():
+    outcome = fixed_point(
+        halve,
+        lambda _, new, old: (new - old).abs().amax(-1),
+        Target(torch.zeros(2, 3)),
+        torch.tensor([[4.0, 0.0, 0.0], [0.0, 8.0, 0.0]]),
+        n_tasks=2,
+        device=torch.device("cpu"),
+        max_iter=9,
+        tol=1.0,
+        narrow=lambda problem, state: (Target(problem.value[:, :2]), state[:, :2]),
+        widen=lambda _, answer: Target(torch.nn.functional.pad(answer.value, (0, 3 - answer.value.shape[-1]))),
+    )
+    assert outcome.answer.value.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert outcome.n_iter.tolist() == [2, 3]

@@ -29,20 +29,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from handful.alternation import alternate
+from handful.alternation import alternate, as_solution
 from handful.frame import GEOMETRIES, Frame, data_length
 from handful.methods.method import Method, require
 from handful.numerics.entropy import entropy
-from handful.numerics.geometry import Averages, Space
+from handful.numerics.fixed_point import Outcome, replace_tasks, take
+from handful.numerics.geometry import Averages
 from handful.numerics.simplex import SoftLabels, softmax
 from handful.shapes import Float
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
+from handful.working_set import Problem, State, narrow, widen, would_return
 
 P = TypeVar("P")
 
@@ -63,6 +65,9 @@ class PaddleOptions:
         A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it takes `max_iter` iterations.
     geometry : {"auto", "feature", "gram"}
         Where prototypes live meanwhile; the answer is the same, "auto" takes the cheaper one.
+    working_set : bool
+        Whether classes that lost their mass may leave the computation. They are checked at the end, and a task in which
+        one would return is solved again with all classes.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -72,6 +77,7 @@ class PaddleOptions:
     max_iter: int = 100
     tol: float = 1e-6
     geometry: str = "auto"
+    working_set: bool = True
     record: bool = False
 
     def __post_init__(self) -> None:
@@ -82,23 +88,6 @@ class PaddleOptions:
         require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
         require(self.tol >= 0, "tol must be at least 0", self.tol)
         require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
-
-
-@dataclass(frozen=True)
-class Problem(Generic[P]):
-    """What stays the same while a task is solved."""
-
-    space: Space[P]
-    n_query: Float[Tensor, "task"]
-    tilt: Float[Tensor, "task"]
-
-
-@dataclass(frozen=True)
-class State(Generic[P]):
-    """What one iteration hands to the next."""
-
-    prototypes: P
-    dual: Float[Tensor, "#task class"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,28 +143,43 @@ def complexity_weight(frame: Frame, options: PaddleOptions) -> Float[Tensor, "ta
 
 
 def description_length(
-    task: TaskBatch, frame: Frame, weights: Float[Tensor, "task query class"], options: PaddleOptions
+    frame: Frame, weights: Float[Tensor, "task query class"], options: PaddleOptions
 ) -> DescriptionLength:
     """F at U and the V and W that belong to it: `Σ u D + Σ u ln u`, and `-λ Σ_k (û_k + ε) ln(û_k + ε)`."""
     partition = entropy(frame.proportions(weights) + options.proportion_floor)
-    return DescriptionLength(data_length(task, frame, weights), complexity_weight(frame, options) * partition)
+    return DescriptionLength(data_length(frame, weights), complexity_weight(frame, options) * partition)
 
 
 def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
-    """Sum the support once, iterate `step` until each task stands still."""
-    frame = Frame.of(task)
+    """Sum the support once, iterate `step` until each task stands still, check the classes that were left out."""
+    frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
-    problem = Problem(space, frame.n_query, complexity_weight(frame, options) / frame.n_query)
-    return alternate(
-        partial(step, floor=options.proportion_floor),
-        lambda problem, new, old: problem.space.shift(new.prototypes, old.prototypes),
-        partial(description_length, options=options),
-        problem,
-        init(problem),
-        task=task,
-        frame=frame,
-        options=options,
-    )
+    tilt = complexity_weight(frame, options) / frame.n_query
+    problem = Problem(space, frame.query_mask, frame.n_query, tilt)
+    measure = partial(description_length, options=options)
+
+    def run(frame: Frame, problem: Problem[Any], *, all_classes: bool) -> Outcome[SoftLabels]:
+        return alternate(
+            partial(step, floor=options.proportion_floor),
+            lambda problem, new, old: problem.space.shift(new.prototypes, old.prototypes),
+            measure,
+            problem,
+            init(problem),
+            frame=frame,
+            options=options,
+            narrow=None if all_classes else narrow,
+            widen=None if all_classes else widen,
+        )
+
+    # Below λ = |Q|, or with a floor, no class is ever quite out; a trace follows all of them.
+    all_classes = not options.working_set or options.record or options.proportion_floor > 0 or bool((tilt < 1).any())
+    outcome = run(frame, problem, all_classes=all_classes)
+    if not all_classes:
+        wrong = would_return(problem, outcome.answer, frame.proportions(outcome.answer.weights)).nonzero().squeeze(-1)
+        if len(wrong) > 0:
+            again = run(frame.select(wrong), take(problem, wrong, task.n_tasks), all_classes=True)
+            outcome = replace_tasks(outcome, wrong, again)
+    return as_solution(frame, outcome, measure)
 
 
 METHOD = Method(

@@ -125,12 +125,12 @@ def init(problem: Problem) -> State:
     return State(at, AdamState.zeros_like(assignments), AdamState.zeros_like(prototypes))
 
 
-def description_length(task: TaskBatch, frame: Frame, at: Iterate, options: PaddleGDOptions) -> DescriptionLength:
+def description_length(frame: Frame, at: Iterate, options: PaddleGDOptions) -> DescriptionLength:
     """`Σ u D` and `λ H(û)`, without barrier."""
     proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
     prototypes = at.prototypes + frame.origin.unsqueeze(-2)
     weight = complexity_weight(frame, options)
-    return DescriptionLength(data_fit(task, frame, at.assignments, prototypes), weight * entropy(proportions))
+    return DescriptionLength(data_fit(frame, at.assignments, prototypes), weight * entropy(proportions))
 
 
 def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "task"]:
@@ -141,12 +141,12 @@ def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "
 
 def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     """Sum the support once, iterate `step` until each task stands still."""
-    frame = Frame.of(task)
+    frame = Frame(task)
     tilt = complexity_weight(frame, options) / frame.n_query
     problem = Problem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
 
     def objective(at: Iterate, rows: Tensor) -> Tensor:
-        length = description_length(task.select(rows), frame.select(rows), at, options)
+        length = description_length(frame.select(rows), at, options)
         return length.data + length.partition
 
     outcome = fixed_point(
@@ -169,7 +169,7 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
         query_mask=task.query_mask,
         trace=outcome.trace,
         find_prototypes=partial(torch.add, at.prototypes, frame.origin.unsqueeze(-2)),
-        measure=partial(description_length, task, frame, at, options),
+        measure=partial(description_length, frame, at, options),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from handful.alternation import alternate
+from handful.alternation import alternate, as_solution
 from handful.frame import GEOMETRIES, Frame, data_length
 from handful.methods.method import Method, require
 from handful.numerics.geometry import Space
@@ -57,25 +57,25 @@ def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
     return (space.support + space.moments(u.weights)).mean(), u
 
 
-def description_length(task: TaskBatch, frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+def description_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
     """`Σ u D + Σ u ln u` for the data, nothing for the partition."""
-    return DescriptionLength(data_length(task, frame, weights), torch.zeros_like(frame.n_query))
+    return DescriptionLength(data_length(frame, weights), torch.zeros_like(frame.n_query))
 
 
 def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
     """Sum the support once, iterate `step` until each task stands still."""
-    frame = Frame.of(task)
+    frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
-    return alternate(
+    outcome = alternate(
         step,
         lambda space, new, old: space.shift(new, old),
         description_length,
         space,
         space.support.mean(),
-        task=task,
         frame=frame,
         options=options,
     )
+    return as_solution(frame, outcome, description_length)
 
 
 METHOD = Method(

@@ -55,6 +55,8 @@ def fixed_point(
     max_iter: int,
     tol: float,
     observe: Callable[[Answer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
+    narrow: Callable[[Problem, State], tuple[Problem, State]] | None = None,
+    widen: Callable[[Problem, Answer], Answer] | None = None,
 ) -> Outcome[Answer]:
     """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
 
@@ -70,7 +72,11 @@ def fixed_point(
     observe : callable, optional
         `observe(answer, rows)` gives one number a task to record at each iteration; `rows` are the positions in
         the batch of the tasks in `answer`.
+    narrow, widen : callables, optional
+        After an iteration `narrow` may hand on a smaller problem, with the state that belongs to it; `widen` turns an
+        answer to a narrowed problem into one to the whole.
     """
+    whole = widen if widen is not None else lambda _, answer: answer
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
     n_iter = torch.full((n_tasks,), max_iter, device=device)
@@ -81,31 +87,27 @@ def fixed_point(
     for iteration in range(1, max_iter + 1):
         previous = state
         state, answer = step(problem, previous)
-        if tol == 0 and trace is None:
-            continue
-        moved = change(problem, state, previous)
-        if trace is not None and observe is not None:
-            trace.add(rows[running], observe(answer, rows)[running], moved[running])
-        if tol == 0:
-            continue
-        stops = running & (moved <= tol)
-        if not bool(stops.any()):
-            continue
-        n_iter[rows[stops]] = iteration
-        converged[rows[stops]] = True
-        running = running & ~stops
-        if not bool(running.any()) and bool(stops.all()):
-            finished.append((rows, answer))  # the common end: all that are left stop together, no copy needed
-            break
-        finished.append((rows[stops], take(answer, stops, len(rows))))
-        if not bool(running.any()):
-            break
-        if float(running.float().mean()) <= 1 - COMPACT_SHARE:
-            problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
-            answer = take(answer, running, len(rows))
-            rows, running = rows[running], running[running]
+        answered = problem  # what `answer` is an answer to, also after the problem has been cut down
+        if tol > 0 or trace is not None:
+            moved = change(problem, state, previous)
+            if trace is not None and observe is not None:
+                trace.add(rows[running], observe(whole(problem, answer), rows)[running], moved[running])
+            stops = running & (moved <= tol) if tol > 0 else torch.zeros_like(running)
+            if bool(stops.any()):
+                n_iter[rows[stops]] = iteration
+                converged[rows[stops]] = True
+                finished.append((rows[stops], _taken(whole(problem, answer), stops)))
+                running = running & ~stops
+                if not bool(running.any()):
+                    break
+                if float(running.float().mean()) <= 1 - COMPACT_SHARE:
+                    problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
+                    answered, answer = problem, take(answer, running, len(rows))
+                    rows, running = rows[running], running[running]
+        if narrow is not None and iteration < max_iter:
+            problem, state = narrow(problem, state)
     if bool(running.any()):
-        finished.append((rows[running], answer if bool(running.all()) else take(answer, running, len(rows))))
+        finished.append((rows[running], _taken(whole(answered, answer), running)))
     return Outcome(_merge(finished), n_iter, converged, trace.trace() if trace is not None else None)
 
 
@@ -122,6 +124,19 @@ def take(tree: Tree, rows: Tensor, n_tasks: int) -> Tree:
     return tree
 
 
+def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
+    """`take`, without a copy when all tasks are chosen."""
+    return tree if bool(rows.all()) else take(tree, rows, len(rows))
+
+
+def replace_tasks(outcome: Outcome[Answer], rows: Int[Tensor, "task"], other: Outcome[Answer]) -> Outcome[Answer]:
+    """Put the outcome of some tasks, solved again, in the place of what they had; neither may carry a trace."""
+    kept = torch.ones(len(outcome.n_iter), dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
+    order = torch.cat([kept.nonzero().squeeze(-1), rows])
+    merged = [(order[: len(order) - len(rows)], take(outcome, kept, len(kept))), (rows, other)]
+    return _merge(merged)
+
+
 def _merge(pieces: list[tuple[Tensor, Answer]]) -> Answer:
     """Join answers of disjoint rows into one, in the order of the rows."""
     if len(pieces) == 1:
@@ -132,6 +147,8 @@ def _merge(pieces: list[tuple[Tensor, Answer]]) -> Answer:
 
 def _join(trees: list[Tree], order: Tensor) -> Tree:
     first = trees[0]
+    if first is None:
+        return first
     if isinstance(first, Tensor):
         return cast(Tree, torch.cat(cast(list[Tensor], trees))[order])
     fields: dict[str, Any] = {

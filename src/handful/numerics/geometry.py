@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from handful.numerics.moments import Moments, soft_moments
-from handful.shapes import Bool, Float
+from handful.shapes import Bool, Float, Int
 
 # The setup products of Gram space are paid once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
@@ -52,6 +52,11 @@ class Space(Protocol[P]):
     """What an alternating method asks of a geometry; P is how that geometry holds prototypes."""
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes of a task, all of them."""
+        ...
+
+    @property
     def support(self) -> Averages[P]:
         """Moments of the labelled points."""
         ...
@@ -65,7 +70,11 @@ class Space(Protocol[P]):
         ...
 
     def shift(self, new: P, old: P) -> Float[Tensor, "task"]:
-        """Return `mean_k ‖w_k - w_k'‖`."""
+        """Return `mean_k ‖w_k - w_k'‖` over all classes; those left out by `restrict` stand still."""
+        ...
+
+    def restrict(self, prototypes: P, classes: Int[Tensor, "task kept"]) -> tuple[Space[P], P]:
+        """Return this space and these prototypes for some classes of each task only."""
         ...
 
 
@@ -76,6 +85,17 @@ class FeatureSpace:
     query: Float[Tensor, "task query dim"]
     query_mask: Bool[Tensor, "task query"] | None
     support: Moments
+    n_classes: int
+
+    @classmethod
+    def of(
+        cls,
+        query: Float[Tensor, "task query dim"],
+        query_mask: Bool[Tensor, "task query"] | None,
+        support: Moments,
+    ) -> FeatureSpace:
+        """Take the points as they are."""
+        return cls(query, query_mask, support, support.mass.shape[-1])
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> Moments:
         """`Σ_n u_nk` and `Σ_n u_nk z_n`."""
@@ -90,7 +110,19 @@ class FeatureSpace:
         self, new: Float[Tensor, "#task class dim"], old: Float[Tensor, "#task class dim"]
     ) -> Float[Tensor, "task"]:
         """`mean_k ‖w_k - w_k'‖`."""
-        return (new - old).square().sum(-1).sqrt_().mean(-1)
+        return (new - old).square().sum(-1).sqrt_().sum(-1) / self.n_classes
+
+    def restrict(
+        self, prototypes: Float[Tensor, "#task class dim"], classes: Int[Tensor, "task kept"]
+    ) -> tuple[FeatureSpace, Float[Tensor, "task kept dim"]]:
+        """Keep the rows of the chosen classes."""
+        rows = classes.unsqueeze(-1).expand(-1, -1, self.query.shape[-1])
+
+        def kept(values: Tensor) -> Tensor:
+            return values.expand(len(classes), -1, -1).gather(1, rows)
+
+        support = Moments(_columns(self.support.mass, classes), kept(self.support.sums))
+        return FeatureSpace(self.query, self.query_mask, support, self.n_classes), kept(prototypes)
 
 
 @dataclass(frozen=True)
@@ -149,6 +181,7 @@ class GramSpace:
     query_mask: Bool[Tensor, "task query"] | None
     support_norms: Float[Tensor, "#task class"]  # ‖P_k‖²
     support_mass: Float[Tensor, "#task class"]
+    n_classes: int
 
     @classmethod
     def of(
@@ -158,13 +191,40 @@ class GramSpace:
         support: Moments,
     ) -> GramSpace:
         """Compute the two products that the iterations live on."""
+        space = cls.empty(len(query), query.shape[1], support.mass.shape[-1], query_mask, like=query)
+        space.fill(slice(None), query, support)
+        return space
+
+    @classmethod
+    def empty(
+        cls,
+        n_tasks: int,
+        n_query: int,
+        n_classes: int,
+        query_mask: Bool[Tensor, "task query"] | None,
+        *,
+        like: Tensor,
+    ) -> GramSpace:
+        """Room for the products of so many tasks, to be filled block by block."""
         return cls(
-            gram=torch.bmm(query, query.mT),
-            cross=times_transposed(query, support.sums),
+            gram=like.new_empty(n_tasks, n_query, n_query),
+            cross=like.new_empty(n_tasks, n_query, n_classes),
             query_mask=query_mask,
-            support_norms=torch.linalg.vecdot(support.sums, support.sums),
-            support_mass=support.mass,
+            support_norms=like.new_empty(n_tasks, n_classes),
+            support_mass=like.new_empty(n_tasks, n_classes),
+            n_classes=n_classes,
         )
+
+    def fill(self, rows: slice, query: Float[Tensor, "task query dim"], support: Moments) -> None:
+        """Write the products of some tasks; the only change a space ever sees, before anyone reads it."""
+        torch.bmm(query, query.mT, out=self.gram[rows])
+        if len(support.sums) == 1:
+            # All tasks share the support: one large product instead of many small ones.
+            torch.matmul(query, support.sums[0].mT, out=self.cross[rows])
+        else:
+            torch.bmm(query, support.sums.mT, out=self.cross[rows])
+        self.support_norms[rows] = torch.linalg.vecdot(support.sums, support.sums)
+        self.support_mass[rows] = support.mass
 
     @property
     def support(self) -> GramMoments:
@@ -194,7 +254,28 @@ class GramSpace:
         products = new.products() - old.products()
         along_query = torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2)
         squares = on_support.square() * self.support_norms + along_query
-        return squares.clamp_(min=0).sqrt_().mean(-1)
+        return squares.clamp_(min=0).sqrt_().sum(-1) / self.n_classes
+
+    def restrict(
+        self, prototypes: GramPrototypes, classes: Int[Tensor, "task kept"]
+    ) -> tuple[GramSpace, GramPrototypes]:
+        """Keep the columns of the chosen classes."""
+        total = prototypes.total
+        space = GramSpace(
+            self.gram,
+            _columns(self.cross, classes),
+            self.query_mask,
+            _columns(self.support_norms, classes),
+            _columns(self.support_mass, classes),
+            self.n_classes,
+        )
+        kept = GramMoments(
+            _columns(total.mass, classes),
+            _columns(total.on_support, classes),
+            None if total.on_query is None else _columns(total.on_query, classes),
+            _columns(total.products, classes),
+        )
+        return space, kept.mean()
 
 
 def masked(
@@ -217,6 +298,12 @@ def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bo
     """Compare `n · 4|Q|Kd` with `2|Q|(|Q|+K)d + n · 2|Q|²K` for the n iterations to be expected."""
     n = min(max_iter, EXPECTED_ITERATIONS)
     return n_query * (n * n_classes) + (n_query + n_classes) * dim < 2 * n * n_classes * dim
+
+
+def _columns(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
+    """Entries of the chosen classes along the last axis, task by task."""
+    index = classes if values.ndim == 2 else classes.unsqueeze(1).expand(-1, values.shape[1], -1)
+    return values.expand(len(classes), *values.shape[1:]).gather(-1, index)
 
 
 def _sum_of_present(a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -29,8 +29,13 @@ class SoftLabels:
     """Rows of the simplex, `u_nk`: as weights for products, and as logarithms for everything else."""
 
     weights: Float[Tensor, "*batch class"]
-    shifted: Float[Tensor, "*batch class"]  # ln u up to a constant per row
-    log_total: Float[Tensor, "*batch 1"]  # that constant
+    shifted: Float[Tensor, "*batch class"]  # logits minus the largest of their row
+    largest: Float[Tensor, "*batch 1"]
+    log_total: Float[Tensor, "*batch 1"]  # ln Σ exp(shifted)
+
+    def log_normaliser(self) -> Float[Tensor, "*batch"]:
+        """`ln Σ_k exp(logits_k)`."""
+        return (self.largest + self.log_total).squeeze(-1)
 
     def log(self) -> Float[Tensor, "*batch class"]:
         """`ln u_nk`, exact where the weight itself counts as zero."""
@@ -40,12 +45,13 @@ class SoftLabels:
 def softmax(logits: Float[Tensor, "*batch class"]) -> SoftLabels:
     """`u_k = exp(logits_k) / Σ_j exp(logits_j)` over the last axis; -inf is allowed, but not in the whole row."""
     lowest = lowest_log(logits.dtype)
-    shifted = logits - logits.amax(-1, keepdim=True)
+    largest = logits.amax(-1, keepdim=True)
+    shifted = logits - largest
     # What is clamped adds at most e^-70 to a sum that is at least one.
     weights = shifted.clamp(min=lowest).exp_()
     total = weights.sum(-1, keepdim=True)
     weights = torch.threshold_(weights, 1.001 * math.exp(lowest), 0.0).div_(total)
-    return SoftLabels(weights, shifted, total.log_())
+    return SoftLabels(weights, shifted, largest, total.log_())
 
 
 def project_to_simplex(points: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch class"]:
