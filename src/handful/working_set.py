@@ -44,13 +44,21 @@ class State(Generic[P]):
     dual: Float[Tensor, "#task class"]
 
 
-def narrow(problem: Problem[P], state: State[P]) -> tuple[Problem[P], State[P]]:
-    """Go on with the classes that still hold mass, once they are half of those at hand or fewer.
+def mean_move(problem: Problem[P], new: State[P], old: State[P]) -> Float[Tensor, "task"]:
+    """`mean_k ‖w_k - w_k'‖` over all classes of the task; a class that is out stands still."""
+    moves = problem.space.moves(new.prototypes, old.prototypes)
+    return moves.where(new.dual > -torch.inf, 0).sum(-1) / problem.space.n_classes
 
-    Every task of the batch keeps as many as the one that needs most; the others fill up with classes that hold next to
-    nothing, which does no harm.
+
+def narrow(problem: Problem[P], state: State[P]) -> tuple[Problem[P], State[P]]:
+    """Put out the classes that hold next to nothing, and go on without their columns once those are half or more.
+
+    Who is out is decided task by task. How many columns remain is set by the task that needs most; the others fill up
+    with classes that are out, which changes nothing.
     """
-    n_alive = int((state.dual > 1 + math.log(NEGLIGIBLE_SHARE)).sum(-1).max())
+    alive = state.dual > 1 + math.log(NEGLIGIBLE_SHARE)
+    state = State(state.prototypes, state.dual.where(alive, -torch.inf))
+    n_alive = int(alive.sum(-1).max())
     if 2 * n_alive > state.dual.shape[-1]:
         return problem, state
     kept = state.dual.topk(n_alive).indices.sort().values

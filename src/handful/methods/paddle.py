@@ -44,7 +44,7 @@ from handful.numerics.simplex import SoftLabels, softmax
 from handful.shapes import Float
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
-from handful.working_set import Problem, State, narrow, widen, would_return
+from handful.working_set import Problem, State, mean_move, narrow, widen, would_return
 
 P = TypeVar("P")
 
@@ -161,7 +161,7 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     def run(frame: Frame, problem: Problem[Any], *, all_classes: bool) -> Outcome[SoftLabels]:
         return alternate(
             partial(step, floor=options.proportion_floor),
-            lambda problem, new, old: problem.space.shift(new.prototypes, old.prototypes),
+            mean_move,
             measure,
             problem,
             init(problem),

@@ -68,7 +68,7 @@ def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
     space = frame.space(options.geometry, options.max_iter)
     outcome = alternate(
         step,
-        lambda space, new, old: space.shift(new, old),
+        lambda space, new, old: space.moves(new, old).mean(-1),
         description_length,
         space,
         space.support.mean(),

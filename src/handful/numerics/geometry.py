@@ -2,7 +2,7 @@
 
 A method that repeats "compare the query with the prototypes, then average the points of each class" needs four
 things of its surroundings: `support` (moments that stay), `moments(u)` (those of the softly assigned query),
-`scores(w)` (which class is near) and `shift(w, w_old)` (how far prototypes moved).
+`scores(w)` (which class is near) and `moves(w, w_old)` (how far each prototype went).
 
 - `FeatureSpace` holds a prototype as its d coordinates. One iteration costs 4|Q|Kd operations.
 - `GramSpace` holds it as a combination of the task's own points, `S_k = P_k + Σ_n u_nk z_n`, with P_k the sum of
@@ -69,8 +69,8 @@ class Space(Protocol[P]):
         """Return `-½‖z_n - w_k‖²` up to a constant per query."""
         ...
 
-    def shift(self, new: P, old: P) -> Float[Tensor, "task"]:
-        """Return `mean_k ‖w_k - w_k'‖` over all classes; those left out by `restrict` stand still."""
+    def moves(self, new: P, old: P) -> Float[Tensor, "#task class"]:
+        """Return `‖w_k - w_k'‖`."""
         ...
 
     def restrict(self, prototypes: P, classes: Int[Tensor, "task kept"]) -> tuple[Space[P], P]:
@@ -106,11 +106,11 @@ class FeatureSpace:
         half_norms = 0.5 * prototypes.square().sum(-1).unsqueeze(-2)
         return times_transposed(self.query, prototypes).sub_(half_norms)
 
-    def shift(
+    def moves(
         self, new: Float[Tensor, "#task class dim"], old: Float[Tensor, "#task class dim"]
-    ) -> Float[Tensor, "task"]:
-        """`mean_k ‖w_k - w_k'‖`."""
-        return (new - old).square().sum(-1).sqrt_().sum(-1) / self.n_classes
+    ) -> Float[Tensor, "#task class"]:
+        """`‖w_k - w_k'‖`."""
+        return (new - old).square().sum(-1).sqrt_()
 
     def restrict(
         self, prototypes: Float[Tensor, "#task class dim"], classes: Int[Tensor, "task kept"]
@@ -247,14 +247,14 @@ class GramSpace:
         half_norms = 0.5 * norms * inverse.square()
         return torch.addcmul(-half_norms.unsqueeze(-2), total.products, inverse.unsqueeze(-2))
 
-    def shift(self, new: GramPrototypes, old: GramPrototypes) -> Float[Tensor, "task"]:
-        """`mean_k ‖w_k - w_k'‖`, from the *differences* of the weights: exact when the move is tiny."""
+    def moves(self, new: GramPrototypes, old: GramPrototypes) -> Float[Tensor, "#task class"]:
+        """`‖w_k - w_k'‖`, from the *differences* of the weights: exact when the move is tiny."""
         on_support = new.weight_on_support() - old.weight_on_support()
         on_query = new.weights_on_query() - old.weights_on_query()
         products = new.products() - old.products()
         along_query = torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2)
         squares = on_support.square() * self.support_norms + along_query
-        return squares.clamp_(min=0).sqrt_().sum(-1) / self.n_classes
+        return squares.clamp_(min=0).sqrt_()
 
     def restrict(
         self, prototypes: GramPrototypes, classes: Int[Tensor, "task kept"]
