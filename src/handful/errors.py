@@ -23,3 +23,15 @@ class UnknownNameError(HandfulError, KeyError):
 
 class UndefinedError(HandfulError, LookupError):
     """A quantity was asked for that the method at hand does not have."""
+
+
+class ItemsError(HandfulError, ValueError):
+    """What was given to extract features from cannot be listed."""
+
+
+class ExtractionError(HandfulError, RuntimeError):
+    """Features cannot be extracted as asked: the backbone does not fit the items, or nothing is left of them."""
+
+
+class MissingExtraError(HandfulError, ImportError):
+    """An optional package is not installed."""
