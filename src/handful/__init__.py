@@ -1,6 +1,7 @@
 """handful: say which few of many classes occur in a batch, and label the whole batch jointly."""
 
 from handful.dispatch import solve
+from handful.features import FeatureBank, Provenance
 from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
@@ -10,7 +11,9 @@ __all__ = [
     "METHODS",
     "TRANSFORMS",
     "DescriptionLength",
+    "FeatureBank",
     "Method",
+    "Provenance",
     "Solution",
     "TaskBatch",
     "solve",

@@ -247,10 +247,8 @@ def _of_folders(names: tuple[str, ...], source: Source) -> Items:
     return _items("image", names, [name.rsplit("/", 1)[0] for name in names], source, range(len(names)))
 
 
-def _items(
-    kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]
-) -> Items:
-    """Number the classes that occur in all labels, and hash the chosen rows."""
+def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
+    """Give numbers to the classes that occur in all labels, and hash the chosen rows."""
     numbers = all(label.isdecimal() for label in labels)
     class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
     position = {name: k for k, name in enumerate(class_names)}
