@@ -154,7 +154,7 @@ def extract(
     backbone: Backbone,
     out: str | os.PathLike[str],
     *,
-    batch_size: int = 32,
+    batch_size: int = 8,
     shard_size: int = 256,
     dtype: str = "float16",
     executor: Executor | None = None,
@@ -305,7 +305,8 @@ def _save_shard(work: Path, result: ShardFeatures) -> None:
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
     """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
     try:
-        with np.load(_shard_file(work, shard.number), allow_pickle=False) as arrays:
+        # Opened here: given a name, NumPy leaves the file open when it turns out to be damaged.
+        with _shard_file(work, shard.number).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             features = arrays["features"]
             skipped = tuple((int(position), str(reason)) for position, reason in json.loads(str(arrays["skipped"])))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
