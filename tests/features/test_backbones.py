@@ -49,9 +49,10 @@ def test_padding_does_not_move_a_sentence(minilm):
     np.testing.assert_allclose(minilm.embed([short, long])[0], minilm.embed([short])[0], atol=1e-5)
 
 
-def test_nothing_is_printed_to_standard_output(capfd):
-    load_backbone("efficientnet-lite0")
-    assert capfd.readouterr().out == ""
+@pytest.mark.parametrize("name", ["efficientnet-lite0", "minilm"])
+def test_loading_is_silent(capfd, name):
+    load_backbone(name)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_transformers_averages_over_tokens(minilm):

@@ -52,6 +52,7 @@ def test_a_palette_with_transparency_is_no_reason_to_refuse():
 def test_broken_files_are_unreadable_and_say_why(data):
     assert isinstance(found := decode_image(data), Unreadable)
     assert found.reason
+    assert found == decode_image(data)
 
 
 # Pillow itself would only warn of the first, whose size lies between its limit and twice its limit.

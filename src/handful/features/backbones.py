@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -173,7 +174,9 @@ def _transformers(name: str, device: torch.device) -> Backbone:
 
 
 def _sentence_transformers(name: str, device: torch.device) -> Backbone:
-    module = import_extra("sentence_transformers", "text").SentenceTransformer(name, device=str(device)).eval()
+    sentence_transformers = import_extra("sentence_transformers", "text")
+    with _no_bars():
+        module = sentence_transformers.SentenceTransformer(name, device=str(device)).eval()
     described = f"as the model says: at most {module.max_seq_length} tokens, {without_addresses(repr(module))}"
     packages = ("torch", "sentence-transformers", "transformers", "tokenizers")
     return identified(f"sentence-transformers:{name}", "text", SentenceEncoder(module), module, described, packages)
@@ -183,8 +186,9 @@ def _mean_of_tokens(
     name: str, source: str | Path, device: torch.device, *, max_length: int, packages: Sequence[str]
 ) -> Backbone:
     transformers = import_extra("transformers", "text")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
-    network = transformers.AutoModel.from_pretrained(str(source))
+    with _no_bars():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
+        network = transformers.AutoModel.from_pretrained(str(source))
     length = min(max_length, tokenizer.model_max_length)
     return Backbone.of_sentences(
         MeanOfTokens(network).to(device),
@@ -193,6 +197,19 @@ def _mean_of_tokens(
         preprocessing=f"at most {length} tokens; last hidden states averaged over the attention mask",
         packages=("transformers", "tokenizers", *packages),
     )
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar for every network it loads, terminal or not."""
+    logging = import_extra("transformers.utils.logging", "text")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 PACKAGED: Mapping[str, Callable[[torch.device], Backbone]] = MappingProxyType(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,4 +44,5 @@ def decode_image(data: bytes) -> Image | Unreadable:
                     return Unreadable(f"{image.width} × {image.height} pixels are too long and thin for a photograph")
                 return image.convert("RGB")  # type: ignore[no-any-return]
         except Exception as error:
-            return Unreadable(f"{type(error).__name__}: {error}")
+            # Pillow names the object it read from, with an address that differs from run to run.
+            return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
