@@ -8,18 +8,31 @@ from handful.errors import TaskError
 
 
 @st.composite
-def problems(draw_from):
-    """Labels of unequal classes, well mixed, and a spec that they can serve."""
+def problems(draw_from) -> dict:
+    """Sizes and rules for `pose`; the checker of annotations draws random numbers, so specs are made in the tests."""
     sizes = draw_from(st.lists(st.integers(6, 14), min_size=2, max_size=8))
-    n_classes = len(sizes)
-    labels = np.repeat(np.arange(n_classes), sizes)[np.argsort(7919 * np.arange(sum(sizes)) % 10_007)]
-    ways = draw_from(st.one_of(st.none(), st.integers(1, n_classes)))
-    k_eff = draw_from(st.integers(1, ways or n_classes))
-    query = draw_from(st.sampled_from([UniformOverPool(k_eff), Balanced(k_eff), Dirichlet(k_eff, 2.0)]))
-    n_query = k_eff * draw_from(st.integers(1, 2))
-    first_rows = [int(r) for k in range(n_classes) for r in np.flatnonzero(labels == k)[: 1 + k % 3]]
-    rules = [ShotsPerClass(draw_from(st.integers(1, 3))), FixedSupport(first_rows), FixedSupport.whole(labels)]
-    return labels, TaskSpec(draw_from(st.sampled_from(rules)), query, n_query, ways)
+    ways = draw_from(st.one_of(st.none(), st.integers(1, len(sizes))))
+    return {
+        "sizes": sizes,
+        "ways": ways,
+        "k_eff": draw_from(st.integers(1, ways or len(sizes))),
+        "support": draw_from(st.sampled_from(["shots", "fixed", "elsewhere"])),
+        "shots": draw_from(st.integers(1, 3)),
+        "query": draw_from(st.sampled_from([UniformOverPool, Balanced, Dirichlet])),
+        "each": draw_from(st.integers(1, 2)),
+    }
+
+
+def pose(problem: dict) -> tuple[np.ndarray, TaskSpec]:
+    """Labels of unequal classes, well mixed, and a spec that they can serve."""
+    sizes, k_eff = problem["sizes"], problem["k_eff"]
+    labels = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(7919 * np.arange(sum(sizes)) % 10_007)]
+    support = {
+        "shots": ShotsPerClass(problem["shots"]),
+        "fixed": FixedSupport([r for k in range(len(sizes)) for r in np.flatnonzero(labels == k)[: 1 + k % 3]]),
+        "elsewhere": FixedSupport.whole(labels),
+    }[problem["support"]]
+    return labels, TaskSpec(support, problem["query"](k_eff), k_eff * problem["each"], problem["ways"])
 
 
 def task(drawn: Draw, t: int) -> tuple[list[int], ...]:
@@ -40,7 +53,7 @@ def task(drawn: Draw, t: int) -> tuple[list[int], ...]:
 
 @given(problem=problems(), seed=st.integers(0, 2**64 - 1))
 def test_what_every_draw_promises(problem, seed):
-    labels, spec = problem
+    labels, spec = pose(problem)
     drawn = draw(labels, spec, seed, range(5, 12))
     n_classes = spec.n_classes or labels.max() + 1
     assert drawn.indices.tolist() == list(range(5, 12))
@@ -60,7 +73,7 @@ def test_what_every_draw_promises(problem, seed):
 
 @given(problem=problems(), seed=st.integers(0, 100), index=st.integers(0, 150))
 def test_a_task_is_the_same_alone_in_a_range_and_in_any_order(problem, seed, index):
-    labels, spec = problem
+    labels, spec = pose(problem)
     alone = task(draw(labels, spec, seed, [index]), 0)
     assert task(draw(labels, spec, seed, range(151)), index) == alone  # several chunks
     assert task(draw(labels, spec, seed, [3, index, 2]), 1) == alone
