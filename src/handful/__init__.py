@@ -2,20 +2,31 @@
 
 from handful.dispatch import solve
 from handful.features import FeatureBank, Provenance
+from handful.gather import gather
 from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
+from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.transforms import TRANSFORMS, transform
 
 __all__ = [
     "METHODS",
     "TRANSFORMS",
+    "Balanced",
     "DescriptionLength",
+    "Dirichlet",
+    "Draw",
     "FeatureBank",
+    "FixedSupport",
     "Method",
     "Provenance",
+    "ShotsPerClass",
     "Solution",
     "TaskBatch",
+    "TaskSpec",
+    "UniformOverPool",
+    "draw",
+    "gather",
     "solve",
     "transform",
 ]
