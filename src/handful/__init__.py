@@ -1,7 +1,7 @@
 """handful: say which few of many classes occur in a batch, and label the whole batch jointly."""
 
 from handful.dispatch import solve
-from handful.features import FeatureBank, Provenance
+from handful.features import FeatureBank, Provenance, read_bank
 from handful.gather import gather
 from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
@@ -27,6 +27,7 @@ __all__ = [
     "UniformOverPool",
     "draw",
     "gather",
+    "read_bank",
     "solve",
     "transform",
 ]

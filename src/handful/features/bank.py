@@ -254,8 +254,8 @@ class FeatureBank:
     def __getstate__(self) -> dict[str, Any]:
         """Send mapped features as the place of their file, so that a process on the same disk maps it again."""
         state = {name: self.__dict__[name] for name in (f.name for f in fields(self))}
-        if isinstance(self.stored, np.memmap) and isinstance(self.stored.base, mmap.mmap):
-            array = self.stored
+        array = self.stored
+        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None:
             state["stored"] = _MappedFile(str(array.filename), array.dtype.str, array.shape, array.offset)
         return {**state, "splits": dict(self.splits)}
 
