@@ -86,9 +86,10 @@ def test_an_unknown_place_is_refused(tmp_path, run, on):
     assert str(result.exception) == f"--on must be here, ray or ray:ADDRESS, got {on!r}"
 
 
-def test_workers_do_not_go_with_ray(tmp_path, run):
-    result = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", "--workers", 2)
-    assert "uses all cores" in str(result.exception)
+@pytest.mark.parametrize("option", [("--workers", 2), ("--device", "cuda")])
+def test_workers_and_devices_do_not_go_with_ray(tmp_path, run, option):
+    result = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)
+    assert f"{option[0]} is for running here" in str(result.exception)
 
 
 @pytest.mark.parametrize("option", ["--batch-size", "--shard-size", "--workers"])

@@ -211,9 +211,11 @@ def test_a_disk_that_fails_is_not_mistaken_for_a_corrupt_image(tmp_path, items):
 
 def test_a_finished_extraction_is_returned_and_not_repeated(tmp_path, items):
     first = extract(items, small_backbone(), tmp_path / "bank")
+    (tmp_path / ".bank.shards" / "left behind").mkdir(parents=True)
     seen = []
     again = extract(items, small_backbone(), tmp_path / "bank", executor=counted(seen))
     assert (again.content_hash, seen) == (first.content_hash, [])
+    assert not (tmp_path / ".bank.shards").exists()
 
 
 @pytest.mark.parametrize("there", ["another extraction", "another bank", "a file"])

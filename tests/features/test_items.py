@@ -97,6 +97,13 @@ def test_sentences_from_a_table(tmp_path, name):
     assert listed.data_hash == list_items(jsonl(tmp_path / "again.jsonl")).data_hash
 
 
+def test_characters_that_look_like_line_ends_stay_inside_sentences(tmp_path):
+    sentence = "one\u2028two\x85three"
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"text": sentence, "label": "a"}, ensure_ascii=False) + "\n\n", encoding="utf-8")
+    assert list_items(path).source == (sentence,)
+
+
 def test_splits_share_the_numbering_of_classes(tmp_path):
     test = list_items(jsonl(tmp_path / "rows.jsonl"), split="test")
     assert test.names == ("row 3",)
@@ -167,6 +174,8 @@ def write(path, text):
         (lambda p: write(p / "x.jsonl", "{\n"), "line 1 .* is not JSON"),
         (lambda p: write(p / "x.jsonl", "[1]\n"), "must be an object"),
         (lambda p: write(p / "x.jsonl", '{"text": 3, "label": "a"}\n'), "got 3"),
+        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 1 holds half a character"),
+        (lambda p: write(p / "x.csv", f"text,label\n{'a' * 200_000},b\n"), "not a CSV file"),
         (lambda p: write(p / "x.jsonl.gz", "plain"), "not a complete table"),
     ],
 )

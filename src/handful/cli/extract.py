@@ -62,7 +62,7 @@ def extract_command(
     licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
 ) -> None:
     """Turn images or sentences into a feature bank."""
-    executor = _executor(on, workers)
+    executor = _executor(on, workers, device)
     listed = list_items(items, split=split)
     console = Console(stderr=True)
     with _bar(console) as on_progress:
@@ -93,7 +93,7 @@ def extract_command(
         typer.echo(f"{name}\t{value}")
 
 
-def _executor(on: str, workers: int | None) -> Executor:
+def _executor(on: str, workers: int | None, device: str) -> Executor:
     place, colon, address = on.partition(":")
     if on == "here":
         return in_process(workers or torch.get_num_threads())
@@ -101,6 +101,8 @@ def _executor(on: str, workers: int | None) -> Executor:
         raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
     if workers is not None:
         raise OptionError("--workers is for running here; a Ray cluster uses all cores it has: leave it out")
+    if device != "cpu":
+        raise OptionError(f"--device is for running here; over Ray backbones run on processors, got {device!r}")
     return on_ray(address or None)
 
 

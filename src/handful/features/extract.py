@@ -193,15 +193,17 @@ def extract(
     _check(items, backbone, batch_size, shard_size, dtype)
     out = Path(os.path.abspath(out))
     key = extraction_key(items, backbone, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
-    if out.exists():
-        return _finished_before(out, key)
     work = out.parent / f".{out.name}.shards" / key
+    if out.exists():
+        bank = _finished_before(out, key)
+        shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed after its last step but one
+        return bank
     work.mkdir(parents=True, exist_ok=True)
 
     starts = range(0, len(items), shard_size)
     shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
-    finished = {shard.number: _load_shard(work, shard, backbone.dim, dtype) for shard in shards}
-    skipped = {number: result.skipped for number, result in finished.items() if result is not None}
+    found = (_load_shard(work, shard, backbone.dim, dtype) for shard in shards)
+    skipped = {shard.number: shard.skipped for shard in found if shard is not None}
     missing = [shard for shard in shards if shard.number not in skipped]
     done = len(items) - sum(len(shard.source) for shard in missing)
     report = on_progress or (lambda done, total: None)

@@ -167,7 +167,7 @@ def _list_table(table: Path, split: str | None) -> Items:
     if len(columns) != 1:
         raise ItemsError(
             f"{table} must have either a column 'text' (sentences) or a column 'path' (images), "
-            f"got the columns {', '.join(rows[0])}; rename or drop columns"
+            f"got the columns {', '.join(map(str, rows[0]))}; rename or drop columns"
         )
     values = _column(rows, columns[0], table)
     labels = [str(value) for value in _column(rows, "label", table, (str, int))]
@@ -200,10 +200,16 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
         raise ItemsError(f"{table} does not exist; check the path") from error
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ItemsError(f"{table} is not a complete table in UTF-8 ({error}); write it again") from error
-    if ".csv" in table.suffixes[-2:]:
-        yield from csv.DictReader(io.StringIO(text, newline=""))
+    if ".csv" in [suffix.lower() for suffix in table.suffixes[-2:]]:
+        try:
+            yield from csv.DictReader(io.StringIO(text, newline=""))
+        except csv.Error as error:
+            raise ItemsError(f"{table} is not a CSV file ({error}); write it again") from error
         return
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines(): it also cuts at characters that may stand inside a JSON string, such as U+2028.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
@@ -255,7 +261,10 @@ def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: So
     kept = np.array([position[labels[row]] for row in chosen], dtype=np.int64)
     digest = hashlib.sha256(json.dumps(class_names).encode() + b"\n")
     for name, label, content in zip(names, kept.tolist(), source, strict=True):
-        entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
+        try:
+            entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
+        except UnicodeEncodeError as error:
+            raise ItemsError(f"{name} holds half a character ({error.reason}); mend or drop it") from error
         digest.update(json.dumps(entry).encode() + b"\n")
     return Items(kind, names, kept, class_names, source, digest.hexdigest())
 
@@ -263,7 +272,7 @@ def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: So
 def _bytes(content: Content) -> bytes:
     if isinstance(content, Unreadable):
         return content.reason.encode()
-    return content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return content.encode() if isinstance(content, str) else content
 
 
 def _limited(stream: Any) -> bytes | Unreadable:

@@ -30,7 +30,7 @@ def on_ray(address: str | None = None) -> Executor:
 
     def run(compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
         ray = import_extra("ray", "ray")
-        connected = ray.is_initialized()
+        connected = address is None and ray.is_initialized()
         if not connected:
             local = {} if address else {"include_dashboard": False}
             ray.init(address=address or "local", log_to_driver=False, **local)
