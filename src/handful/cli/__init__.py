@@ -1,1 +1,1 @@
-"""The command line: parse, call one library function, render."""
+"""The command line: parse, call one function of the library, print."""
