@@ -21,13 +21,13 @@ from tests.items_at_hand import cosines, shared_data, slowly
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRACT = "import typer; from handful.cli.extract import extract_command as c; typer.run(c)"
+HANDFUL = "import sys; from handful.cli.main import main; sys.exit(main())"
 
 
 def started(items: Path, backbone: str, out: Path, *more: str) -> subprocess.Popen:
     arguments = ["--items", str(items), "--backbone", backbone, "--out", str(out), *more]
     return subprocess.Popen(
-        [sys.executable, "-c", EXTRACT, *arguments],
+        [sys.executable, "-c", HANDFUL, "features", "extract", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         text=True,
@@ -38,7 +38,7 @@ def finished(process: subprocess.Popen, out: Path) -> FeatureBank:
     output, _ = process.communicate()
     assert process.returncode == 0
     bank = FeatureBank.load(out)
-    assert f"content hash\t{bank.verify()}\n" in output
+    assert output == f"{bank.verify()}  {out}\n"
     return bank
 
 

@@ -1,4 +1,4 @@
-"""`handful features extract`: parse, call `extract`, draw a bar where there is a terminal, print what was made."""
+"""`handful features extract`: list the items, load the backbone, call `extract`, show how far it is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from handful.cli.terminal import data, waiting
 from handful.errors import OptionError
 from handful.features.backbones import load_backbone
 from handful.features.extract import Executor, extract, in_process, skipped_items
@@ -21,16 +22,6 @@ from handful.features.on_ray import on_ray
 
 # Skipped items named on the terminal; the bank's notes have all of them.
 SHOWN = 20
-
-EPILOG = """
-Examples:
-
-  handful features extract --items photos/ --backbone efficientnet-lite0 --out photos.bank
-
-  handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
-
-  handful features extract --items omniglot.zip/base --backbone timm:resnet18.a1_in1k --out omniglot.bank --on ray
-"""
 
 
 def extract_command(
@@ -61,9 +52,17 @@ def extract_command(
     dataset: Annotated[str, typer.Option(help="Noted in the bank: what the items are.")] = "",
     licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
 ) -> None:
-    """Turn images or sentences into a feature bank."""
+    """Turn images or sentences into a bank, and print its content hash.
+
+    \b
+    Examples:
+      handful features extract --items photos/ --backbone efficientnet-lite0 --out photos.bank
+      handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
+      handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
+    """
     executor = _executor(on, workers, device)
-    listed = list_items(items, split=split)
+    with waiting(f"listing {items}"):
+        listed = list_items(items, split=split)
     console = Console(stderr=True)
     with _bar(console) as on_progress:
         bank = extract(
@@ -82,15 +81,7 @@ def extract_command(
     if skipped:
         rest = [f"and {len(skipped) - SHOWN} more, see the bank's notes"] if len(skipped) > SHOWN else []
         typer.echo("\n  ".join([f"skipped {len(skipped)} of {len(listed)} items:", *skipped[:SHOWN], *rest]), err=True)
-    for name, value in (
-        ("bank", out),
-        ("rows", bank.n_rows),
-        ("dimensions", bank.dim),
-        ("classes", bank.n_classes),
-        ("skipped", len(skipped)),
-        ("content hash", bank.content_hash),
-    ):
-        typer.echo(f"{name}\t{value}")
+    data(f"{bank.content_hash}  {out}")
 
 
 def _executor(on: str, workers: int | None, device: str) -> Executor:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from handful.cli.extract import extract_command
 from handful.cli.terminal import data, waiting
 from handful.features import FeatureBank, Provenance, read_bank, write_parquet
 
@@ -113,6 +114,9 @@ def verify(bank: Annotated[Path, typer.Argument(help="A bank of handful's.")]) -
     with waiting(f"reading {opened.n_rows:,} rows of {bank}"):
         found = opened.verify()
     data(f"{found}  {bank}: as written")
+
+
+app.command("extract")(extract_command)
 
 
 def describe(bank: FeatureBank) -> dict[str, Any]:
