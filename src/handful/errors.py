@@ -23,3 +23,19 @@ class UnknownNameError(HandfulError, KeyError):
 
 class UndefinedError(HandfulError, LookupError):
     """A quantity was asked for that the method at hand does not have."""
+
+
+class BankError(HandfulError, ValueError):
+    """A feature bank, or a file meant to become one, is not what it should be."""
+
+
+class MissingExtraError(HandfulError, ImportError):
+    """A part of handful was asked for whose optional packages are not installed."""
+
+
+class ItemsError(HandfulError, ValueError):
+    """What was given to extract features from cannot be listed."""
+
+
+class ExtractionError(HandfulError, RuntimeError):
+    """Features cannot be extracted as asked: the backbone does not fit the items, or nothing is left of them."""

@@ -1,0 +1,124 @@
+"""`handful features extract`: list the items, load the backbone, call `extract`, show how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from handful.cli.terminal import data, waiting
+from handful.errors import OptionError
+from handful.features.backbones import load_backbone
+from handful.features.extract import Executor, extract, in_process, skipped_items
+from handful.features.items import list_items
+from handful.features.on_ray import on_ray
+
+# Skipped items named on the terminal; the bank's notes have all of them.
+SHOWN = 20
+
+
+def extract_command(
+    items: Annotated[
+        Path,
+        typer.Option(
+            help="Images, one folder a class (also in a .zip, or a folder inside one), or a table (.csv, .jsonl, also "
+            ".gz) with a column 'label' and a column 'text' or 'path'."
+        ),
+    ],
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="efficientnet-lite0 or minilm (no download), timm:NAME, open_clip:NAME/PRETRAINED, transformers:NAME "
+            "or sentence-transformers:NAME."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],
+    split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
+    on: Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")] = "here",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads when running here; by default one a core.", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
+    batch_size: Annotated[int, typer.Option(min=1, help="Items the backbone sees at once.")] = 8,
+    shard_size: Annotated[int, typer.Option(min=1, help="Items between two savings.")] = 256,
+    dtype: Annotated[str, typer.Option(help="How features are stored: float16 or float32.")] = "float16",
+    dataset: Annotated[str, typer.Option(help="Noted in the bank: what the items are.")] = "",
+    licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
+) -> None:
+    """Turn images or sentences into a bank, and print its content hash.
+
+    \b
+    Examples:
+      handful features extract --items photos/ --backbone efficientnet-lite0 --out photos.bank
+      handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
+      handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
+    """
+    executor = _executor(on, workers, device)
+    with waiting(f"listing {items}"):
+        listed = list_items(items, split=split)
+    console = Console(stderr=True)
+    with _bar(console) as on_progress:
+        bank = extract(
+            listed,
+            load_backbone(backbone, device=device),
+            out,
+            batch_size=batch_size,
+            shard_size=shard_size,
+            dtype=dtype,
+            executor=executor,
+            dataset=dataset,
+            licence=licence,
+            on_progress=on_progress,
+        )
+    skipped = skipped_items(bank)
+    if skipped:
+        rest = [f"and {len(skipped) - SHOWN} more, see the bank's notes"] if len(skipped) > SHOWN else []
+        typer.echo("\n  ".join([f"skipped {len(skipped)} of {len(listed)} items:", *skipped[:SHOWN], *rest]), err=True)
+    data(f"{bank.content_hash}  {out}")
+
+
+def _executor(on: str, workers: int | None, device: str) -> Executor:
+    place, colon, address = on.partition(":")
+    if on == "here":
+        return in_process(workers or torch.get_num_threads())
+    if place != "ray" or (colon and not address):
+        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
+    if workers is not None:
+        raise OptionError("--workers is for running here; a Ray cluster uses all cores it has: leave it out")
+    if device != "cpu":
+        raise OptionError(f"--device is for running here; over Ray backbones run on processors, got {device!r}")
+    return on_ray(address or None)
+
+
+class Rate(ProgressColumn):
+    """Items a second, over the last half minute."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate, or nothing before there is one."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.1f} items/s")
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Show how far it is, how fast it goes and how long it will take; silent where nobody looks."""
+    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as progress:
+        task = progress.add_task("extract", total=None, start=False)
+
+        def report(done: int, total: int) -> None:
+            # What an earlier run finished counts as done but not as speed.
+            if not progress.tasks[0].started:
+                progress.update(task, total=total, completed=done)
+                progress.start_task(task)
+            else:
+                progress.update(task, completed=done)
+
+        yield report

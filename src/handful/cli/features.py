@@ -1,0 +1,146 @@
+"""`handful features`: bring banks in, take them out, look at them, check them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from handful.cli.extract import extract_command
+from handful.cli.terminal import data, waiting
+from handful.features import FeatureBank, Provenance, read_bank, write_parquet
+
+# Rows whose norms are looked at; more would say the same.
+MOST_ROWS_MEASURED = 20_000
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Feature banks: features with labels and provenance."
+)
+
+Source = Annotated[Path, typer.Argument(help="A bank, a folder of arrays, or a .npz, .parquet, .pt or .plk file.")]
+Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be told by itself.")]
+About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
+
+
+@app.command("import")
+def import_bank(
+    source: Source,
+    bank: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
+    features: Column = None,
+    labels: Column = None,
+    dataset: About = None,
+    licence: About = None,
+    backbone: About = None,
+    preprocessing: About = None,
+    notes: About = None,
+) -> None:
+    """Turn somebody's features into a bank, and print its content hash.
+
+    \b
+    Examples:
+      handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
+      handful features import downloads/test.plk mini-test --backbone "ResNet-18"
+    """
+    found = read_bank(source, features=features, labels=labels)
+    given: dict[str, Any] = {
+        "dataset": dataset,
+        "licence": licence,
+        "backbone": backbone,
+        "preprocessing": preprocessing,
+        "notes": notes,
+    }
+    provenance = replace(found.provenance, **{name: text for name, text in given.items() if text is not None})
+    with waiting(f"writing {found.n_rows:,} rows to {bank}"):
+        saved = replace(found, provenance=provenance).save(bank)
+    data(f"{saved.content_hash}  {bank}")
+
+
+@app.command("export")
+def export_bank(
+    source: Source, file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")]
+) -> None:
+    """Write a bank as Parquet, for DuckDB, pandas and others.
+
+    \b
+    Example:
+      handful features export mybank mybank.parquet
+    """
+    bank = read_bank(source)
+    with waiting(f"writing {bank.n_rows:,} rows to {file}"):
+        write_parquet(bank, file)
+    data(str(file))
+
+
+@app.command()
+def info(
+    source: Source,
+    features: Column = None,
+    labels: Column = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what a bank holds: rows, classes, shots available, norms, provenance.
+
+    \b
+    Examples:
+      handful features info mybank
+      handful features info embeddings.parquet --labels intent --json
+    """
+    facts = describe(read_bank(source, features=features, labels=labels))
+    if as_json:
+        data(json.dumps(facts, ensure_ascii=False))
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        first, *more = str(value).splitlines() or [""]
+        data(f"{name:<16}{first}")
+        for line in more:
+            data(f"{'':<16}{line}")
+
+
+@app.command()
+def verify(bank: Annotated[Path, typer.Argument(help="A bank of handful's.")]) -> None:
+    """Read a whole bank and compare it with its content hash; exit with 1 if they differ.
+
+    \b
+    Example:
+      handful features verify mybank
+    """
+    opened = FeatureBank.load(bank)
+    with waiting(f"reading {opened.n_rows:,} rows of {bank}"):
+        found = opened.verify()
+    data(f"{found}  {bank}: as written")
+
+
+app.command("extract")(extract_command)
+
+
+def describe(bank: FeatureBank) -> dict[str, Any]:
+    """Facts about a bank, as plain values."""
+    sizes = bank.class_sizes
+    measured = np.unique(np.linspace(0, bank.n_rows - 1, min(bank.n_rows, MOST_ROWS_MEASURED)).astype(np.int64))
+    norms = np.linalg.norm(bank.take(measured).astype(np.float32), axis=1)
+    empty = Provenance()
+    facts: dict[str, Any] = {
+        "rows": bank.n_rows,
+        "dimensions": bank.dim,
+        "dtype": bank.dtype,
+        "classes": bank.n_classes,
+        "rows a class": {"from": int(sizes.min()), "to": int(sizes.max()), "median": float(np.median(sizes))},
+        # One row of each class at least has to be left for the query.
+        "shots available": max(int(sizes.min()) - 1, 0),
+        "norms": {
+            "from": round(float(norms.min()), 4),
+            "to": round(float(norms.max()), 4),
+            "mean": round(float(norms.mean()), 4),
+            "of rows": len(measured),
+        },
+        "splits": {name: f"{len(classes)} classes" for name, classes in bank.splits.items()} or "none",
+        "content hash": bank.recorded_hash or "none recorded: not a bank of handful's yet",
+    }
+    stated = bank.provenance.to_mapping()
+    return facts | {name: text for name, text in stated.items() if text != getattr(empty, name)}

@@ -1,0 +1,53 @@
+"""`handful`: the commands put together, and every error turned into a sentence and an exit code.
+
+0 is success, 1 something that went wrong, 2 a command line that cannot be understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from handful.errors import HandfulError
+
+if TYPE_CHECKING:
+    import typer
+
+SUMMARY = "Label a whole batch jointly when only a handful of your many classes, you don't know which, occur in it."
+
+
+def make_app() -> typer.Typer:
+    """Put the commands together, one line each."""
+    import typer
+
+    from handful.cli import features, tasks
+
+    app = typer.Typer(
+        help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
+    )
+    app.add_typer(features.app, name="features")
+    app.add_typer(tasks.app, name="tasks")
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        app = make_app()
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        return _complain("the command line needs typer; run: pip install 'handful[cli]'")
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="handful")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except (HandfulError, OSError) as error:
+        return _complain(str(error))
+    return 0
+
+
+def _complain(sentence: str) -> int:
+    sys.stderr.write(f"handful: {sentence}\n")
+    return 1

@@ -1,0 +1,131 @@
+"""`handful tasks`: the rows of tasks, by their address."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from handful.cli.terminal import data
+from handful.errors import TaskError
+from handful.features import FeatureBank, read_bank
+from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.tasks.query import QueryRule
+
+# Tasks drawn and printed at once.
+CHUNK_TASKS = 256
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Tasks: which rows are support and which are query."
+)
+
+
+@app.callback()
+def tasks() -> None:
+    """Tasks: which rows are support and which are query."""
+
+
+class Spread(StrEnum):
+    """Query rules by name."""
+
+    UNIFORM = "uniform"
+    BALANCED = "balanced"
+    DIRICHLET = "dirichlet"
+
+
+@app.command("draw")
+def draw_tasks(
+    bank: Annotated[Path, typer.Argument(help="A bank, or anything `handful features import` reads.")],
+    shots: Annotated[int, typer.Option(help="Support rows of each class.")] = 5,
+    support_bank: Annotated[
+        Path | None, typer.Option(help="Take all rows of this other bank as the support; shots are then ignored.")
+    ] = None,
+    k_eff: Annotated[int, typer.Option(help="Classes that may occur in a query.")] = 5,
+    n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
+    n_classes: Annotated[
+        int | None, typer.Option(help="Classes of a task, drawn anew for each; all if left out.")
+    ] = None,
+    query: Annotated[Spread, typer.Option(help="How queries are spread over their classes.")] = Spread.UNIFORM,
+    concentration: Annotated[float, typer.Option(help="Concentration of the Dirichlet rule.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Seed of the sequence of tasks.")] = 0,
+    tasks: Annotated[str, typer.Option(help="Which tasks, as FIRST:END; END is not included.")] = "0:10",
+    preview: Annotated[bool, typer.Option(help="Print a summary of each task instead of its rows.")] = False,
+) -> None:
+    """Draw tasks and print their row numbers, one JSON object a line.
+
+    \b
+    Examples:
+      handful tasks draw mybank --preview
+      handful tasks draw mybank --shots 1 --k-eff 3 --n-query 30 --tasks 0:10000 > tasks.jsonl
+      handful tasks draw queries --support-bank library --query dirichlet --preview
+    """
+    source = read_bank(bank)
+    library = None if support_bank is None else read_bank(support_bank)
+    if library is not None and library.class_names != source.class_names:
+        raise TaskError(
+            f"{bank} and {support_bank} must have the same classes in the same order, got {source.n_classes} and "
+            f"{library.n_classes}; make both with the same class names"
+        )
+    rules: dict[Spread, QueryRule] = {
+        Spread.UNIFORM: UniformOverPool(k_eff),
+        Spread.BALANCED: Balanced(k_eff),
+        Spread.DIRICHLET: Dirichlet(k_eff, concentration),
+    }
+    spec = TaskSpec(
+        ShotsPerClass(shots) if library is None else FixedSupport.whole(library.labels),
+        rules[query],
+        n_query,
+        n_classes,
+    )
+    wanted = _numbers(tasks)
+    for start in range(0, len(wanted), CHUNK_TASKS):
+        drawn = draw(source.labels, spec, seed, wanted[start : start + CHUNK_TASKS])
+        for t in range(drawn.n_tasks):
+            data(_summary(source, drawn, t) if preview else _rows(drawn, t))
+
+
+def _numbers(text: str) -> range:
+    first, _, end = text.partition(":")
+    try:
+        numbers = range(int(first), int(end))
+    except ValueError:
+        numbers = range(0)
+    if not numbers or numbers[0] < 0:
+        raise typer.BadParameter(
+            f"{text!r} is not FIRST:END with 0 <= FIRST < END, for instance 0:100", param_hint="--tasks"
+        )
+    return numbers
+
+
+def _of_task(values: np.ndarray, t: int) -> np.ndarray:
+    """Return row t of what each task has, or the only row of what all share."""
+    row: np.ndarray = values[t if len(values) > 1 else 0]
+    return row
+
+
+def _rows(drawn: Draw, t: int) -> str:
+    real = slice(None) if drawn.support_mask is None else _of_task(drawn.support_mask, t)
+    task = {
+        "task": int(drawn.indices[t]),
+        "classes": _of_task(drawn.classes, t).tolist(),
+        "support": _of_task(drawn.support, t)[real].tolist(),
+        "support_labels": _of_task(drawn.support_labels, t)[real].tolist(),
+        "query": drawn.query[t].tolist(),
+        "query_labels": drawn.query_labels[t].tolist(),
+    }
+    return json.dumps(task)
+
+
+def _summary(bank: FeatureBank, drawn: Draw, t: int) -> str:
+    labels, counts = np.unique(drawn.query_labels[t], return_counts=True)
+    names = [bank.class_names[k] for k in _of_task(drawn.classes, t)[labels]]
+    present = ", ".join(
+        f"{name} x{count}" for name, count in sorted(zip(names, counts, strict=True), key=lambda p: -p[1])
+    )
+    n_support = drawn.support.shape[1] if drawn.support_mask is None else int(_of_task(drawn.support_mask, t).sum())
+    head = f"task {drawn.indices[t]}: {n_support} support rows of {drawn.n_classes} classes"
+    return f"{head}, {drawn.query.shape[1]} queries of {len(labels)}: {present}"

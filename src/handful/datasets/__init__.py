@@ -1,0 +1,5 @@
+"""Real banks that come with the package, small enough to ship and free to use; licences lie beside them."""
+
+from handful.datasets.clinc150 import load_clinc150
+
+__all__ = ["load_clinc150"]

@@ -1,0 +1,18 @@
+"""Optional packages, imported where they are used; a missing one is answered with what to install."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from handful.errors import MissingExtraError
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Import a module that belongs to `pip install 'handful[extra]'`."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"this needs the package {error.name!r}, which is not installed; run: pip install 'handful[{extra}]'"
+        ) from error

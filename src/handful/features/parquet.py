@@ -1,0 +1,183 @@
+"""Banks in Parquet, in and out: one column of vectors and one of labels. The only file that knows pyarrow."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.errors import BankError, MissingExtraError
+from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
+from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
+from handful.shapes import Float
+
+# What a bank knows beyond its columns travels in the metadata of the schema, under this key.
+METADATA_KEY = b"handful"
+# A table larger than this is read into a file without a name, mapped, rather than into memory.
+MOST_BYTES_IN_MEMORY = 2**30
+
+
+def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+    """Read a bank from Parquet files, taken together as one table.
+
+    The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
+    names. Class names that handful or Hugging Face `datasets` left in the metadata are used.
+    """
+    pa, parquet = _pyarrow()
+    where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
+    try:
+        tables = [parquet.ParquetFile(file) for file in files]
+        schema = tables[0].schema_arrow
+        ours = json.loads((schema.metadata or {}).get(METADATA_KEY, b"null"))
+        vectors = features or _vector_column(pa, schema, where)
+        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
+        classes = labels or ("label" if ours else None)
+        classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
+        n_rows = sum(table.metadata.num_rows for table in tables)
+        blocks = (batch for table in tables for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors, classes]))
+        names = ours["class_names"] if ours and classes == "label" else _hugging_face_names(schema, classes)
+        bank = _bank_of_batches(pa, blocks, n_rows, vectors, classes, names, where)
+    except (pa.ArrowException, OSError) as error:
+        raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
+    if not ours:
+        return bank
+    return FeatureBank.from_arrays(
+        bank.stored.astype(ours["dtype"], copy=False),
+        bank.labels,
+        bank.class_names,
+        provenance=Provenance.from_mapping(ours["provenance"]),
+        splits=ours["splits"],
+    )
+
+
+def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
+    """Write columns `features` (fixed-size lists of float32), `label` and `class_name`, for DuckDB, pandas and others.
+
+    float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
+    at all.
+    """
+    pa, parquet = _pyarrow()
+    final = Path(path)
+    if final.exists():
+        raise BankError(f"{final} already exists; remove it, or choose another name")
+    extra = {
+        "class_names": bank.class_names,
+        "provenance": bank.provenance.to_mapping(),
+        "splits": dict(bank.splits),
+        "dtype": bank.dtype,
+    }
+    schema = pa.schema(
+        [("features", pa.list_(pa.float32(), bank.dim)), ("label", pa.int32()), ("class_name", pa.string())],
+        metadata={METADATA_KEY: json.dumps(extra)},
+    )
+    final.parent.mkdir(parents=True, exist_ok=True)
+    names = np.array(bank.class_names, dtype=object)
+    handle, partial = tempfile.mkstemp(prefix=f".{final.name}.partial-", dir=final.parent)
+    os.close(handle)
+    try:
+        with parquet.ParquetWriter(partial, schema) as writer:
+            start = 0
+            for block in bank.blocks():
+                labels = bank.labels[start : start + len(block)]
+                flat = pa.array(block.astype(np.float32, copy=False).reshape(-1))
+                vectors = pa.FixedSizeListArray.from_arrays(flat, bank.dim)
+                columns = [vectors, pa.array(labels), pa.array(names[labels], pa.string())]
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+                start += len(block)
+        Path(partial).chmod(0o644)
+        os.rename(partial, final)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Parquet needs pyarrow; run: pip install 'handful[parquet]'") from error
+    return pyarrow, pyarrow.parquet
+
+
+def _vector_column(pa: Any, schema: Any, where: str) -> str | None:
+    """Return the only column of lists of numbers, if there is just one; None leaves the choice to the names."""
+    columns = [f.name for f in schema if _is_list(pa, f.type) and _is_number(pa, f.type.value_type)]
+    if not columns:
+        raise BankError(f"{where} has no column of lists of numbers; it has {', '.join(schema.names)}")
+    return columns[0] if len(columns) == 1 else None
+
+
+def _is_list(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_number(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _bank_of_batches(
+    pa: Any, batches: Iterator[Any], n_rows: int, vectors: str, classes: str, names: Any, where: str
+) -> FeatureBank:
+    table: np.ndarray | None = None
+    labels: list[Any] = []
+    start = 0
+    for batch in batches:
+        block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+        if table is None:
+            table = _room((n_rows, block.shape[1]), block.dtype)
+        if block.shape[1] != table.shape[1]:
+            raise BankError(
+                f"{where}: vectors of column {vectors!r} have lengths {table.shape[1]} and {block.shape[1]}; "
+                "all must be equally long"
+            )
+        table[start : start + len(block)] = block
+        column = batch.column(classes)
+        if column.null_count:
+            raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
+        labels.append(np.asarray(column.to_pylist()))
+        start += len(block)
+    if table is None:
+        raise BankError(f"{where} has no rows")
+    return bank_of(table, np.concatenate(labels), names, where)
+
+
+def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
+    """Turn a column of equally long lists into a matrix, float16 if the numbers are, else float32."""
+    if not _is_list(pa, column.type):
+        raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
+    if column.null_count:
+        raise BankError(f"{where}: some vectors are missing; drop these rows")
+    values = column.flatten()
+    offsets = None if pa.types.is_fixed_size_list(column.type) else np.asarray(column.offsets)
+    lengths = {column.type.list_size} if offsets is None else set(np.diff(offsets).tolist())
+    if len(lengths) != 1:
+        raise BankError(
+            f"{where}: vectors have lengths from {min(lengths)} to {max(lengths)}; all must be equally long"
+        )
+    if values.null_count or not _is_number(pa, values.type):
+        raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
+    numbers = values.to_numpy(zero_copy_only=False)
+    kind = np.float16 if numbers.dtype == np.float16 else np.float32
+    matrix: np.ndarray = numbers.astype(kind, copy=False).reshape(len(column), -1)
+    return matrix
+
+
+def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+    if shape[0] * shape[1] * dtype.itemsize <= MOST_BYTES_IN_MEMORY:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def _hugging_face_names(schema: Any, column: str) -> list[str] | None:
+    """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
+    about: Mapping[str, Any] = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    feature = about.get("info", {}).get("features", {}).get(column, {})
+    names = feature.get("names")
+    return list(map(str, names)) if names else None

@@ -1,0 +1,17 @@
+"""Tasks by address: which rows are support and which are query, as a function of labels, spec, seed and task number."""
+
+from handful.tasks.draw import Draw, draw
+from handful.tasks.query import Balanced, Dirichlet, UniformOverPool
+from handful.tasks.spec import TaskSpec
+from handful.tasks.support import FixedSupport, ShotsPerClass
+
+__all__ = [
+    "Balanced",
+    "Dirichlet",
+    "Draw",
+    "FixedSupport",
+    "ShotsPerClass",
+    "TaskSpec",
+    "UniformOverPool",
+    "draw",
+]

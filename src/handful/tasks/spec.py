@@ -1,0 +1,57 @@
+"""TaskSpec: a support rule, a query rule and sizes; what a task is before any row is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handful.errors import TaskError
+from handful.tasks.query import Balanced, QueryRule
+from handful.tasks.support import SupportRule
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What tasks are drawn.
+
+    Attributes
+    ----------
+    support : ShotsPerClass or FixedSupport
+        Which labelled rows a task has.
+    query : UniformOverPool, Balanced or Dirichlet
+        How the rows to label are spread over the classes that occur.
+    n_query : int
+        |Q|, rows to label.
+    n_classes : int, optional
+        K, classes of a task, drawn anew for each; None means all there are.
+
+    Examples
+    --------
+    The paper's protocol, all classes in the support and five in the query:
+
+    >>> from handful import ShotsPerClass, UniformOverPool
+    >>> TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5), n_query=75)
+    TaskSpec(support=ShotsPerClass(shots=5), query=UniformOverPool(k_eff=5), n_query=75, n_classes=None)
+    """
+
+    support: SupportRule
+    query: QueryRule
+    n_query: int = 75
+    n_classes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_query < 1 or self.query.k_eff < 1 or (self.n_classes is not None and self.n_classes < 1):
+            raise TaskError(
+                "n_query, k_eff and n_classes must be at least 1, got "
+                f"{self.n_query}, {self.query.k_eff} and {self.n_classes}"
+            )
+        if self.n_classes is not None and self.query.k_eff > self.n_classes:
+            raise TaskError(
+                f"k_eff={self.query.k_eff} classes of the query must be among the n_classes={self.n_classes} of the "
+                "support; lower k_eff or raise n_classes"
+            )
+        if isinstance(self.query, Balanced) and self.n_query % self.query.k_eff:
+            each = self.n_query // self.query.k_eff
+            raise TaskError(
+                f"n_query={self.n_query} cannot be shared equally by k_eff={self.query.k_eff} classes; ask for "
+                f"{max(each, 1) * self.query.k_eff} or {(each + 1) * self.query.k_eff} queries"
+            )

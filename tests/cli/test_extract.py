@@ -1,0 +1,123 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handful.cli import extract as command
+from handful.cli.main import main
+from handful.features import FeatureBank
+from tests.items_at_hand import image_bytes, image_folder, small_backbone
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def run(monkeypatch, capfd):
+    """Run the command with the small backbone in the place of the named ones: exit code, output, errors."""
+    monkeypatch.setattr(command, "load_backbone", lambda name, device: small_backbone())
+
+    def run(*arguments):
+        code = main(["features", "extract", *map(str, arguments)])
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def test_a_bank_is_made_and_its_hash_printed(tmp_path, run):
+    folder, out = image_folder(tmp_path / "images"), tmp_path / "bank"
+    found = run("--items", folder, "--backbone", "b", "--out", out, "--licence", "CC0", "--dtype", "float32")
+    bank = FeatureBank.load(out)
+    assert found == (0, f"{bank.content_hash}  {out}\n", "")  # no terminal, no bar
+    assert (bank.n_rows, bank.dtype, bank.provenance.licence) == (24, "float32", "CC0")
+
+
+def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
+    folder = image_folder(tmp_path / "images", 1, 25)
+    for i in range(22):
+        (folder / "class0" / f"{i:02d}.png").write_bytes(image_bytes(i)[:20])
+    code, _, errors = run("--items", folder, "--backbone", "b", "--out", tmp_path / "bank")
+    told = errors.splitlines()
+    assert code == 0
+    assert told[0] == "skipped 22 of 25 items:"
+    assert told[1].startswith("  class0/00.png: ")
+    assert told[-1] == "  and 2 more, see the bank's notes"
+    assert len(told) == 22
+
+
+def test_the_same_hash_on_one_worker_and_on_two(tmp_path, run):
+    folder = image_folder(tmp_path / "images")
+    shared = ("--items", folder, "--backbone", "b", "--shard-size", 5)
+    printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--workers", n)[1].split()[0] for n in (1, 2)]
+    assert printed[0] == printed[1]
+
+
+def test_a_split_of_a_table(tmp_path, run):
+    image_folder(tmp_path / "images", 1, 2)
+    rows = [{"path": f"images/class0/0{i}.png", "label": f"k{i}", "split": ("train", "test")[i]} for i in (0, 1)]
+    table = tmp_path / "rows.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run("--items", table, "--split", "test", "--backbone", "b", "--out", tmp_path / "bank")
+    assert FeatureBank.load(tmp_path / "bank").labels.tolist() == [1]
+
+
+@pytest.mark.parametrize("on", ["there", "ray:", "rayx", "here:1"])
+def test_an_unknown_place_is_refused(tmp_path, run, on):
+    found = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", on)
+    assert found == (1, "", f"handful: --on must be here, ray or ray:ADDRESS, got {on!r}\n")
+
+
+@pytest.mark.parametrize("option", [("--workers", 2), ("--device", "cuda")])
+def test_workers_and_devices_do_not_go_with_ray(tmp_path, run, option):
+    code, _, errors = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)
+    assert code == 1
+    assert f"{option[0]} is for running here" in errors
+
+
+@pytest.mark.parametrize("option", ["--batch-size", "--shard-size", "--workers"])
+def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
+    assert run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", option, 0)[0] == 2
+
+
+ON_A_TERMINAL = """
+import sys
+from handful.cli import extract as command
+from handful.cli.main import main
+from tests.items_at_hand import small_backbone
+
+command.load_backbone = lambda name, device: small_backbone()
+sys.exit(main(["features", "extract", *sys.argv[1:]]))
+"""
+
+
+def test_a_terminal_gets_a_bar_with_rate_and_time_left(tmp_path):
+    folder = image_folder(tmp_path / "images")
+    arguments = ["--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", "2"]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": "120"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # how a terminal says that the other side is gone
+            break
+        if not part:
+            break
+        drawn += part
+    os.close(ours)
+    output, _ = process.communicate()
+    assert process.returncode == 0
+    assert b"24/24" in drawn
+    assert b"items/s" in drawn
+    assert b"0:00:00" in drawn
+    assert output.decode() == f"{FeatureBank.load(tmp_path / 'bank').content_hash}  {tmp_path / 'bank'}\n"

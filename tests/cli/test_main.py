@@ -1,0 +1,45 @@
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+from handful.cli.main import main
+
+
+def test_help_lists_the_commands(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "features" in out
+    assert "tasks" in out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "x", "--shots", "many"]])
+def test_a_command_line_that_cannot_be_understood_exits_with_two(arguments, capsys):
+    assert main(arguments) == 2
+    streams = capsys.readouterr()
+    assert "Error" in streams.err
+    assert streams.out == ""
+
+
+def test_an_error_is_a_sentence_and_exits_with_one(capsys, tmp_path):
+    assert main(["features", "info", str(tmp_path / "nothing")]) == 1
+    streams = capsys.readouterr()
+    assert streams.err == f"handful: {tmp_path}/nothing does not exist; check the path\n"
+    assert streams.out == ""
+
+
+def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("handful.cli.features.read_bank", full)
+    assert main(["features", "info", str(tmp_path)]) == 1
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_extra_is_named():
+    program = "import sys; sys.modules['typer'] = None; from handful.cli.main import main; sys.exit(main(['--help']))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr == "handful: the command line needs typer; run: pip install 'handful[cli]'\n"

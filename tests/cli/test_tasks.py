@@ -1,0 +1,77 @@
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+from handful import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.cli.main import main
+from tests.banks_at_hand import random_bank
+
+
+@pytest.fixture
+def bank(tmp_path):
+    return random_bank(n_classes=6, least=12, most=20).save(tmp_path / "bank")
+
+
+def run(capsys, *arguments) -> list[str]:
+    assert main(["tasks", "draw", *map(str, arguments)]) == 0
+    streams = capsys.readouterr()
+    assert streams.err == ""
+    return streams.out.splitlines()
+
+
+def test_rows_are_those_of_the_library(bank, tmp_path, capsys):
+    options = ["--shots", 2, "--k-eff", 3, "--n-query", 10, "--seed", 7, "--tasks", "3:6"]
+    tasks = [json.loads(line) for line in run(capsys, tmp_path / "bank", *options)]
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(3), 10), 7, range(3, 6))
+    assert [task["task"] for task in tasks] == [3, 4, 5]
+    for t, task in enumerate(tasks):
+        assert task["support"] == drawn.support[t].tolist()
+        assert task["query"] == drawn.query[t].tolist()
+        assert bank.labels[task["query"]].tolist() == [task["classes"][k] for k in task["query_labels"]]
+
+
+def test_a_preview_names_the_classes(bank, tmp_path, capsys):
+    lines = run(
+        capsys, tmp_path / "bank", "--preview", "--k-eff", 2, "--n-query", 8, "--query", "balanced", "--tasks", "0:4"
+    )
+    assert len(lines) == 4
+    assert lines[0].startswith("task 0: 30 support rows of 6 classes, 8 queries of 2: class ")
+    assert lines[0].count(" x4") == 2
+
+
+def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
+    library = random_bank(5, n_classes=6).save(tmp_path / "library")
+    options = [
+        "--support-bank",
+        tmp_path / "library",
+        "--k-eff",
+        2,
+        "--n-query",
+        6,
+        "--query",
+        "dirichlet",
+        "--n-classes",
+        3,
+    ]
+    tasks = [json.loads(line) for line in run(capsys, tmp_path / "bank", *options)]
+    assert len(tasks) == 10
+    for task in tasks:
+        assert library.labels[task["support"]].tolist() == [task["classes"][k] for k in task["support_labels"]]
+        assert sorted(task["support"]) == np.flatnonzero(np.isin(library.labels, task["classes"])).tolist()
+    assert FixedSupport.whole(library.labels).elsewhere
+    random_bank(n_classes=3).save(tmp_path / "other")
+    assert main(["tasks", "draw", str(tmp_path / "bank"), "--support-bank", str(tmp_path / "other")]) == 1
+    assert "must have the same classes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["3", "5:5", "-1:4", "a:b", ""])
+def test_impossible_ranges_are_refused(bank, tmp_path, capsys, text):
+    assert main(["tasks", "draw", str(tmp_path / "bank"), "--tasks", text]) == 2
+    assert "FIRST:END" in capsys.readouterr().err
+
+
+def test_tasks_that_do_not_fit_are_refused_with_a_sentence(bank, tmp_path, capsys):
+    assert main(["tasks", "draw", str(tmp_path / "bank"), "--shots", "50"]) == 1
+    assert "fewer than the 50 shots asked for" in capsys.readouterr().err

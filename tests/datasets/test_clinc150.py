@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import handful
+from handful import ShotsPerClass, TaskSpec, UniformOverPool, read_bank
+from handful.datasets import load_clinc150
+from tests.conftest import SHARED
+
+
+def test_it_has_fifty_rows_of_each_class_and_says_where_it_came_from():
+    bank = load_clinc150()
+    assert bank.class_sizes.tolist() == [50] * 150
+    assert "CC BY 3.0" in bank.provenance.licence
+    assert len(bank.verify()) == 64
+
+
+def test_it_is_small_and_attributed():
+    folder = Path(handful.__file__).parent / "datasets"
+    assert sum(f.stat().st_size for f in folder.iterdir() if f.is_file()) < 3_000_000
+    assert "Larson" in (folder / "CLINC150.md").read_text()
+
+
+def test_rows_are_those_of_the_whole_bank():
+    folder = SHARED / "data" / "clinc150-minilm"
+    if not folder.is_dir():
+        pytest.skip("the bank is not here: expected a folder shared/data/clinc150-minilm beside the repository")
+    whole, part = read_bank(folder), load_clinc150()
+    kept = np.flatnonzero(np.load(folder / "original_split.npy") != 1)
+    assert part.class_names == whole.class_names
+    np.testing.assert_array_equal(part.labels, whole.labels[kept])
+    rows, again = whole.take(kept).astype("float32"), part.features
+    cosines = (rows * again).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(again, axis=1)
+    assert cosines.min() > 0.9998
+
+
+def test_classes_can_be_told_apart_on_it():
+    bank = load_clinc150()
+    spec = TaskSpec(ShotsPerClass(5), UniformOverPool(5), 75)
+    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, 0, range(40)))
+    nearest = handful.solve("soft_kmeans", handful.transform("l2", task), max_iter=1)
+    assert 0.84 < (nearest.predictions == truth).float().mean() < 0.92

@@ -1,0 +1,119 @@
+"""Real photographs and sentences to banks, through the command line: against the shared banks, killed, over Ray."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful.features import FeatureBank
+from handful.features.backbones import load_backbone
+from handful.features.extract import extract
+from handful.features.items import list_items
+from handful.features.on_ray import on_ray
+from tests.items_at_hand import cosines, shared_data, slowly
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+HANDFUL = "import sys; from handful.cli.main import main; sys.exit(main())"
+
+
+def started(items: Path, backbone: str, out: Path, *more: str) -> subprocess.Popen:
+    arguments = ["--items", str(items), "--backbone", backbone, "--out", str(out), *more]
+    return subprocess.Popen(
+        [sys.executable, "-c", HANDFUL, "features", "extract", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(process: subprocess.Popen, out: Path) -> FeatureBank:
+    output, _ = process.communicate()
+    assert process.returncode == 0
+    bank = FeatureBank.load(out)
+    assert output == f"{bank.verify()}  {out}\n"
+    return bank
+
+
+def kill_half_way(process: subprocess.Popen, out: Path, n_shards: int) -> None:
+    work = out.parent / f".{out.name}.shards"
+    while len(list(work.glob("*/*.npz"))) < n_shards // 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not out.exists()
+
+
+def test_photographs(tmp_path):
+    archive = shared_data("images/caltech24.zip")
+    whole = finished(
+        started(archive, "efficientnet-lite0", tmp_path / "whole", "--shard-size", "64"), tmp_path / "whole"
+    )
+
+    out = tmp_path / "killed"
+    kill_half_way(started(archive, "efficientnet-lite0", out, "--shard-size", "64"), out, n_shards=15)
+    resumed = finished(started(archive, "efficientnet-lite0", out, "--shard-size", "64"), out)
+    assert resumed.content_hash == whole.content_hash
+
+    folder = shared_data("caltech101-efflite0")
+    classes = json.loads((folder / "classes.json").read_text())
+    features, labels = np.load(folder / "features.npy"), np.load(folder / "labels.npy")
+    assert whole.class_sizes.tolist() == [40] * 24
+    for k, name in enumerate(whole.class_names):
+        expected = features[labels == classes.index(name)][:40]
+        assert cosines(whole.features[whole.labels == k], expected).min() > 0.99
+
+
+def test_sentences(tmp_path):
+    table, out = shared_data("text/clinc.jsonl.gz"), tmp_path / "bank"
+    kill_half_way(started(table, "minilm", out), out, n_shards=88)
+    bank = finished(started(table, "minilm", out), out)
+    folder = shared_data("clinc150-minilm")
+    assert bank.labels.tolist() == np.load(folder / "labels.npy").tolist()
+    assert list(bank.class_names) == json.loads((folder / "classes.json").read_text())
+    assert cosines(bank.features, np.load(folder / "features.npy")).min() > 0.999
+
+
+def test_photographs_over_two_nodes_one_of_which_dies(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    items, backbone = list_items(shared_data("images/caltech24.zip")), load_backbone("efficientnet-lite0")
+    here = extract(items, backbone, tmp_path / "here", shard_size=32)
+    book = tmp_path / "book"
+    book.mkdir()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        doomed = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        ray.init(address=cluster.address, log_to_driver=False)
+        killed = []
+
+        def kill_in_the_middle(done, total):
+            if not killed and done > total // 3 and (book / doomed.node_id).exists():
+                cluster.remove_node(doomed, allow_graceful=False)
+                killed.append(done)
+
+        there = extract(
+            items,
+            slowly(backbone, book, seconds=0),
+            tmp_path / "there",
+            shard_size=32,
+            executor=on_ray(),
+            on_progress=kill_in_the_middle,
+        )
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert killed
+    assert killed[0] < len(items)
+    assert there.content_hash == here.content_hash

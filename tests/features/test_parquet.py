@@ -1,0 +1,139 @@
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from handful.errors import BankError, MissingExtraError
+from handful.features import Provenance, read_bank, write_parquet
+from tests.banks_at_hand import random_bank
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet  # noqa: E402
+
+VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def write(path, **columns):
+    metadata = columns.pop("metadata", None)
+    table = pa.table(columns)
+    pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), path)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_out_and_in_again_is_the_same_bank(tmp_path, dtype, monkeypatch):
+    monkeypatch.setattr("handful.features.parquet.BLOCK_ROWS", 5)
+    bank = random_bank(dtype=dtype, splits={"test": [2]}, provenance=Provenance("set", versions={"a": "1"}))
+    write_parquet(bank, tmp_path / "bank.parquet")
+    again = read_bank(tmp_path / "bank.parquet")
+    assert again.content_hash == bank.content_hash
+    assert (again.splits, again.provenance) == (bank.splits, bank.provenance)
+    with pytest.raises(BankError, match="already exists"):
+        write_parquet(bank, tmp_path / "bank.parquet")
+
+
+def test_pandas_and_duckdb_read_it(tmp_path):
+    pandas, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    bank = random_bank(dtype="float16")
+    file = tmp_path / "bank.parquet"
+    write_parquet(bank, file)
+    frame = pandas.read_parquet(file)
+    np.testing.assert_array_equal(np.stack(frame.features), bank.features)
+    assert frame.class_name.tolist() == [bank.class_names[k] for k in bank.labels]
+    counts = duckdb.sql(f"select label, count(*), avg(features[1]) from '{file}' group by label order by label")
+    for label, count, mean in counts.fetchall():
+        rows = bank.features[bank.labels == label].astype("float32")
+        assert count == len(rows)
+        assert mean == pytest.approx(rows[:, 0].mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.float16())])
+@pytest.mark.parametrize("labels", [["b", "a", "b"], [4, 2, 4]])
+def test_lists_of_any_kind_with_labels_of_any_kind(tmp_path, kind, labels):
+    file = write(tmp_path / "x.parquet", id=[1, 2, 3], emb=pa.array(np.float32(VECTORS).tolist(), kind), label=labels)
+    bank = read_bank(file)
+    np.testing.assert_array_equal(bank.features, VECTORS)
+    assert bank.labels.tolist() == [1, 0, 1]
+    assert bank.dtype == ("float16" if "half" in str(kind) else "float32")
+
+
+def test_embeddings_of_easyfsl(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"embedding": [np.float32(v) for v in VECTORS], "class_name": ["b", "a", "b"]})
+    frame.to_parquet(tmp_path / "easyfsl.parquet.gzip".replace(".gzip", ""), compression="gzip")
+    bank = read_bank(tmp_path / "easyfsl.parquet")
+    np.testing.assert_array_equal(bank.features, VECTORS)
+    assert bank.class_names == ("a", "b")
+
+
+def test_class_names_of_hugging_face_are_used(tmp_path):
+    about = {"info": {"features": {"label": {"names": ["x", "y", "z"], "_type": "ClassLabel"}}}}
+    file = write(
+        tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"huggingface": json.dumps(about)}
+    )
+    assert read_bank(file).class_names == ("x", "y", "z")
+    assert read_bank(file).labels.tolist() == [2, 0, 2]
+
+
+def test_a_folder_of_files_is_one_table(tmp_path):
+    for i in range(2):
+        write(tmp_path / f"part-{i}.parquet", embedding=VECTORS, label=[i, i, 5])
+    bank = read_bank(tmp_path)
+    assert bank.n_rows == 6
+    assert bank.class_names == ("0", "1", "5")
+
+
+def test_columns_can_be_named(tmp_path):
+    file = write(tmp_path / "x.parquet", a=VECTORS, b=[v[::-1] for v in VECTORS], k=["p", "q", "p"])
+    with pytest.raises(BankError, match="no column that looks like features; say which it is, it has a, b, k"):
+        read_bank(file)
+    np.testing.assert_array_equal(read_bank(file, features="b", labels="k").features, np.array(VECTORS)[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (
+            {"embedding": [[1.0, 2.0], [3.0], [4.0, 5.0]], "label": [0, 1, 0]},
+            "lengths from 1 to 2; all must be equally",
+        ),
+        ({"embedding": [[1.0, 2.0], None, [4.0, 5.0]], "label": [0, 1, 0]}, "some vectors are missing"),
+        ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "nothing missing"),
+        ({"embedding": VECTORS, "label": [0, None, 0]}, "missing labels"),
+        ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
+        ({"embedding": [1.0, 2.0, 3.0], "label": [0, 1, 0]}, "no column of lists of numbers; it has embedding, label"),
+        ({"embedding": VECTORS, "other": [0, 1, 0]}, "no column that looks like labels"),
+        ({"embedding": pa.array([], pa.list_(pa.float32())), "label": pa.array([], pa.int32())}, "has no rows"),
+    ],
+)
+def test_what_is_no_bank_is_refused(tmp_path, columns, sentence):
+    with pytest.raises(BankError, match=sentence):
+        read_bank(write(tmp_path / "x.parquet", **columns))
+
+
+def test_lengths_that_change_between_blocks_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("handful.features.parquet.BLOCK_ROWS", 1)
+    with pytest.raises(BankError, match="have lengths 2 and 3"):
+        read_bank(write(tmp_path / "x.parquet", embedding=[[1.0, 2.0], [1.0, 2.0, 3.0]], label=[0, 1]))
+
+
+def test_cut_files_are_refused(tmp_path):
+    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[0, 1, 0])
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(BankError, match="cannot be read as Parquet"):
+        read_bank(file)
+
+
+def test_a_large_table_is_read_into_a_nameless_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("handful.features.parquet.MOST_BYTES_IN_MEMORY", 8)
+    bank = read_bank(write(tmp_path / "x.parquet", embedding=VECTORS, label=[0, 1, 0]))
+    assert isinstance(bank.stored, np.memmap)
+    np.testing.assert_array_equal(bank.features, VECTORS)
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[0, 1, 0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'handful\[parquet\]'"):
+        read_bank(file)
