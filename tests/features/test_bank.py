@@ -71,8 +71,9 @@ def test_take_gathers_indices_of_any_shape(monkeypatch):
     rows = np.random.default_rng(0).integers(0, bank.n_rows, (3, 5))
     np.testing.assert_array_equal(bank.take(rows), bank.features[rows])
     np.testing.assert_array_equal(np.concatenate(list(bank.blocks(7))), bank.features)
-    with pytest.raises(IndexError):
-        bank.take([bank.n_rows])
+    for row in (-1, bank.n_rows):
+        with pytest.raises(BankError, match="rows must lie in 0 … "):
+            bank.take([row])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -121,7 +121,7 @@ class FeatureBank:
                 f"features must be numbers with the axes (row, dim), got {array.dtype} of shape {array.shape}; "
                 "flatten or average other axes first"
             )
-        if array.dtype.name not in store.FEATURE_TYPES:
+        if array.dtype not in map(np.dtype, store.FEATURE_TYPES):
             array = array.astype(np.float32)
         names = tuple(map(str, class_names))
         return cls(
@@ -147,7 +147,7 @@ class FeatureBank:
                 _checked_splits(found.splits, len(found.class_names)),
                 recorded_hash=found.content_hash,
             )
-        except BankError as error:
+        except (TypeError, ValueError, AttributeError) as error:  # a manifest can hold anything
             raise BankError(f"the bank {path} contradicts itself: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> FeatureBank:
@@ -197,11 +197,14 @@ class FeatureBank:
     def take(self, rows: Any) -> Float[np.ndarray, "*index dim"]:
         """`features[rows]`, for row numbers in an array of any shape, in the bank's dtype and in memory."""
         wanted = np.asarray(rows)
-        flat = wanted.reshape(-1) if self.rows is None else self.rows[wanted.reshape(-1)]
+        flat = wanted.reshape(-1)
+        if len(flat) and not 0 <= flat.min() <= flat.max() < self.n_rows:
+            raise BankError(f"rows must lie in 0 … {self.n_rows - 1}, got {flat.min()} … {flat.max()}")
+        flat = flat if self.rows is None else self.rows[flat]
         out = np.empty((len(flat), self.dim), self.stored.dtype)
         for start in range(0, len(flat), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            np.take(self.stored, flat[part], axis=0, out=out[part], mode="raise")
+            np.take(self.stored, flat[part], axis=0, out=out[part], mode="clip")  # checked; "raise" would copy twice
             self._release()
         return out.reshape(*wanted.shape, self.dim)
 
