@@ -72,12 +72,10 @@ def alternate(
         observe=objective if options.record else None,
     )
     u = outcome.answer
-    return Solution(
-        log_assignments=frame.hide_padding(u.log()),
-        proportions=frame.proportions(u.weights),
+    return frame.solution(
+        u,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        query_mask=task.query_mask,
         trace=outcome.trace,
         find_prototypes=partial(frame.prototypes, u.weights),
         measure=partial(measure, task, frame, u.weights),
