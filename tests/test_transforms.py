@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 
 import handful
 from handful import TaskBatch
-from handful.errors import UnknownNameError
+from handful.errors import TransformError, UnknownNameError
+from handful.transforms import parameters_of
 from tests.tasks_at_hand import ragged_tasks, random_task
+
+# What the transforms that need more than a task are given here.
+PARAMETERS = {"cl2n": {"base_mean": [0.5, -1.0, 0.0, 2.0, 0.1, 0.3]}}
+
+
+def apply(name: str, task: TaskBatch) -> TaskBatch:
+    return handful.transform(name, task, **PARAMETERS.get(name, {}))
 
 
 @pytest.mark.parametrize("name", list(handful.TRANSFORMS))
@@ -16,11 +24,11 @@ def test_inputs_are_left_alone_and_padding_is_inert(name):
     tasks = ragged_tasks(3)
     padded = TaskBatch.pad(tasks)
     before = padded.query.clone(), padded.support.clone()
-    result = handful.transform(name, padded)
+    result = apply(name, padded)
     assert torch.equal(padded.query, before[0])
     assert torch.equal(padded.support, before[1])
     for t, task in enumerate(tasks):
-        alone = handful.transform(name, task)
+        alone = apply(name, task)
         torch.testing.assert_close(result.support[t, : alone.support.shape[1]], alone.support[0])
         torch.testing.assert_close(result.query[t, : alone.query.shape[1]], alone.query[0])
 
@@ -61,3 +69,54 @@ def test_a_shared_support_is_scaled_for_each_task():
 def test_an_unknown_transform_is_refused_with_the_known_ones():
     with pytest.raises(UnknownNameError, match="no transform is called 'sphere'; there are raw, l2"):
         handful.transform("sphere", random_task(0))
+
+
+def test_what_a_transform_needs_is_known_by_name():
+    assert {name: parameters_of(name) for name in handful.TRANSFORMS if parameters_of(name)} == {"cl2n": ("base_mean",)}
+
+
+def test_a_missing_or_needless_parameter_is_refused():
+    with pytest.raises(
+        TransformError, match=r"takes base_mean .* got nothing; call transform\('cl2n', task, base_mean="
+    ):
+        handful.transform("cl2n", random_task(0))
+    with pytest.raises(
+        TransformError, match=r"'l2' takes nothing beside the task, got base_mean; call transform\('l2'"
+    ):
+        handful.transform("l2", random_task(0), base_mean=[0.0])
+    with pytest.raises(TransformError, match=r"one number a dimension, shape \(8,\), got shape \(3,\)"):
+        handful.transform("cl2n", random_task(0), base_mean=[0.0, 1.0, 2.0])
+
+
+def test_cl2n_is_l2_about_the_base_mean():
+    task = random_task(4)
+    mean = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    moved = handful.transform("l2", task.with_features(task.support - mean, task.query - mean))
+    for given_as in (mean, mean.numpy(), mean.tolist()):
+        result = handful.transform("cl2n", task, base_mean=given_as)
+        torch.testing.assert_close(result.support, moved.support)
+        torch.testing.assert_close(result.query, moved.query)
+
+
+def published_chain(points: torch.Tensor, n_support: int) -> torch.Tensor:
+    """PT-MAP's preprocessing of one task with its rotation: power, QR, L2, then centre and L2 in each set."""
+    rotated = torch.linalg.qr((points + 1e-6).sqrt().T).R.T
+    rotated = rotated / rotated.norm(dim=-1, keepdim=True)
+    sets = [part - part.mean(0) for part in (rotated[:n_support], rotated[n_support:])]
+    return torch.cat([part / part.norm(dim=-1, keepdim=True) for part in sets])
+
+
+def test_pt_maps_chain_has_the_distances_of_the_published_one():
+    task = random_task(5, dim=40)  # more dimensions than points: there the rotation reduces
+    task = task.with_features(task.support.abs(), task.query.abs())
+    result = handful.transform("pt_map_preprocess", task)
+    for t in range(3):
+        expected = published_chain(torch.cat([task.support[t], task.query[t]]), task.support.shape[1])
+        ours = torch.cat([result.support[t], result.query[t]])
+        torch.testing.assert_close(torch.cdist(ours, ours), torch.cdist(expected, expected), atol=1e-7, rtol=0)
+
+
+def test_pt_maps_power_keeps_the_sign_of_a_negative_feature():
+    task = TaskBatch.single([[4.0, -9.0], [-4.0, 9.0]], [0, 1], [[1.0, 1.0], [1.0, 2.0]], n_classes=2)
+    expected = torch.tensor([2.0, -3.0]) / 13**0.5
+    torch.testing.assert_close(handful.transform("pt_map_preprocess", task).support[0, 0], expected)

@@ -79,12 +79,10 @@ def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) ->
     there, when asked for.
     """
     u = outcome.answer
-    return Solution(
-        log_assignments=frame.hide_padding(u.log()),
-        proportions=frame.proportions(u.weights),
+    return frame.solution(
+        u,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        query_mask=frame.query_mask,
         trace=outcome.trace,
         find_prototypes=partial(frame.prototypes, u.weights),
         measure=partial(measure, frame, u.weights),

@@ -13,6 +13,10 @@ class OptionError(HandfulError, ValueError):
     """An option of a method has an unknown name or a value outside its range."""
 
 
+class TransformError(HandfulError, ValueError):
+    """A transform was called without a parameter it needs, or with one it cannot use."""
+
+
 class UnknownNameError(HandfulError, KeyError):
     """A method or transform was asked for by a name that is in no table."""
 

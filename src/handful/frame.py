@@ -6,6 +6,7 @@ in which they differ. So the origin is moved first, and added back to the protot
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,12 @@ from torch import Tensor
 
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
+from handful.numerics.fixed_point import Trace
 from handful.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
 from handful.numerics.moments import Moments, labelled_moments, soft_moments
-from handful.shapes import Bool, Float
+from handful.numerics.simplex import SoftLabels
+from handful.shapes import Bool, Float, Int
+from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
 
 GEOMETRIES = ("auto", "feature", "gram")
@@ -97,7 +101,11 @@ class Frame:
     def prototypes(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
         """`w_k = (Σ_Q u_nk z_n + Σ_S y_nk z_n) / (Σ_Q u_nk + c_k)`, in the task's own coordinates."""
         query = soft_moments(self.query, masked(weights, self.query_mask))
-        return (self.support + query).mean() + self.origin.unsqueeze(-2)
+        return self.placed((self.support + query).mean())
+
+    def placed(self, prototypes: Float[Tensor, "#task class dim"]) -> Float[Tensor, "task class dim"]:
+        """Return centred prototypes in the task's own coordinates, one set a task."""
+        return (prototypes + self.origin.unsqueeze(-2)).expand(self.task.n_tasks, -1, -1)
 
     def proportions(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class"]:
         """`û_k = (1/|Q|) Σ_Q u_nk`."""
@@ -106,6 +114,29 @@ class Frame:
     def select(self, rows: Tensor) -> Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
+
+    def solution(
+        self,
+        u: SoftLabels,
+        *,
+        n_iter: Int[Tensor, "task"] | int = 1,
+        converged: Bool[Tensor, "task"] | None = None,
+        trace: Trace | None = None,
+        find_prototypes: Callable[[], Tensor] | None = None,
+        measure: Callable[[], DescriptionLength] | None = None,
+    ) -> Solution:
+        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss."""
+        n_tasks, device = self.task.n_tasks, self.task.query.device
+        return Solution(
+            log_assignments=self.hide_padding(u.log()),
+            proportions=self.proportions(u.weights),
+            n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
+            converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
+            query_mask=self.query_mask,
+            trace=trace,
+            find_prototypes=find_prototypes,
+            measure=measure,
+        )
 
     def hide_padding(self, values: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
         """-inf in the rows of padded queries: they belong nowhere."""

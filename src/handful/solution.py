@@ -37,7 +37,7 @@ class Solution:
     proportions : Float[Tensor, "task class"]
         Share of the query that each class holds.
     n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
-        Iterations each task took, and whether it met its tolerance.
+        Iterations each task took, and whether it met its tolerance; always so where a method has none to meet.
     query_mask : Bool[Tensor, "task query"] or None
         As in the task: False where a query is padding.
     trace : Trace or None

@@ -5,15 +5,20 @@ No method transforms features by itself. What a published result applied is name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from handful.errors import UnknownNameError
+from handful.errors import TransformError, UnknownNameError
+from handful.numerics.distances import unit
 from handful.shapes import Float
-from handful.task import TaskBatch
+from handful.task import Array, TaskBatch
+
+# Exponent and offset of PT-MAP's power transform, as its authors published them.
+POWER, POWER_OFFSET = 0.5, 1e-6
 
 
 def raw(task: TaskBatch) -> TaskBatch:
@@ -23,7 +28,7 @@ def raw(task: TaskBatch) -> TaskBatch:
 
 def l2(task: TaskBatch) -> TaskBatch:
     """`z ← z / ‖z‖`; a zero vector stays zero."""
-    return task.with_features(_unit(task.support), _unit(task.query))
+    return task.with_features(unit(task.support), unit(task.query))
 
 
 def range_scale(task: TaskBatch) -> TaskBatch:
@@ -42,32 +47,92 @@ def range_scale_public_code(task: TaskBatch) -> TaskBatch:
     return task.with_features(task.support / width - low, task.query / width - low)
 
 
-TRANSFORMS: Mapping[str, Callable[[TaskBatch], TaskBatch]] = MappingProxyType(
+def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
+    """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean feature of the base classes (Wang et al., arXiv 1911.04623).
+
+    Parameters
+    ----------
+    base_mean : Float[Tensor, "dim"]
+        Mean over the classes the backbone was trained on; no class of the task takes part in it.
+    """
+    origin = torch.as_tensor(base_mean).to(task.query)
+    if origin.shape != (task.dim,):
+        raise TransformError(
+            f"base_mean must have one number a dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
+            "give the mean feature of the base classes"
+        )
+    return task.with_features(unit(task.support - origin), unit(task.query - origin))
+
+
+def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
+    """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
+
+    Support and query are centred each about its own mean, over the rows that are real. A negative feature keeps its
+    sign and takes the root of its magnitude, where the formula has no value. The authors also rotate the points of a
+    task into their span (the R factor of a QR decomposition); that changes no distance, so it is left out.
+    """
+    sets = (task.support, task.support_mask), (task.query, task.query_mask)
+    support, query = (unit(_centred(unit(_root(features)), mask)) for features, mask in sets)
+    return task.with_features(support, query)
+
+
+TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
     {
         "raw": raw,
         "l2": l2,
+        "cl2n": cl2n,
+        "pt_map_preprocess": pt_map_preprocess,
         "range_scale": range_scale,
         "range_scale_public_code": range_scale_public_code,
     }
 )
 
 
-def transform(name: str, task: TaskBatch) -> TaskBatch:
-    """Apply the transform of that name.
+def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
+    """Apply the transform of that name, with the parameters it asks for.
 
     Examples
     --------
     >>> task = TaskBatch.single([[3.0, 4.0]], [0], [[0.0, 2.0]], n_classes=1)
     >>> transform("l2", task).support.tolist()
     [[[0.6000000238418579, 0.800000011920929]]]
+    >>> transform("cl2n", task, base_mean=[0.0, 4.0]).support.tolist()
+    [[[1.0, 0.0]]]
     """
+    wanted = parameters_of(name)
+    if set(parameters) != set(wanted):
+        raise TransformError(
+            f"transform {name!r} takes {_listed(wanted)} beside the task, got {_listed(tuple(parameters))}; "
+            f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
+        )
+    return TRANSFORMS[name](task, **parameters)
+
+
+def parameters_of(name: str) -> tuple[str, ...]:
+    """Names of what a transform needs beside the task; with their values they say what it does, all of it."""
     if name not in TRANSFORMS:
         raise UnknownNameError(f"no transform is called {name!r}; there are {', '.join(TRANSFORMS)}")
-    return TRANSFORMS[name](task)
+    return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]
 
 
-def _unit(features: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(features, dim=-1, eps=torch.finfo(features.dtype).tiny)
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _root(features: Tensor) -> Tensor:
+    """`(z + 10⁻⁶)^½` where z ≥ 0, its mirror image elsewhere."""
+    magnitude = (features.abs() + POWER_OFFSET).pow(POWER)
+    return magnitude.where(features >= 0, -magnitude)
+
+
+def _centred(features: Float[Tensor, "set point dim"], mask: Tensor | None) -> Float[Tensor, "set point dim"]:
+    """`z - z̄`, with z̄ the mean over the rows that are real; padding becomes zero."""
+    if mask is None:
+        return features - features.mean(-2, keepdim=True)
+    real = mask.unsqueeze(-1)
+    features = features.where(real, 0)
+    mean = features.sum(-2, keepdim=True) / real.sum(-2, keepdim=True)
+    return (features - mean).where(real, 0)
 
 
 def _query_range(task: TaskBatch) -> tuple[Float[Tensor, "task 1 dim"], Float[Tensor, "task 1 dim"]]:

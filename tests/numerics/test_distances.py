@@ -2,7 +2,7 @@
 
 import torch
 
-from handful.numerics.distances import half_squared_distances
+from handful.numerics.distances import cosines, half_squared_distances, unit
 
 
 def test_definition():
@@ -23,3 +23,12 @@ def test_a_common_offset_costs_no_digits():
 def test_never_negative():
     x = torch.full((1, 3, 4), 0.1)
     assert (half_squared_distances(x, x) >= 0).all()
+
+
+def test_cosines_are_torchs_and_zero_for_a_zero_vector():
+    generator = torch.Generator().manual_seed(2)
+    x, w = (torch.randn(2, n, 5, generator=generator, dtype=torch.float64) for n in (4, 3))
+    expected = torch.nn.functional.cosine_similarity(x[:, :, None], w[:, None], dim=-1)
+    torch.testing.assert_close(cosines(1e-20 * x, w), expected)
+    assert (cosines(0 * x, w) == 0).all()
+    torch.testing.assert_close(unit(x).norm(dim=-1), torch.ones(2, 4, dtype=torch.float64))

@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from handful.methods import paddle, paddle_gd, soft_kmeans
+from handful.methods import (
+    baseline,
+    baseline_pp,
+    bd_cspn,
+    laplacian_shot,
+    nearest_prototype,
+    paddle,
+    paddle_gd,
+    prior_em,
+    pt_map,
+    soft_kmeans,
+)
 from handful.methods.method import Method
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -11,6 +22,13 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "paddle": paddle.METHOD,
         "soft_kmeans": soft_kmeans.METHOD,
         "paddle_gd": paddle_gd.METHOD,
+        "nearest_prototype": nearest_prototype.METHOD,
+        "baseline": baseline.METHOD,
+        "baseline_pp": baseline_pp.METHOD,
+        "prior_em": prior_em.METHOD,
+        "bd_cspn": bd_cspn.METHOD,
+        "laplacian_shot": laplacian_shot.METHOD,
+        "pt_map": pt_map.METHOD,
     }
 )
 

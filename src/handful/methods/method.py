@@ -41,7 +41,7 @@ class Method:
         known = [field.name for field in dataclasses.fields(self.options)]
         for name in values:
             if name not in known:
-                raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known)}")
+                raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known) or 'none'}")
         return self.options(**values)
 
 

@@ -1,7 +1,8 @@
-"""Squared Euclidean distances, safe against cancellation when the points share a large offset."""
+"""Squared Euclidean distances, safe against cancellation when the points share a large offset; and cosines."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from handful.shapes import Float
@@ -19,3 +20,15 @@ def half_squared_distances(
     half_norms = 0.5 * centres.square().sum(-1).unsqueeze(-2)
     expanded = 0.5 * points.square().sum(-1, keepdim=True) + half_norms - points @ centres.mT
     return expanded.clamp_(min=0)
+
+
+def unit(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+    """`z / ‖z‖`; a zero vector stays zero."""
+    return torch.nn.functional.normalize(vectors, dim=-1, eps=torch.finfo(vectors.dtype).tiny)
+
+
+def cosines(
+    points: Float[Tensor, "task point dim"], directions: Float[Tensor, "#task class dim"]
+) -> Float[Tensor, "task point class"]:
+    """`⟨x_n, w_k⟩ / (‖x_n‖ ‖w_k‖)`, and zero where either vector is."""
+    return unit(points) @ unit(directions).mT

@@ -1,0 +1,70 @@
+"""BD-CSPN: prototype rectification (Liu, Song, Qin, ECCV 2020).
+
+One pass, no iteration. The query is moved by `ξ = mean(S) - mean(Q)` and labelled by cosine similarity to the support
+means w_k; each class then averages its labelled and pseudo-labelled points anew,
+
+    w'_k = Σ_n a_n z_n / Σ_n a_n,     a_n = exp(ε cos(z_n, w_k)) over the points of class k,
+
+and the moved query is labelled by `softmax_k( τ cos(z_n, w'_k) )`, τ = 10. What PADDLE's tables call BD-CSPN is
+another method in three respects, all under `public_code`: weights are normalised over classes and summed weights not
+divided out, so prototypes shrink; the query is labelled where it was, by Euclidean distance; and features are raw,
+their normalisation being discarded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from handful.frame import Frame
+from handful.methods.method import Method, require
+from handful.numerics.distances import cosines, half_squared_distances
+from handful.numerics.simplex import softmax
+from handful.rectification import rectify
+from handful.solution import Solution
+from handful.task import TaskBatch
+
+# τ in the soft labels; it decides how sure they are, not which class is first.
+COSINE_SCALE = 10.0
+
+
+@dataclass(frozen=True)
+class BDCSPNOptions:
+    """Options of BD-CSPN.
+
+    Attributes
+    ----------
+    sharpness : float
+        ε, how strongly points that resemble their prototype outweigh the others. PADDLE's configurations have 50, and
+        30 for one backbone.
+    public_code : bool
+        Whether to weigh points and label the query as PADDLE's public code does.
+    """
+
+    sharpness: float = 10.0
+    public_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.sharpness >= 0, "sharpness must be at least 0", self.sharpness)
+
+
+def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
+    """Rectify the prototypes, then compare."""
+    frame = Frame(task)
+    rectified = rectify(task, options.sharpness, public_code=options.public_code)
+    centred = rectified.prototypes - frame.origin.unsqueeze(-2)
+    if options.public_code:
+        u = softmax(-half_squared_distances(frame.query, centred))
+    else:
+        u = softmax(COSINE_SCALE * cosines(rectified.query, rectified.prototypes))
+    return frame.solution(u, find_prototypes=partial(frame.placed, centred))
+
+
+METHOD = Method(
+    name="bd_cspn",
+    options=BDCSPNOptions,
+    transform="cl2n",
+    solve=solve,
+    citation="Liu, Song, Qin. Prototype Rectification for Few-Shot Learning. ECCV 2020.",
+)

@@ -1,0 +1,43 @@
+"""Nearest prototype, as in SimpleShot (Wang, Chao, Weinberger, van der Maaten, arXiv 1911.04623, 2019).
+
+A query goes to the class whose support mean is nearest, `argmin_k ‖z_n - w_k‖`; soft labels are
+`u_n = softmax_k( -½‖z_n - w_k‖² )`. Each query is labelled alone. There is nothing to set: all that SimpleShot adds to
+the classifier is its feature transform, CL2N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from handful.frame import Frame
+from handful.methods.method import Method
+from handful.numerics.geometry import FeatureSpace
+from handful.numerics.simplex import softmax
+from handful.solution import Solution
+from handful.task import TaskBatch
+
+
+@dataclass(frozen=True)
+class NearestPrototypeOptions:
+    """Nothing to set."""
+
+
+def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
+    """Compare every query with every support mean, once."""
+    frame = Frame(task)
+    prototypes = frame.support.mean()
+    u = softmax(FeatureSpace.of(frame.query, frame.query_mask, frame.support).scores(prototypes))
+    return frame.solution(u, find_prototypes=partial(frame.placed, prototypes))
+
+
+METHOD = Method(
+    name="nearest_prototype",
+    options=NearestPrototypeOptions,
+    transform="cl2n",
+    solve=solve,
+    citation=(
+        "Wang, Chao, Weinberger, van der Maaten. SimpleShot: Revisiting Nearest-Neighbor Classification for "
+        "Few-Shot Learning. arXiv 1911.04623, 2019."
+    ),
+)

@@ -1,0 +1,116 @@
+"""Class proportions by EM under a fixed classifier (Saerens, Latinne, Decaestecker, Neural Computation 2002).
+
+The classifier is the nearest prototype, a mixture of unit Gaussians about the support means; only its class prior is
+unknown. Maximises the likelihood of the query, `Σ_Q ln Σ_k π_k exp(-½‖z_n - w_k‖²)`, by turns from a uniform π:
+
+    U: u_nk ∝ π_k exp(-½‖z_n - w_k‖²)          π: π_k = (1/|Q|) Σ_Q u_nk
+
+The likelihood never falls. This is PADDLE at λ = |Q| with its prototypes frozen. Alexandari, Kundaje and Shrikumar
+(ICML 2020) find it hard to beat once the classifier is calibrated, that is, once half squared distances are nats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.frame import Frame
+from handful.methods.method import Method, require
+from handful.numerics.distances import half_squared_distances
+from handful.numerics.entropy import entropy
+from handful.numerics.fixed_point import fixed_point, take
+from handful.numerics.geometry import masked
+from handful.numerics.simplex import SoftLabels, softmax
+from handful.shapes import Bool, Float
+from handful.solution import DescriptionLength, Solution
+from handful.task import TaskBatch
+
+
+@dataclass(frozen=True)
+class PriorEMOptions:
+    """Options of EM for the proportions.
+
+    Attributes
+    ----------
+    max_iter, tol : int, float
+        A task stops when `max_k |π_k - π_k'| ≤ tol`, at the latest after `max_iter`; `tol=0` takes them all.
+    record : bool
+        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-6
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What stays the same while a task is solved."""
+
+    half_distances: Float[Tensor, "task query class"]
+    query_mask: Bool[Tensor, "task query"] | None
+    n_query: Float[Tensor, "task"]
+
+
+def step(problem: Problem, proportions: Float[Tensor, "task class"]) -> tuple[Float[Tensor, "task class"], SoftLabels]:
+    """U from the proportions, then the proportions from U; a class without mass is out for good."""
+    u = softmax(proportions.log().unsqueeze(-2) - problem.half_distances)
+    return masked(u.weights, problem.query_mask).sum(-2) / problem.n_query.unsqueeze(-1), u
+
+
+def description_length(problem: Problem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    """`Σ u D + Σ u ln u`, and `|Q| H(û)`: minus the log-likelihood, from above."""
+    u = masked(weights, problem.query_mask)
+    data = (u * problem.half_distances).sum((-2, -1)) - entropy(u).sum(-1)
+    return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
+
+
+def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
+    """Measure the distances once, iterate `step` until the proportions stand still."""
+    frame = Frame(task)
+    prototypes = frame.support.mean()
+    problem = Problem(half_squared_distances(frame.query, prototypes), frame.query_mask, frame.n_query)
+
+    def objective(u: SoftLabels, rows: Tensor) -> Tensor:
+        length = description_length(take(problem, rows, task.n_tasks), u.weights)
+        return length.data + length.partition
+
+    outcome = fixed_point(
+        step,
+        lambda _, new, old: (new - old).abs().amax(-1),
+        problem,
+        torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes),
+        n_tasks=task.n_tasks,
+        device=task.query.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if options.record else None,
+    )
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        trace=outcome.trace,
+        find_prototypes=partial(frame.placed, prototypes),
+        measure=partial(description_length, problem, outcome.answer.weights),
+    )
+
+
+METHOD = Method(
+    name="prior_em",
+    options=PriorEMOptions,
+    transform="range_scale_public_code",
+    solve=solve,
+    citation=(
+        "Saerens, Latinne, Decaestecker. Adjusting the Outputs of a Classifier to New a Priori Probabilities. "
+        "Neural Computation, 2002."
+    ),
+)
