@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from handful.methods import alpha_tim, paddle, paddle_gd, soft_kmeans, tim, tim_adm
+from handful.methods import alpha_tim, ici, paddle, paddle_gd, soft_kmeans, tim, tim_adm
 from handful.methods.method import Method
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -14,6 +14,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "tim": tim.METHOD,
         "tim_adm": tim_adm.METHOD,
         "alpha_tim": alpha_tim.METHOD,
+        "ici": ici.METHOD,
     }
 )
 
