@@ -22,9 +22,14 @@ VARIANTS = {
     "laplacian_shot:rectified": {"rectify_prototypes": True},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
 }
-# Short runs where the default is long; everything else at its defaults.
+# Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
+# not of unit length; everything else at its defaults.
 OPTIONS = {
     "paddle_gd": {"max_iter": 60},
+    "tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
+    "tim_adm": {"max_iter": 20, "temperature": 0.5},
+    "alpha_tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
+    "ici": {"max_iter": 2},
     "baseline": {"max_iter": 20},
     "baseline_pp": {"max_iter": 20},
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
@@ -39,7 +44,7 @@ TIED_TO_ORIGIN = {
     *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
 }
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation.
-TIED_TO_AXES = {"paddle_gd", "baseline:prototypes", "baseline_pp:prototypes"}
+TIED_TO_AXES = {"paddle_gd", "baseline:prototypes", "baseline_pp:prototypes", "tim", "alpha_tim"}
 seeds = st.integers(0, 10_000)
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from handful.methods import (
+    alpha_tim,
     baseline,
     baseline_pp,
     bd_cspn,
+    ici,
     laplacian_shot,
     nearest_prototype,
     paddle,
@@ -14,6 +16,8 @@ from handful.methods import (
     prior_em,
     pt_map,
     soft_kmeans,
+    tim,
+    tim_adm,
 )
 from handful.methods.method import Method
 
@@ -29,6 +33,10 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "bd_cspn": bd_cspn.METHOD,
         "laplacian_shot": laplacian_shot.METHOD,
         "pt_map": pt_map.METHOD,
+        "tim": tim.METHOD,
+        "tim_adm": tim_adm.METHOD,
+        "alpha_tim": alpha_tim.METHOD,
+        "ici": ici.METHOD,
     }
 )
 

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 FIRST_DECAY, SECOND_DECAY, DIVISION_GUARD = 0.9, 0.999, 1e-8
+# Squared gradients below this move nothing, the guard is 1e7 times their root; left alone they become denormal.
+LOWEST_SQUARE = 1e-30
 
 
 @dataclass(frozen=True)
 class AdamState:
-    """Running means of gradients and squared gradients, shaped like the variable; `count` steps so far [task]."""
+    """Running means of gradients and of squared gradients, shaped like the variable, and `count` steps so far."""
 
     first: Tensor
     second: Tensor
-    count: Tensor
+    count: int
 
     @classmethod
     def zeros_like(cls, variable: Tensor) -> AdamState:
-        """Return the state before the first step, for a variable with a leading task axis."""
+        """Return the state before the first step."""
         zeros = torch.zeros_like(variable)
-        return cls(zeros, zeros, variable.new_zeros(len(variable)))
+        return cls(zeros, zeros, 0)
 
 
 def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rate: float) -> tuple[Tensor, AdamState]:
-    """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; every argument is left as it was."""
+    """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; every argument is left as it was.
+
+    Both corrections are numbers, the same for all elements, so they are moved out of the fraction:
+    `m̂ / (√v̂ + ε) = (√b / a) m / (√v + ε√b)`, with `a` and `b` one minus the decays to the power of the count.
+    """
     count = state.count + 1
     first = torch.lerp(state.first, gradient, 1 - FIRST_DECAY)
-    second = torch.lerp(state.second, gradient.square(), 1 - SECOND_DECAY)
-    per_task = count.reshape(-1, *[1] * (variable.ndim - 1))
-    step = learning_rate / (1 - FIRST_DECAY**per_task)
-    root = (second / (1 - SECOND_DECAY**per_task)).sqrt_().add_(DIVISION_GUARD)
-    return variable - step * first / root, AdamState(first, second, count)
+    second = torch.lerp(state.second, gradient.square().clamp_(min=LOWEST_SQUARE), 1 - SECOND_DECAY)
+    a, root_b = 1 - FIRST_DECAY**count, math.sqrt(1 - SECOND_DECAY**count)
+    divisor = second.sqrt().add_(DIVISION_GUARD * root_b)
+    return torch.addcdiv(variable, first, divisor, value=-learning_rate * root_b / a), AdamState(first, second, count)

@@ -1,0 +1,92 @@
+"""Which labels a linear fit can do without correcting: the group-lasso path of incidental parameters, at Huber's price.
+
+Let Y hold one-hot labels of N points and U an orthonormal basis of r directions, `P = I - U Uᵀ`. The path solves, for
+decreasing λ,
+
+    min_γ  ½‖P (Y - γ)‖² + λ Σ_i ‖γ_i‖,
+
+in which row γ_i corrects the label of point i where the fit on U cannot explain it. P is a projection, so its square
+is the cheapest of all fits, `½‖P(Y - γ)‖² = min_B ½‖Y - γ - U B‖²`, and for given B the best γ is a soft threshold:
+
+    r_i = y_i - Bᵀu_i,    γ_i = max(0, 1 - λ/‖r_i‖) r_i,    what remains is  min_B Σ_i huber_λ(‖r_i‖).
+
+A group lasso with N·K unknowns, N²K operations a sweep by coordinate descent, is a robust regression with r·K. It is
+solved by reweighted least squares, each round of which lowers the objective:
+
+    w_i = min(1, λ/‖r_i‖),    B = (Uᵀ diag(w) U)⁻¹ Uᵀ diag(w) Y,
+
+and as y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N r², not N K. All λ go at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from handful.shapes import Bool, Float, Int
+
+# A level is done when no residual moves by more than this share of λ, which decides what is zero.
+TOLERANCE = 1e-6
+MAX_ROUNDS = 2000
+
+
+@dataclass(frozen=True)
+class OutlierPath:
+    """`‖r_i‖` of every point at every level λ, ascending; `‖γ_i‖ = max(0, ‖r_i‖ - λ)`."""
+
+    levels: Float[Tensor, "level"]
+    residuals: Float[Tensor, "level point"]
+
+    def uncorrected(self) -> Bool[Tensor, "level point"]:
+        """Return True where `γ_i = 0`; at the largest level, where the path starts, that is everywhere."""
+        zero = self.residuals <= self.levels.unsqueeze(-1)
+        zero[-1] = True
+        return zero
+
+
+def outlier_path(
+    basis: Float[Tensor, "point component"],
+    labels: Int[Tensor, "point"],
+    n_classes: int,
+    n_levels: int,
+    smallest: float,
+) -> OutlierPath:
+    """Solve at `n_levels` levels, equally spaced in logarithms, from `smallest · λ_max` up to λ_max, where γ vanishes.
+
+    Parameters
+    ----------
+    basis : Float[Tensor, "point component"]
+        U, with orthonormal columns.
+    labels : Int[Tensor, "point"]
+        The class of each point.
+    n_classes, n_levels, smallest : int, int, float
+        K, the number of levels and the ratio of the smallest to the largest.
+    """
+    n_components = basis.shape[1]
+    one_hot = torch.nn.functional.one_hot(labels, n_classes).to(basis.dtype)
+    squares = (basis.unsqueeze(-1) * basis.unsqueeze(-2)).flatten(1)  # u_i u_iᵀ, a row each
+
+    def residual_norms(fit: Float[Tensor, "level component class"]) -> Float[Tensor, "level point"]:
+        explained = (fit.index_select(-1, labels) * basis.mT).sum(1)
+        return ((fit @ fit.mT).flatten(1) @ squares.mT).sub_(explained, alpha=2).add_(1).clamp_(min=0).sqrt_()
+
+    start = residual_norms((basis.mT @ one_hot).unsqueeze(0))  # least squares
+    levels = start.max() * torch.logspace(math.log10(smallest), 0, n_levels, dtype=basis.dtype)
+    residuals = torch.empty(n_levels, len(basis), dtype=basis.dtype)
+    running, norms = torch.arange(n_levels), start.expand(n_levels, -1)
+    for _ in range(MAX_ROUNDS):
+        level = levels[running].unsqueeze(-1)
+        weights = (level / norms).clamp_(max=1)
+        normal = (weights @ squares).reshape(-1, n_components, n_components)
+        target = (weights.unsqueeze(1) * basis.mT).flatten(0, 1) @ one_hot
+        fit = torch.linalg.solve(normal, target.reshape(-1, n_components, n_classes))
+        previous, norms = norms, residual_norms(fit)
+        residuals[running] = norms
+        moving = (norms - previous).abs().amax(-1) > TOLERANCE * level.squeeze(-1)
+        running, norms = running[moving], norms[moving]
+        if len(running) == 0:
+            break
+    return OutlierPath(levels, residuals)
