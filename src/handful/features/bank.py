@@ -294,10 +294,10 @@ class FeatureBank:
 
     def _advise(self, advice: str) -> None:
         """Tell the system how a large mapping is used; DONTNEED gives its pages back, which stay in the cache."""
-        array, mapping = self.stored, self.stored.base
+        mapping: Any = self.stored.base
+        large = isinstance(mapping, mmap.mmap) and len(mapping) > KEEP_MAPPED_BYTES
         # A private mapping (mode "c") would lose what was written to it.
-        shared = isinstance(array, np.memmap) and array.mode != "c" and isinstance(mapping, mmap.mmap)
-        if shared and len(mapping) > KEEP_MAPPED_BYTES and hasattr(mmap, advice):
+        if large and getattr(self.stored, "mode", "c") != "c" and hasattr(mmap, advice):
             mapping.madvise(getattr(mmap, advice))
 
 
