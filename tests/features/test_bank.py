@@ -76,6 +76,21 @@ def test_take_gathers_indices_of_any_shape(monkeypatch):
             bank.take([row])
 
 
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_giving_pages_back_loses_nothing(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr("handful.features.bank.KEEP_MAPPED_BYTES", 0)
+    monkeypatch.setattr("handful.features.bank.BLOCK_ROWS", 4)
+    np.save(tmp_path / "x.npy", np.ones((2000, 8), np.float32))
+    features = np.load(tmp_path / "x.npy", mmap_mode=mode)
+    if mode != "r":
+        features[::3] = 3  # on disk, or, copied on write, in memory alone
+    expected = np.array(features)
+    bank = FeatureBank.from_arrays(features, np.zeros(2000, int), ["a"])
+    for _ in range(2):
+        np.testing.assert_array_equal(bank.take(np.arange(2000)), expected)
+        np.testing.assert_array_equal(np.concatenate(list(bank.blocks(300))), expected)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_saved_bank_loads_as_it_was(tmp_path, dtype):
     provenance = Provenance("set", "CC0", "net", "crop", {"torch": "2"}, "a note\nof two lines")

@@ -18,8 +18,8 @@ from handful.shapes import Float, Int
 
 # Rows handled at once when a bank is streamed: 8 MB for 512 dimensions of float32.
 BLOCK_ROWS = 4096
-# A mapping larger than this gives its pages back after each block, so that reading here and there in a bank larger
-# than memory leaves nothing resident.
+# A mapping larger than this gives its pages back after each block, so that a bank larger than memory leaves nothing
+# resident.
 KEEP_MAPPED_BYTES = 256 * 2**20
 
 
@@ -202,16 +202,23 @@ class FeatureBank:
             raise BankError(f"rows must lie in 0 … {self.n_rows - 1}, got {flat.min()} … {flat.max()}")
         flat = flat if self.rows is None else self.rows[flat]
         out = np.empty((len(flat), self.dim), self.stored.dtype)
+        self._advise("MADV_RANDOM")  # rows lie here and there: do not read their neighbourhoods
         for start in range(0, len(flat), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             np.take(self.stored, flat[part], axis=0, out=out[part], mode="clip")  # checked; "raise" would copy twice
-            self._release()
+            self._advise("MADV_DONTNEED")
         return out.reshape(*wanted.shape, self.dim)
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Float[np.ndarray, "row dim"]]:
         """All features in order, `size` rows at a time, each block in memory."""
         for start in range(0, self.n_rows, size):
-            yield self.take(np.arange(start, min(start + size, self.n_rows)))
+            rows = slice(start, start + size)
+            if self.rows is not None:
+                yield np.asarray(self.stored[self.rows[rows]])
+            else:
+                self._advise("MADV_SEQUENTIAL")
+                yield np.array(self.stored[rows])
+            self._advise("MADV_DONTNEED")
 
     def classes(self, indices: Sequence[int] | Int[np.ndarray, "class"]) -> FeatureBank:
         """Restrict to these classes, renumbered in the order given; features are shared, splits are dropped."""
@@ -285,11 +292,13 @@ class FeatureBank:
             start += len(block)
             yield block
 
-    def _release(self) -> None:
-        """Give the pages of a large mapping back; they stay in the system's cache."""
-        mapping = self.stored.base
-        if isinstance(mapping, mmap.mmap) and len(mapping) > KEEP_MAPPED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
-            mapping.madvise(mmap.MADV_DONTNEED)
+    def _advise(self, advice: str) -> None:
+        """Tell the system how a large mapping is used; DONTNEED gives its pages back, which stay in the cache."""
+        mapping: Any = self.stored.base
+        large = isinstance(mapping, mmap.mmap) and len(mapping) > KEEP_MAPPED_BYTES
+        # A private mapping (mode "c") would lose what was written to it.
+        if large and getattr(self.stored, "mode", "c") != "c" and hasattr(mmap, advice):
+            mapping.madvise(getattr(mmap, advice))
 
 
 class _MappedFile(NamedTuple):
