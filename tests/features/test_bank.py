@@ -71,8 +71,24 @@ def test_take_gathers_indices_of_any_shape(monkeypatch):
     rows = np.random.default_rng(0).integers(0, bank.n_rows, (3, 5))
     np.testing.assert_array_equal(bank.take(rows), bank.features[rows])
     np.testing.assert_array_equal(np.concatenate(list(bank.blocks(7))), bank.features)
-    with pytest.raises(IndexError):
-        bank.take([bank.n_rows])
+    for row in (-1, bank.n_rows):
+        with pytest.raises(BankError, match="rows must lie in 0 … "):
+            bank.take([row])
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_giving_pages_back_loses_nothing(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr("handful.features.bank.KEEP_MAPPED_BYTES", 0)
+    monkeypatch.setattr("handful.features.bank.BLOCK_ROWS", 4)
+    np.save(tmp_path / "x.npy", np.ones((2000, 8), np.float32))
+    features = np.load(tmp_path / "x.npy", mmap_mode=mode)
+    if mode != "r":
+        features[::3] = 3  # on disk, or, copied on write, in memory alone
+    expected = np.array(features)
+    bank = FeatureBank.from_arrays(features, np.zeros(2000, int), ["a"])
+    for _ in range(2):
+        np.testing.assert_array_equal(bank.take(np.arange(2000)), expected)
+        np.testing.assert_array_equal(np.concatenate(list(bank.blocks(300))), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

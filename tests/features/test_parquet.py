@@ -76,6 +76,22 @@ def test_class_names_of_hugging_face_are_used(tmp_path):
     assert read_bank(file).labels.tolist() == [2, 0, 2]
 
 
+@pytest.mark.parametrize(
+    "about",
+    [b"{", b"[]", b'{"info": 3}', b'{"info": {"features": {"label": {"names": 3}}}}'],
+)
+def test_metadata_of_another_shape_is_left_alone(tmp_path, about):
+    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"huggingface": about})
+    assert read_bank(file).class_names == ("0", "2")
+
+
+def test_damaged_notes_of_our_own_are_refused(tmp_path):
+    notes = json.dumps({"class_names": ["a", "b", "c"], "dtype": "float32", "splits": 3, "provenance": {}})
+    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"handful": notes})
+    with pytest.raises(BankError, match="is damaged"):
+        read_bank(file)
+
+
 def test_a_folder_of_files_is_one_table(tmp_path):
     for i in range(2):
         write(tmp_path / f"part-{i}.parquet", embedding=VECTORS, label=[i, i, 5])

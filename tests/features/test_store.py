@@ -68,8 +68,9 @@ def test_pickled_objects_are_refused(folder, file):
 @pytest.mark.parametrize(
     ("array", "sentence"),
     [
-        (np.zeros((3, 2), np.float32), r"has shape \(3, 2\), its manifest says"),
+        (np.zeros((3, 2), np.float32), r"has shape \[3, 2\], its manifest says"),
         ("float64", "has dtype float64"),
+        (">f4", "has dtype >f4"),
         ("fortran", "not stored row by row"),
     ],
 )
@@ -91,6 +92,11 @@ def test_arrays_other_than_the_manifest_says_are_refused(folder, array, sentence
         (lambda m: m.update(class_names=["one"]), "contradicts itself: labels must lie in"),
         (lambda m: m["splits"].update(test=[77]), "contradicts itself: split 'test'"),
         (lambda m: m["features"].pop("shape"), "its manifest says"),
+        (lambda m: m["features"].update(shape=3), "its manifest says"),
+        (lambda m: m["features"].update(dtype=["float32"]), "its manifest says"),
+        (lambda m: m["splits"].update(test=5), "contradicts itself"),
+        (lambda m: m["splits"].update(test=["a"]), "contradicts itself"),
+        (lambda m: m["provenance"].update(versions=5), "contradicts itself"),
     ],
 )
 def test_a_wrong_manifest_is_refused(folder, change, sentence):
@@ -104,6 +110,9 @@ def test_missing_parts_are_named(folder, tmp_path):
         FeatureBank.load(tmp_path / "nothing")
     (folder / "labels.npy").unlink()
     with pytest.raises(BankError, match=r"labels.npy is missing"):
+        FeatureBank.load(folder)
+    (folder / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(BankError, match="is not JSON"):
         FeatureBank.load(folder)
     (folder / "manifest.json").write_text("{")
     with pytest.raises(BankError, match="is not JSON"):

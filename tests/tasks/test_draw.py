@@ -88,6 +88,13 @@ def test_a_range_that_ends_in_a_chunk_of_one_task():
         assert drawn.support.shape == ((65, 6) if isinstance(support, ShotsPerClass) else (1, 3))
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint64"])
+def test_any_whole_numbers_serve_as_labels(kind):
+    labels = np.repeat(np.arange(3), 10)
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5)
+    assert (draw(labels.astype(kind), spec, 0, [0]).query == draw(labels, spec, 0, [0]).query).all()
+
+
 def test_tasks_and_seeds_differ():
     labels = np.repeat(np.arange(5), 30)
     spec = TaskSpec(ShotsPerClass(3), UniformOverPool(2), 20)

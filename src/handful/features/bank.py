@@ -18,8 +18,8 @@ from handful.shapes import Float, Int
 
 # Rows handled at once when a bank is streamed: 8 MB for 512 dimensions of float32.
 BLOCK_ROWS = 4096
-# A mapping larger than this gives its pages back after each block, so that reading here and there in a bank larger
-# than memory leaves nothing resident.
+# A mapping larger than this gives its pages back after each block, so that a bank larger than memory leaves nothing
+# resident.
 KEEP_MAPPED_BYTES = 256 * 2**20
 
 
@@ -121,7 +121,7 @@ class FeatureBank:
                 f"features must be numbers with the axes (row, dim), got {array.dtype} of shape {array.shape}; "
                 "flatten or average other axes first"
             )
-        if array.dtype.name not in store.FEATURE_TYPES:
+        if array.dtype not in map(np.dtype, store.FEATURE_TYPES):
             array = array.astype(np.float32)
         names = tuple(map(str, class_names))
         return cls(
@@ -147,7 +147,7 @@ class FeatureBank:
                 _checked_splits(found.splits, len(found.class_names)),
                 recorded_hash=found.content_hash,
             )
-        except BankError as error:
+        except (TypeError, ValueError, AttributeError) as error:  # a manifest can hold anything
             raise BankError(f"the bank {path} contradicts itself: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> FeatureBank:
@@ -197,18 +197,28 @@ class FeatureBank:
     def take(self, rows: Any) -> Float[np.ndarray, "*index dim"]:
         """`features[rows]`, for row numbers in an array of any shape, in the bank's dtype and in memory."""
         wanted = np.asarray(rows)
-        flat = wanted.reshape(-1) if self.rows is None else self.rows[wanted.reshape(-1)]
+        flat = wanted.reshape(-1)
+        if len(flat) and not 0 <= flat.min() <= flat.max() < self.n_rows:
+            raise BankError(f"rows must lie in 0 … {self.n_rows - 1}, got {flat.min()} … {flat.max()}")
+        flat = flat if self.rows is None else self.rows[flat]
         out = np.empty((len(flat), self.dim), self.stored.dtype)
+        self._advise("MADV_RANDOM")  # rows lie here and there: do not read their neighbourhoods
         for start in range(0, len(flat), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            np.take(self.stored, flat[part], axis=0, out=out[part], mode="raise")
-            self._release()
+            np.take(self.stored, flat[part], axis=0, out=out[part], mode="clip")  # checked; "raise" would copy twice
+            self._advise("MADV_DONTNEED")
         return out.reshape(*wanted.shape, self.dim)
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Float[np.ndarray, "row dim"]]:
         """All features in order, `size` rows at a time, each block in memory."""
         for start in range(0, self.n_rows, size):
-            yield self.take(np.arange(start, min(start + size, self.n_rows)))
+            rows = slice(start, start + size)
+            if self.rows is not None:
+                yield np.asarray(self.stored[self.rows[rows]])
+            else:
+                self._advise("MADV_SEQUENTIAL")
+                yield np.array(self.stored[rows])
+            self._advise("MADV_DONTNEED")
 
     def classes(self, indices: Sequence[int] | Int[np.ndarray, "class"]) -> FeatureBank:
         """Restrict to these classes, renumbered in the order given; features are shared, splits are dropped."""
@@ -282,11 +292,13 @@ class FeatureBank:
             start += len(block)
             yield block
 
-    def _release(self) -> None:
-        """Give the pages of a large mapping back; they stay in the system's cache."""
-        mapping = self.stored.base
-        if isinstance(mapping, mmap.mmap) and len(mapping) > KEEP_MAPPED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
-            mapping.madvise(mmap.MADV_DONTNEED)
+    def _advise(self, advice: str) -> None:
+        """Tell the system how a large mapping is used; DONTNEED gives its pages back, which stay in the cache."""
+        array, mapping = self.stored, self.stored.base
+        # A private mapping (mode "c") would lose what was written to it.
+        shared = isinstance(array, np.memmap) and array.mode != "c" and isinstance(mapping, mmap.mmap)
+        if shared and len(mapping) > KEEP_MAPPED_BYTES and hasattr(mmap, advice):
+            mapping.madvise(getattr(mmap, advice))
 
 
 class _MappedFile(NamedTuple):

@@ -127,7 +127,7 @@ def _provenance_of_readme(folder: Path) -> Provenance:
     """Lines `- Name: text` of a README as fields, the others of that form as notes."""
     fields: dict[str, str] = {}
     if (folder / "README.md").exists():
-        for line in (folder / "README.md").read_text(encoding="utf-8").splitlines():
+        for line in (folder / "README.md").read_text("utf-8", errors="replace").splitlines():
             name, colon, text = line.removeprefix("- ").partition(": ")
             if line.startswith("- ") and colon:
                 fields[README_FIELDS.get(name.strip().lower(), name.strip())] = text.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +33,31 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
     try:
         tables = [parquet.ParquetFile(file) for file in files]
         schema = tables[0].schema_arrow
-        ours = json.loads((schema.metadata or {}).get(METADATA_KEY, b"null"))
+        ours = _metadata(schema, METADATA_KEY)
         vectors = features or _vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
         classes = labels or ("label" if ours else None)
         classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
         n_rows = sum(table.metadata.num_rows for table in tables)
         blocks = (batch for table in tables for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors, classes]))
-        names = ours["class_names"] if ours and classes == "label" else _hugging_face_names(schema, classes)
+        names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
         bank = _bank_of_batches(pa, blocks, n_rows, vectors, classes, names, where)
     except (pa.ArrowException, OSError) as error:
         raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
     if not ours:
         return bank
-    return FeatureBank.from_arrays(
-        bank.stored.astype(ours["dtype"], copy=False),
-        bank.labels,
-        bank.class_names,
-        provenance=Provenance.from_mapping(ours["provenance"]),
-        splits=ours["splits"],
-    )
+    try:
+        return FeatureBank.from_arrays(
+            bank.stored.astype(ours["dtype"], copy=False),
+            bank.labels,
+            bank.class_names,
+            provenance=Provenance.from_mapping(ours["provenance"]),
+            splits=ours["splits"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BankError(
+            f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
+        ) from error
 
 
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
@@ -177,7 +182,16 @@ def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
 
 def _hugging_face_names(schema: Any, column: str) -> list[str] | None:
     """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
-    about: Mapping[str, Any] = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    feature = about.get("info", {}).get("features", {}).get(column, {})
-    names = feature.get("names")
-    return list(map(str, names)) if names else None
+    about: Any = _metadata(schema, b"huggingface")
+    for key in ("info", "features", column, "names"):
+        about = about.get(key) if isinstance(about, dict) else None
+    return list(map(str, about)) if isinstance(about, list) else None
+
+
+def _metadata(schema: Any, key: bytes) -> dict[str, Any]:
+    """Read a JSON object from the schema's metadata; whatever else is there counts as nothing."""
+    try:
+        found = json.loads((schema.metadata or {}).get(key, b"{}"))
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}

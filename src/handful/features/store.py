@@ -161,7 +161,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         )
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BankError(f"{folder / MANIFEST} is not JSON ({error}); copy or make the bank again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BankError(f"{folder / MANIFEST} does not describe a {FORMAT}; check the path")
@@ -185,10 +185,12 @@ def _open_array(folder: Path, role: str, entry: Mapping[str, Any], axes: int, dt
     if (folder / name).resolve().parent != folder.resolve():
         raise BankError(f"{folder / name} is a link that leaves the folder; put the file itself there")
     array = open_npy(folder / name)
-    shape, dtype = tuple(entry.get("shape", ())), entry.get("dtype")
-    if array.shape != shape or array.ndim != axes:
-        raise BankError(f"{folder / name} has shape {array.shape}, its manifest says {shape}; make the bank again")
-    if array.dtype != dtype or dtype not in dtypes:
+    shape, dtype = entry.get("shape"), entry.get("dtype")
+    if list(array.shape) != shape or array.ndim != axes:
+        raise BankError(
+            f"{folder / name} has shape {list(array.shape)}, its manifest says {shape}; make the bank again"
+        )
+    if dtype not in dtypes or array.dtype != np.dtype(dtype):
         raise BankError(
             f"{folder / name} has dtype {array.dtype}, its manifest says {dtype!r}, and {role} may be "
             f"{' or '.join(dtypes)}; make the bank again"

@@ -199,7 +199,7 @@ def _checked_labels(labels: Any) -> Int[np.ndarray, "row"]:
             f"labels must be class numbers 0, 1, … with one axis (row), got {array.dtype} of shape {array.shape}; "
             "pass bank.labels"
         )
-    return array
+    return array.astype(np.int64) if array.dtype.kind == "u" else array
 
 
 def _checked_indices(seed: int, indices: Iterable[int]) -> Int[np.ndarray, "task"]:
