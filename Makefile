@@ -30,3 +30,5 @@ slow:      ## the slow tests, with many more random examples
 perf:      ## speed, never part of the tests
 	python perf/paddle.py
 	python perf/draw.py
+	python perf/tim.py
+	python perf/ici.py

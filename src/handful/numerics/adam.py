@@ -1,4 +1,4 @@
-"""One step of Adam (Kingma and Ba, ICLR 2015) as a pure function: element-wise, so tasks never interact."""
+"""One step of Adam (Kingma and Ba, ICLR 2015): element-wise, so tasks never interact."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class AdamState:
     @classmethod
     def zeros_like(cls, variable: Tensor) -> AdamState:
         """Return the state before the first step."""
-        zeros = torch.zeros_like(variable)
-        return cls(zeros, zeros, 0)
+        return cls(torch.zeros_like(variable), torch.zeros_like(variable), 0)
 
 
 def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rate: float) -> tuple[Tensor, AdamState]:
-    """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; every argument is left as it was.
+    """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; `variable` is left as it was.
 
-    Both corrections are numbers, the same for all elements, so they are moved out of the fraction:
-    `m̂ / (√v̂ + ε) = (√b / a) m / (√v + ε√b)`, with `a` and `b` one minus the decays to the power of the count.
+    `gradient` and `state` are used up, their memory serves the result: beside two small matrix products, fresh memory
+    would cost more than the arithmetic. Both corrections are the same for all elements, so they are moved out of the
+    fraction: `m̂ / (√v̂ + ε) = (√b / a) m / (√v + ε√b)`, with a and b one minus the decays to the power of the count.
     """
     count = state.count + 1
-    first = torch.lerp(state.first, gradient, 1 - FIRST_DECAY)
-    second = torch.lerp(state.second, gradient.square().clamp_(min=LOWEST_SQUARE), 1 - SECOND_DECAY)
+    first = state.first.lerp_(gradient, 1 - FIRST_DECAY)
+    second = state.second.lerp_(gradient.square_().clamp_(min=LOWEST_SQUARE), 1 - SECOND_DECAY)
     a, root_b = 1 - FIRST_DECAY**count, math.sqrt(1 - SECOND_DECAY**count)
-    divisor = second.sqrt().add_(DIVISION_GUARD * root_b)
+    divisor = torch.sqrt(second, out=gradient).add_(DIVISION_GUARD * root_b)
     return torch.addcdiv(variable, first, divisor, value=-learning_rate * root_b / a), AdamState(first, second, count)
