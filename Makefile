@@ -29,3 +29,4 @@ slow:      ## the slow tests, with many more random examples
 
 perf:      ## speed, never part of the tests
 	python perf/paddle.py
+	python perf/methods.py

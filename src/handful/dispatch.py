@@ -36,14 +36,14 @@ def solve(method: str, task: TaskBatch, **options: object) -> Solution:
         raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
     chosen = METHODS[method]
     settings = chosen.make_options(**options)
-    size = tasks_per_chunk(task)
+    size = tasks_per_chunk(task, chosen.support_arrays)
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
 
 
-def tasks_per_chunk(task: TaskBatch) -> int:
+def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     """How many tasks to solve at once: sums, query, Gram matrix and assignments of all must fit `CHUNK_NUMBERS`."""
     n_query, dim = task.query.shape[1:]
-    assignments = LIVE_ASSIGNMENTS * n_query * task.n_classes
+    assignments = (LIVE_ASSIGNMENTS * n_query + support_arrays * task.support.shape[1]) * task.n_classes
     each = task.n_classes * dim + 2 * n_query * dim + n_query**2 + assignments
     return max(1, CHUNK_NUMBERS // each)

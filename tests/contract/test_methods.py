@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import json
 import pickle
 
@@ -81,6 +82,14 @@ def test_key_is_name(name):
 
 def test_transform_is_named(name):
     assert method_of(name).transform in handful.TRANSFORMS
+
+
+def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(name):
+    """By type: it takes a task, which has no place for either, and its own options."""
+    parameters = inspect.signature(method_of(name).solve).parameters.values()
+    assert [parameter.annotation for parameter in parameters] == ["TaskBatch", method_of(name).options.__name__]
+    fields = {field.name for field in dataclasses.fields(TaskBatch)}
+    assert fields == {"support", "support_labels", "query", "n_classes", "support_mask", "query_mask"}
 
 
 @given(seed=seeds)
