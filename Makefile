@@ -22,7 +22,7 @@ types:     ## mypy, strict
 	mypy
 
 test:      ## all but the slow tests
-	python -m pytest
+	python -m pytest -n 2
 
 slow:      ## the slow tests, with many more random examples
 	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
@@ -32,3 +32,4 @@ perf:      ## speed, never part of the tests
 	python perf/draw.py
 	python perf/tim.py
 	python perf/ici.py
+	python perf/methods.py

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("quick", deadline=None, max_examples=5)
 settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # Small matrices: a second thread costs more than it brings.

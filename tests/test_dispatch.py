@@ -3,7 +3,7 @@
 import pytest
 
 import handful
-from handful.dispatch import tasks_per_chunk
+from handful.dispatch import CHUNK_NUMBERS, tasks_per_chunk
 from handful.errors import UnknownNameError
 from tests.tasks_at_hand import random_task
 
@@ -15,4 +15,11 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 
 def test_chunks_shrink_with_the_size_of_a_task():
     small, large = random_task(0), random_task(0, n_classes=40, n_query=200, dim=100)
-    assert tasks_per_chunk(small) > tasks_per_chunk(large) >= 1
+    assert tasks_per_chunk(small, 0) > tasks_per_chunk(large, 0) >= 1
+
+
+def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
+    task = random_task(0, n_tasks=1, n_classes=40, shots=20)
+    n_numbers = (40 + 15) * 8 + 15**2 + 8 * 15 * 40
+    assert tasks_per_chunk(task, 0) == CHUNK_NUMBERS // n_numbers
+    assert tasks_per_chunk(task, 3) == CHUNK_NUMBERS // (n_numbers + 3 * 800 * 40)

@@ -36,16 +36,20 @@ def solve(method: str, task: TaskBatch, **options: object) -> Solution:
         raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
     chosen = METHODS[method]
     settings = chosen.make_options(**options)
-    size = tasks_per_chunk(task)
+    size = tasks_per_chunk(task, chosen.support_arrays)
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
 
 
-def tasks_per_chunk(task: TaskBatch) -> int:
+def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     """How many tasks to solve at once: `numbers_per_task` of all must fit `CHUNK_NUMBERS`."""
-    return max(1, CHUNK_NUMBERS // numbers_per_task(task.query.shape[1], task.dim, task.n_classes))
+    n_support, n_query = task.support.shape[1], task.query.shape[1]
+    return max(1, CHUNK_NUMBERS // numbers_per_task(n_query, task.dim, task.n_classes, support_arrays * n_support))
 
 
-def numbers_per_task(n_query: int, dim: int, n_classes: int) -> int:
-    """`|Q|² + 8|Q|K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums."""
-    return n_query**2 + LIVE_ASSIGNMENTS * n_query * n_classes + (n_query + n_classes) * dim
+def numbers_per_task(n_query: int, dim: int, n_classes: int, support_rows: int) -> int:
+    """`|Q|² + (8|Q| + r) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
+
+    r counts the rows of support that a method keeps in arrays of shape [support, class]; none where it is summed once.
+    """
+    return n_query**2 + (LIVE_ASSIGNMENTS * n_query + support_rows) * n_classes + (n_query + n_classes) * dim

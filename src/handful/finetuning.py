@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from handful.numerics.adam import AdamState, adam_step
-from handful.numerics.distances import half_squared_distances
 from handful.numerics.simplex import softmax
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
@@ -69,8 +68,9 @@ class LinearLayer:
 def prototype_gradient(
     data: LabelledPoints, prototypes: Float[Tensor, "set class dim"], temperature: float
 ) -> Float[Tensor, "set class dim"]:
-    """∂L/∂W for the logits `-(τ/2)‖z_n - w_k‖²`."""
-    error = data.slope(-temperature * half_squared_distances(data.points, prototypes))
+    """∂L/∂W for the logits `-(τ/2)‖z_n - w_k‖²`, of which a softmax sees only `τ (⟨z_n, w_k⟩ - ½‖w_k‖²)`."""
+    half_norms = 0.5 * prototypes.square().sum(-1).unsqueeze(-2)
+    error = data.slope(torch.baddbmm(-half_norms, data.points, prototypes.mT).mul_(temperature))
     return temperature * (error.mT @ data.points - error.sum(-2).unsqueeze(-1) * prototypes)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import json
 import pickle
 
@@ -25,7 +26,7 @@ VARIANTS = {
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
 # not of unit length; everything else at its defaults.
 OPTIONS = {
-    "paddle_gd": {"max_iter": 60},
+    "paddle_gd": {"max_iter": 20},
     "tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
     "tim_adm": {"max_iter": 20, "temperature": 0.5},
     "alpha_tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
@@ -35,8 +36,8 @@ OPTIONS = {
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
     **VARIANTS,
 }
-# Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps.
-ROUNDING = {"paddle_gd": 1e-4}
+# Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3.
+ROUNDING = {"paddle_gd": 5e-3}
 SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # Angles between features, and weight decay towards zero, mean something only about the origin.
 TIED_TO_ORIGIN = {
@@ -86,6 +87,14 @@ def test_key_is_name(name):
 
 def test_transform_is_named(name):
     assert method_of(name).transform in handful.TRANSFORMS
+
+
+def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(name):
+    """By type: it takes a task, which has no place for either, and its own options."""
+    parameters = inspect.signature(method_of(name).solve).parameters.values()
+    assert [parameter.annotation for parameter in parameters] == ["TaskBatch", method_of(name).options.__name__]
+    fields = {field.name for field in dataclasses.fields(TaskBatch)}
+    assert fields == {"support", "support_labels", "query", "n_classes", "support_mask", "query_mask"}
 
 
 @given(seed=seeds)

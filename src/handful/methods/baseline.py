@@ -94,4 +94,5 @@ METHOD = Method(
     transform="raw",
     solve=solve,
     citation="Chen, Liu, Kira, Wang, Huang. A Closer Look at Few-shot Classification. ICLR 2019.",
+    support_arrays=4,
 )

@@ -35,8 +35,8 @@ class BDCSPNOptions:
     Attributes
     ----------
     sharpness : float
-        ε, how strongly points that resemble their prototype outweigh the others. PADDLE's configurations have 50, and
-        30 for one backbone.
+        ε, how strongly points that resemble their prototype outweigh the others: 10 in LaplacianShot's code for the
+        same step; PADDLE's configurations have 50, and 30 for one backbone.
     public_code : bool
         Whether to weigh points and label the query as PADDLE's public code does.
     """
@@ -67,4 +67,5 @@ METHOD = Method(
     transform="cl2n",
     solve=solve,
     citation="Liu, Song, Qin. Prototype Rectification for Few-Shot Learning. ECCV 2020.",
+    support_arrays=4,
 )

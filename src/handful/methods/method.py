@@ -28,6 +28,8 @@ class Method:
         `(TaskBatch, options) -> Solution`, each task on its own, arguments untouched.
     citation : str
         Paper and venue.
+    support_arrays : int
+        How many arrays of shape [support, class] live at the same time; none where the support is summed once.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Method:
     transform: str
     solve: Callable[[TaskBatch, Any], Solution]
     citation: str
+    support_arrays: int = 0
 
     def make_options(self, **values: object) -> Any:
         """Build the options, with a sentence for names that do not exist."""
