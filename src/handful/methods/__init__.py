@@ -8,6 +8,7 @@ from handful.methods import (
     baseline,
     baseline_pp,
     bd_cspn,
+    calibrated_paddle,
     ici,
     laplacian_shot,
     nearest_prototype,
@@ -23,6 +24,7 @@ from handful.methods.method import Method
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
+        "calibrated_paddle": calibrated_paddle.METHOD,
         "paddle": paddle.METHOD,
         "soft_kmeans": soft_kmeans.METHOD,
         "paddle_gd": paddle_gd.METHOD,

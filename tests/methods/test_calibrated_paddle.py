@@ -1,0 +1,67 @@
+"""Calibrated PADDLE: scale-free, its evidence rises, it follows what the batch says about the number of classes."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import handful
+from handful.calibration import squared_scale
+from handful.datasets import load_clinc150
+from handful.frame import Frame
+from handful.methods import calibrated_paddle
+from tests.tasks_at_hand import random_task
+
+seeds = st.integers(0, 10_000)
+
+
+@given(seed=seeds, exponent=st.integers(-3, 3), spread=st.sampled_from([1.0, 2.0]))
+def test_the_scale_of_the_features_changes_no_prediction(seed, exponent, spread):
+    task, factor = random_task(seed, shots=2, n_classes=12, spread=spread), 10.0**exponent
+    scaled = task.with_features(factor * task.support, factor * task.query)
+    a, b = handful.solve("calibrated_paddle", task), handful.solve("calibrated_paddle", scaled)
+    assert torch.equal(a.predictions, b.predictions)
+    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-6, rtol=0)
+
+
+@given(seed=seeds)
+def test_the_evidence_never_falls(seed):
+    task = random_task(seed, n_classes=15, n_query=40, spread=2.0)
+    frame = Frame(task)
+    scores = squared_scale(frame).reshape(-1, 1, 1) * frame.space("feature", 1).scores(frame.support.mean())
+    problem = calibrated_paddle.Problem(scores, None, frame.n_query)
+    counts = torch.full((3, 15), 40 / 15, dtype=torch.float64)
+    state, values = calibrated_paddle.State(counts, torch.full((3,), 1 / 15, dtype=torch.float64)), []
+    for _ in range(25):
+        state, answer = calibrated_paddle.step(problem, state)
+        values.append(calibrated_paddle.evidence(problem, answer))
+    assert torch.stack(values).diff(dim=0).min() >= -1e-8
+
+
+def clinc_tasks(query_rule, n_query: int, n_tasks: int):
+    bank = load_clinc150()
+    spec = handful.TaskSpec(handful.ShotsPerClass(5), query_rule, n_query=n_query)
+    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=1, indices=range(n_tasks)))
+    return handful.transform("l2", task), truth
+
+
+def accuracy(method: str, task, truth) -> float:
+    return (handful.solve(method, task).predictions == truth).double().mean().item()
+
+
+def test_few_classes_present():
+    task, truth = clinc_tasks(handful.UniformOverPool(k_eff=5), 75, 20)
+    assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) + 0.05
+    # As published, on the same unit-norm features, most of the batch goes to one class.
+    assert accuracy("paddle", task, truth) < 0.5
+
+
+def test_all_classes_present():
+    task, truth = clinc_tasks(handful.Balanced(k_eff=150), 300, 3)
+    assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) - 0.01
+
+
+def test_padding_and_batches_do_not_touch_the_scale():
+    task = random_task(4)
+    together = squared_scale(Frame(task))
+    alone = torch.cat([squared_scale(Frame(task.select(slice(t, t + 1)))) for t in range(3)])
+    torch.testing.assert_close(together, alone)
