@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import json
 import pickle
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import handful
 from handful import METHODS, FeatureBank, TaskBatch
@@ -317,3 +320,31 @@ def test_chunks_change_nothing(name, monkeypatch):
     close(whole.log_assignments.exp(), cut.log_assignments.exp())
     close_parts(defined_parts(whole), defined_parts(cut))
     assert torch.equal(whole.n_iter, cut.n_iter)
+
+
+class LargeArrays(TorchDispatchMode):
+    """Counts the arrays that live at the same time, in units of `n_bytes`, less than one unit left out."""
+
+    def __init__(self, n_bytes: int) -> None:
+        super().__init__()
+        self.n_bytes, self.most, self.seen = n_bytes, 0, weakref.WeakValueDictionary()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.seen.update({id(x): x for x in tree_leaves(result) if isinstance(x, torch.Tensor)})
+        storages = [x.untyped_storage() for x in list(self.seen.values())]
+        units = {storage.data_ptr(): storage.nbytes() // self.n_bytes for storage in storages}
+        self.most = max(self.most, sum(units.values()))
+        return result
+
+
+def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name):
+    """Few queries and dimensions, so that only arrays of shape [support, class] are large."""
+    n_classes, shots, most = 30, 5, []
+    for n_tasks in (1, 2):
+        task = random_task(7, n_tasks=n_tasks, n_classes=n_classes, shots=shots, n_query=2, dim=3, dtype=torch.float32)
+        with LargeArrays(4 * shots * n_classes**2) as arrays:
+            recorded = {"record": True} if "record" in method_of(name).options.__dataclass_fields__ else {}
+            handful.solve(method_of(name).name, task, **{**OPTIONS.get(name, {}), **recorded})
+        most.append(arrays.most)
+    assert most[1] - most[0] <= method_of(name).support_arrays
