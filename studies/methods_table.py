@@ -239,7 +239,7 @@ Budgets used: {budgets} CPU minutes a cell.
 
 - Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from what the
   support left of {SPEC.query.k_eff} classes; seed {SEED}. All methods see the same tasks, a method with fewer tasks the
-  first of them. A class of omniglot659 has 20 drawings: there the query is all that is left of five classes, 15 of each.
+  first of them. A class of omniglot659 has 20 drawings: there the query is all that is left of five classes, 15 each.
 - Tasks a cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
   {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
 - Options are the defaults and the transform is the one the method names, but for `cl2n` (nearest_prototype, bd_cspn,
