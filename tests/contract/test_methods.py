@@ -5,14 +5,20 @@ import dataclasses
 import inspect
 import json
 import pickle
+import weakref
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import handful
-from handful import METHODS, TaskBatch
+from handful import METHODS, FeatureBank, TaskBatch
+from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # Options that make another method of one: checked under the name `method:variant`.
@@ -95,6 +101,34 @@ def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(
     assert [parameter.annotation for parameter in parameters] == ["TaskBatch", method_of(name).options.__name__]
     fields = {field.name for field in dataclasses.fields(TaskBatch)}
     assert fields == {"support", "support_labels", "query", "n_classes", "support_mask", "query_mask"}
+
+
+def answers_under_two_truths(name: str, gather: Callable) -> list[torch.Tensor]:
+    """From bank to answer twice, with the same rows: once two classes are present in the query, once all six."""
+    bank = random_bank(n_classes=6, least=20, most=20)
+    spec = handful.TaskSpec(handful.ShotsPerClass(3), handful.UniformOverPool(k_eff=2), n_query=12)
+    drawn = handful.draw(bank.labels, spec, seed=0, indices=[0])
+    other_truth = np.arange(12).reshape(1, 12) % 6
+    other_labels = bank.labels.copy()
+    other_labels[drawn.query] = other_truth
+    other_bank = FeatureBank.from_arrays(bank.features, other_labels, bank.class_names)
+    worlds = [(bank, drawn), (other_bank, dataclasses.replace(drawn, query_labels=other_truth))]
+    return [solve(name, gather(*world)[0]).log_assignments for world in worlds]
+
+
+def test_an_answer_does_not_depend_on_query_labels_nor_on_how_many_classes_are_present(name):
+    """By trial: with the rows left as they are, another truth in bank and draw gives the same bits."""
+    one, other = answers_under_two_truths(name, handful.gather)
+    assert torch.equal(one, other)
+
+
+def test_the_trial_finds_out_a_gather_that_lets_labels_slip_into_the_features(name):
+    def leaky_gather(*world):
+        task, truth = handful.gather(*world)
+        return task.with_features(task.support, task.query + 0.1 * truth.unsqueeze(-1)), truth
+
+    one, other = answers_under_two_truths(name, leaky_gather)
+    assert not torch.equal(one, other)
 
 
 @given(seed=seeds)
@@ -286,3 +320,31 @@ def test_chunks_change_nothing(name, monkeypatch):
     close(whole.log_assignments.exp(), cut.log_assignments.exp())
     close_parts(defined_parts(whole), defined_parts(cut))
     assert torch.equal(whole.n_iter, cut.n_iter)
+
+
+class LargeArrays(TorchDispatchMode):
+    """Counts the arrays that live at the same time, in units of `n_bytes`, less than one unit left out."""
+
+    def __init__(self, n_bytes: int) -> None:
+        super().__init__()
+        self.n_bytes, self.most, self.seen = n_bytes, 0, weakref.WeakValueDictionary()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.seen.update({id(x): x for x in tree_leaves(result) if isinstance(x, torch.Tensor)})
+        storages = [x.untyped_storage() for x in list(self.seen.values())]
+        units = {storage.data_ptr(): storage.nbytes() // self.n_bytes for storage in storages}
+        self.most = max(self.most, sum(units.values()))
+        return result
+
+
+def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name):
+    """Few queries and dimensions, so that only arrays of shape [support, class] are large."""
+    n_classes, shots, most = 30, 5, []
+    for n_tasks in (1, 2):
+        task = random_task(7, n_tasks=n_tasks, n_classes=n_classes, shots=shots, n_query=2, dim=3, dtype=torch.float32)
+        with LargeArrays(4 * shots * n_classes**2) as arrays:
+            recorded = {"record": True} if "record" in method_of(name).options.__dataclass_fields__ else {}
+            handful.solve(method_of(name).name, task, **{**OPTIONS.get(name, {}), **recorded})
+        most.append(arrays.most)
+    assert most[1] - most[0] <= method_of(name).support_arrays

@@ -94,4 +94,5 @@ METHOD = Method(
     citation=(
         "Veilleux, Boudiaf, Piantanida, Ben Ayed. Realistic Evaluation of Transductive Few-Shot Learning. NeurIPS 2021."
     ),
+    support_arrays=4,
 )

@@ -144,4 +144,5 @@ METHOD = Method(
     transform="cl2n",
     solve=solve,
     citation="Ziko, Dolz, Granger, Ben Ayed. Laplacian Regularized Few-Shot Learning. ICML 2020.",
+    support_arrays=4,
 )

@@ -82,4 +82,5 @@ METHOD = Method(
         "Boudiaf, Masud, Rony, Dolz, Piantanida, Ben Ayed. Transductive Information Maximization For Few-Shot "
         "Learning. NeurIPS 2020."
     ),
+    support_arrays=4,
 )

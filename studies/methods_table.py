@@ -1,0 +1,287 @@
+"""Accuracy and CPU time of every method on real feature banks: 5 shots, 75 queries from at most 5 of all K classes.
+
+    python studies/methods_table.py BANK...      run what is missing, write docs/methods/table.md
+    python studies/methods_table.py --render     write the page from the cells that are there
+
+Every method sees the same tasks, at its defaults, after the transform it names. A cell is one method on one bank: 200
+tasks where the first two take less than 0.2 s of CPU time each, else the first 20 of them, or as many as
+`--budget-minutes` of CPU time allow (the first two are always taken). Each cell is stored when it is finished, and one
+that is stored is not run again, unless its budget stopped it and there is more budget now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import stdtrit
+
+import handful
+from handful.transforms import parameters_of
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "studies" / "results" / "methods_table.json"
+PAGE = ROOT / "docs" / "methods" / "table.md"
+
+SPEC = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+SEED = 0
+PROBE = 2  # tasks that tell how long one takes
+QUICK_SECONDS, QUICK_TASKS, SLOW_TASKS = 0.2, 200, 20
+CHUNK_TASKS = 20  # tasks in memory at once
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method as the table runs it; `note` says what stands behind options that are not the defaults."""
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    named_transform: str | None = None
+    note: str = ""
+
+    @property
+    def transform(self) -> str:
+        """The method's own transform; unit length where that needs a base mean, which these banks have not."""
+        name = self.named_transform or handful.METHODS[self.method].transform
+        return "l2" if "base_mean" in parameters_of(name) else name
+
+    @property
+    def title(self) -> str:
+        """How the page calls it."""
+        return f"{self.method}, {self.note}" if self.note else self.method
+
+
+PUBLIC = "public code"
+# From the quickest to the slowest, so that a run that is cut short has most of the table.
+ROWS = [
+    Row("nearest_prototype"),
+    Row("bd_cspn"),
+    Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
+    Row("prior_em"),
+    Row("soft_kmeans"),
+    Row("paddle"),
+    Row("laplacian_shot"),
+    Row("pt_map"),
+    Row("pt_map", {"step_size": 0.02, "column_mass": 15.0}, None, PUBLIC),
+    Row("paddle_gd"),
+    Row("baseline"),
+    Row("baseline", {"head": "prototypes"}, "l2", PUBLIC),
+    Row("baseline_pp"),
+    Row("baseline_pp", {"head": "prototypes"}, "l2", PUBLIC),
+    Row("tim_adm"),
+    Row("ici"),
+    Row("alpha_tim"),
+    Row("tim"),
+]
+
+
+def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
+    """Everything that decides the accuracies of a cell but the number of tasks."""
+    return {
+        "bank": name,
+        "content_hash": bank.content_hash,
+        "n_classes": bank.n_classes,
+        "dim": bank.dim,
+        "method": row.method,
+        "transform": row.transform,
+        "options": dict(row.options),
+        "spec": repr(SPEC),
+        "seed": SEED,
+    }
+
+
+def run_tasks(row: Row, bank: handful.FeatureBank, indices: range) -> tuple[list[float], float]:
+    """Accuracy of each task, and the CPU seconds that `solve` took for all of them."""
+    task, truth = handful.gather(bank, handful.draw(bank.labels, SPEC, SEED, indices))
+    task = handful.transform(row.transform, task)
+    start = time.process_time()
+    predictions = handful.solve(row.method, task, **row.options).predictions
+    seconds = time.process_time() - start
+    return (predictions == truth).double().mean(-1).tolist(), seconds
+
+
+def run_cell(row: Row, bank: handful.FeatureBank, budget_seconds: float) -> Cell:
+    """As many tasks as the method's speed and the budget allow."""
+    accuracies, seconds = run_tasks(row, bank, range(PROBE))
+    quick = seconds / PROBE < QUICK_SECONDS
+    wanted, step = (QUICK_TASKS, CHUNK_TASKS) if quick else (SLOW_TASKS, 1)
+    # A further step must fit as well, if it takes as long as those before.
+    while (done := len(accuracies)) < wanted and seconds * (done + step) / done <= budget_seconds:
+        more, took = run_tasks(row, bank, range(done, min(done + step, wanted)))
+        accuracies += more
+        seconds += took
+    return {
+        "n_tasks": len(accuracies),
+        "n_wanted": wanted,
+        "accuracy": float(np.mean(accuracies)),
+        "half_width": half_width(accuracies),
+        "cpu_seconds_per_task": seconds / len(accuracies),
+        "budget_minutes": budget_seconds / 60,
+    }
+
+
+def half_width(values: Sequence[float]) -> float:
+    """`t_{0.975, n-1} s / √n`: Student's interval of 95 %, since some cells have few tasks."""
+    n = len(values)
+    return float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
+
+
+def load(results: Path) -> list[Cell]:
+    """Return the cells that are stored."""
+    return json.loads(results.read_text())["cells"] if results.is_file() else []
+
+
+def store(results: Path, cell: Cell) -> None:
+    """Put a cell in the place of an older one of the same identity; several runs may share the file."""
+    folder = os.open(results.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        cells = [old for old in load(results) if not same(old, cell)] + [cell]
+        draft = results.with_suffix(".draft")
+        draft.write_text(json.dumps({"cells": cells}, indent=1, ensure_ascii=False) + "\n")
+        draft.replace(results)
+    finally:
+        os.close(folder)
+
+
+def same(cell: Cell, other: Cell) -> bool:
+    """Whether two cells are of one identity."""
+    measured = {"n_tasks", "n_wanted", "accuracy", "half_width", "cpu_seconds_per_task", "budget_minutes"}
+    return all(cell[key] == other[key] for key in cell.keys() - measured)
+
+
+def finished(cell: Cell, budget_minutes: float) -> bool:
+    """Whether a new run could not add tasks to it."""
+    return bool(cell["n_tasks"] >= cell["n_wanted"] or cell["budget_minutes"] >= budget_minutes)
+
+
+def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, results: Path) -> None:
+    """Run the cells that are not stored, bank after bank for each method."""
+    banks = {path.name: handful.read_bank(path) for path in paths}
+    for row in ROWS:
+        for name, bank in banks.items():
+            known = identity(row, bank, name)
+            stored = [cell for cell in load(results) if same(known, cell) and finished(cell, budget_minutes)]
+            if stored or row.method not in methods:
+                continue
+            cell = known | run_cell(row, bank, 60 * budget_minutes)
+            store(results, cell)
+            print(f"{row.title:<28} {name:<20} {figures(cell)}", flush=True)
+
+
+def figures(cell: Cell) -> str:
+    """Mean accuracy and interval in percent; in brackets tasks and CPU seconds a task."""
+    accuracy, width, seconds = 100 * cell["accuracy"], 100 * cell["half_width"], cell["cpu_seconds_per_task"]
+    return f"{accuracy:.1f} ± {width:.1f} ({cell['n_tasks']}; {seconds:.2g} s)"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The page.
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """Methods down, banks across."""
+    banks = {cell["bank"]: f"{cell['bank']}, K = {cell['n_classes']}" for cell in cells}
+    lines = [
+        f"| method | options | transform | {' | '.join(banks.values())} |",
+        f"|---|---|---|{'---|' * len(banks)}",
+    ]
+    for row in ROWS:
+        found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
+        options = ", ".join(f"`{name}={value!r}`" for name, value in row.options.items()) or "defaults"
+        entries = [row.title, options, f"`{row.transform}`", *(found.get(bank, "not run") for bank in banks)]
+        lines.append(f"| {' | '.join(entries)} |")
+    return "\n".join(lines)
+
+
+def belongs(cell: Cell, row: Row) -> bool:
+    """Whether a cell is the row's."""
+    return (cell["method"], cell["transform"], cell["options"]) == (row.method, row.transform, dict(row.options))
+
+
+def page(cells: Sequence[Cell]) -> str:
+    """Table, how it was made, and which cells fall short."""
+    banks = list(dict.fromkeys(cell["bank"] for cell in cells))
+    short, missing = [], []
+    for row in ROWS:
+        for bank in banks:
+            found = [cell for cell in cells if cell["bank"] == bank and belongs(cell, row)]
+            if not found:
+                missing.append(f"{row.title} on {bank}")
+            short += [
+                f"{row.title} on {bank}: {cell['n_tasks']} of {cell['n_wanted']} tasks, stopped by a budget of "
+                f"{cell['budget_minutes']:g} CPU minutes"
+                for cell in found
+                if cell["n_tasks"] < cell["n_wanted"]
+            ]
+    budgets = ", ".join(f"{minutes:g}" for minutes in sorted({cell["budget_minutes"] for cell in cells}))
+    return f"""# All methods on real features
+
+Accuracy in percent with its 95 % interval (Student's, over tasks); in brackets the number of tasks and the CPU seconds
+that `solve` took for one of them on one thread, of a machine that did other work as well.
+
+{table(cells)}
+
+Made by `python studies/methods_table.py {" ".join(f"…/{bank}" for bank in banks)} --budget-minutes …`
+and, from what that stored in `studies/results/methods_table.json`, by `python studies/methods_table.py --render`.
+Budgets used: {budgets} CPU minutes a cell.
+
+- Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from what the
+  support left of {SPEC.query.k_eff} classes; seed {SEED}. All methods see the same tasks, a method with fewer tasks the
+  first of them. A class of omniglot659 has 20 drawings: there the query is all that is left of five classes, 15 each.
+- Tasks a cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
+  {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
+- Options are the defaults and the transform is the one the method names, but for `cl2n` (nearest_prototype, bd_cspn,
+  laplacian_shot), which needs the mean feature of base classes: these banks have none, so `l2` stands in its place.
+- Rows called "{PUBLIC}" are what stands behind PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
+  pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
+- No option was tuned on these banks.
+
+Cells that the budget stopped:
+
+{listed(short)}
+
+Cells that were not run:
+
+{listed(missing)}
+"""
+
+
+def listed(lines: Sequence[str]) -> str:
+    """One point a line."""
+    return "\n".join(f"- {line}" for line in lines or ["none"])
+
+
+def main() -> None:
+    """Run, then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("banks", nargs="*", type=Path, help="folders of banks")
+    parser.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes a cell may take")
+    parser.add_argument("--methods", nargs="+", default=list(handful.METHODS), choices=list(handful.METHODS))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are stored")
+    parser.add_argument("--render", action="store_true", help="run nothing, write the page")
+    arguments = parser.parse_args()
+    if not arguments.render and not arguments.banks:
+        parser.error("name at least one bank to run on, or --render to write the page from stored cells")
+    torch.set_num_threads(1)
+    arguments.results.parent.mkdir(parents=True, exist_ok=True)
+    if not arguments.render:
+        run(arguments.banks, arguments.methods, arguments.budget_minutes, arguments.results)
+    cells = load(arguments.results)
+    PAGE.write_text(page(cells))
+    print(table(cells))
+
+
+if __name__ == "__main__":
+    main()
