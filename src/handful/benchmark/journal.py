@@ -11,10 +11,11 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -75,13 +76,16 @@ class Journal:
             ) from error
 
     @classmethod
-    def create(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Start a run of a bound plan in a new or empty folder."""
+    def create(
+        cls, folder: str | os.PathLike[str], plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})
+    ) -> Journal:
+        """Start a run of a bound plan in a new or empty folder; note where its banks are, for whoever resumes it."""
         place = Path(folder)
         if place.exists() and any(not file.name.startswith(".") for file in place.iterdir()):
             raise PlanError(f"{folder} already exists and is not empty; resume it, or choose another name")
         place.mkdir(parents=True, exist_ok=True)
-        about = {"cells": [cell.to_mapping() for cell in plan], "versions": versions()}
+        cells = [cell.to_mapping() for cell in plan]
+        about = {"cells": cells, "versions": versions(), "bank_places": dict(bank_places)}
         _write_whole(place / PLAN_FILE, json.dumps(about, indent=1).encode())
         return cls(place)
 
@@ -89,6 +93,11 @@ class Journal:
     def versions(self) -> dict[str, str]:
         """Versions of what the run was started with."""
         return dict(self._about["versions"])
+
+    @property
+    def bank_places(self) -> dict[str, str]:
+        """Where the banks of the plan were when the run was started, as far as that was said."""
+        return dict(self._about["bank_places"])
 
     def extend(self, plan: Plan) -> None:
         """Make this the plan: cells may be new or ask for more tasks, rows of cells left out stay in the journal."""
