@@ -43,3 +43,7 @@ class ItemsError(HandfulError, ValueError):
 
 class ExtractionError(HandfulError, RuntimeError):
     """Features cannot be extracted as asked: the backbone does not fit the items, or nothing is left of them."""
+
+
+class PlanError(HandfulError, ValueError):
+    """A benchmark plan, or the run made of it, is not what it should be."""

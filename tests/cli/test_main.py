@@ -12,6 +12,8 @@ def test_help_lists_the_commands(capsys):
     out = capsys.readouterr().out
     assert "features" in out
     assert "tasks" in out
+    assert "bench" in out
+    assert "report" in out
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "x", "--shots", "many"]])

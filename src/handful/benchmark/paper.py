@@ -1,0 +1,234 @@
+"""Plans for every table and figure of the paper, as functions of the banks at hand.
+
+Banks go by the names in `PAPER_BANKS`; a plan has the columns of those that are given. A bank with a split `test` is
+drawn from there, and its split `base` centres the features of methods that ask for it. Every row is what stands behind
+the paper's tables, the public code with its configurations; `docs/paper_to_code.md` says how far that is from each
+method's own paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from handful.benchmark.plan import Banks, Cell, Plan, named_bank
+from handful.benchmark.run import Material, applied_transform
+from handful.dispatch import solve
+from handful.errors import PlanError
+from handful.gather import gather
+from handful.numerics.fixed_point import Trace
+from handful.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.tasks.support import SupportRule
+from handful.transforms import transform
+
+# Names of banks, and what the paper's tables call them: data set and network.
+PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "mini": ("mini-ImageNet", "ResNet-18"),
+        "tiered": ("tiered-ImageNet", "ResNet-18"),
+        "mini_wrn": ("mini-ImageNet", "WRN28-10"),
+        "tiered_wrn": ("tiered-ImageNet", "WRN28-10"),
+        "inat": ("iNat", "ResNet-18"),
+    }
+)
+INAT, INAT_SUPPORT = "inat", "inat_support"
+TABLE_1_METHODS = ("baseline", "ici", "bd_cspn", "pt_map", "laplacian_shot", "tim", "alpha_tim", "paddle")
+# LR+ICI is not in Table 2: it was intractable.
+TABLE_2_METHODS = tuple(method for method in TABLE_1_METHODS if method != "ici")
+SHOTS = (5, 10, 20)
+K_EFF, N_QUERY, N_TASKS, SEED = 5, 75, 10_000, 2020
+
+# Where the public configurations depart from the defaults of our methods. Features first, if not the method's own.
+TRANSFORMS: Mapping[str, str] = MappingProxyType({"baseline": "l2", "bd_cspn": "raw"})
+OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "baseline": {"head": "prototypes"},
+        "bd_cspn": {"public_code": True, "sharpness": 50.0},
+        "pt_map": {"step_size": 0.02},
+        "ici": {"n_components": 5},
+    }
+)
+# And where a bank departs from that.
+OPTIONS_OF_BANK: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType(
+    {
+        ("bd_cspn", "tiered"): {"sharpness": 30.0},
+        ("pt_map", "mini_wrn"): {"step_size": 0.01},
+        ("ici", "mini"): {"n_components": 2},
+        ("ici", "mini_wrn"): {"n_components": 2},
+    }
+)
+# λ as multiples of |Q| in the studies of λ.
+WEIGHTS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+
+
+def table1(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+    """Eight methods on mini- and tiered-ImageNet, both networks, 5, 10 and 20 shots, K_eff = 5."""
+    names = _given(banks, ("mini", "tiered", "mini_wrn", "tiered_wrn"))
+    return tuple(
+        _cell(banks, name, method, ShotsPerClass(shots), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
+        for name in names
+        for shots in SHOTS
+        for method in TABLE_1_METHODS
+    )
+
+
+def table2(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+    """Seven methods on iNat with its fixed support, given as a bank of its own named `inat_support`."""
+    return tuple(
+        _cell(banks, INAT, method, _inat_support(banks), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
+        for method in TABLE_2_METHODS
+    )
+
+
+def accuracy_against_k_eff(
+    banks: Banks,
+    *,
+    n_tasks: int = N_TASKS,
+    seed: int = SEED,
+    cpu_budget: float | None = None,
+    k_effs: Iterable[int] = (2, 3, 5, 7, 10, 15, 20),
+) -> Plan:
+    """Return the methods of the tables while more and more classes occur in the query."""
+    names = _given(banks, tuple(PAPER_BANKS))
+    k_effs = tuple(k_effs)
+    cells = []
+    for name in names:
+        supports = [_inat_support(banks)] if name == INAT else [ShotsPerClass(shots) for shots in SHOTS]
+        cells += [
+            _cell(banks, name, method, support, k_eff=k, n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
+            for support in supports
+            for k in k_effs
+            for method in TABLE_2_METHODS
+        ]
+    return tuple(cells)
+
+
+def partition_term(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+    """PADDLE without and with its partition term, on the columns of both tables."""
+    names = _given(banks, ("mini", "tiered", INAT))
+    columns = [
+        (name, support)
+        for name in names
+        for support in ([_inat_support(banks)] if name == INAT else [ShotsPerClass(shots) for shots in SHOTS])
+    ]
+    return tuple(
+        _cell(banks, name, method, support, n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
+        for name, support in columns
+        for method in ("soft_kmeans", "paddle")
+    )
+
+
+def optimisation(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+    """Seconds and accuracy of α-TIM, projected gradient and PADDLE; tiered-ImageNet, 20 shots, K_eff = 5.
+
+    The curves of the criterion against time are `optimisation_traces`.
+    """
+    return tuple(
+        _cell(banks, "tiered", method, ShotsPerClass(20), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
+        for method in ("alpha_tim", "paddle_gd", "paddle")
+    )
+
+
+def optimisation_traces(banks: Banks, *, seed: int = SEED, index: int = 0) -> dict[str, Trace]:
+    """Criterion and elapsed time at each iteration of PADDLE and projected gradient, on one task of `optimisation`."""
+    traces = {}
+    for cell in optimisation(banks, n_tasks=1, seed=seed)[1:]:
+        material = Material.of(cell, banks)
+        task, _ = gather(material.bank, draw(material.bank.labels, cell.spec, cell.seed, [index]))
+        name, parameters = applied_transform(cell, material)
+        trace = solve(cell.method, transform(name, task, **parameters), record=True, **cell.options).trace
+        assert trace is not None
+        traces[cell.method] = trace
+    return traces
+
+
+def accuracy_against_weight(
+    banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
+) -> Plan:
+    """PADDLE at several λ; tiered-ImageNet, 20 shots, |Q| = 75, K_eff = 2, 5 and 10."""
+    return _weights(banks, (N_QUERY,), n_tasks, seed, cpu_budget)
+
+
+def best_weight_against_n_query(
+    banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
+) -> Plan:
+    """PADDLE at several λ for several |Q|; tiered-ImageNet, 20 shots, K_eff = 2, 5 and 10."""
+    return _weights(banks, (25, 50, 75, 100, 150), n_tasks, seed, cpu_budget)
+
+
+PAPER_PLANS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
+    {
+        "table1": table1,
+        "table2": table2,
+        "accuracy_against_k_eff": accuracy_against_k_eff,
+        "partition_term": partition_term,
+        "optimisation": optimisation,
+        "accuracy_against_weight": accuracy_against_weight,
+        "best_weight_against_n_query": best_weight_against_n_query,
+    }
+)
+
+
+def _weights(banks: Banks, n_queries: tuple[int, ...], n_tasks: int, seed: int, cpu_budget: float | None) -> Plan:
+    return tuple(
+        _cell(
+            banks,
+            "tiered",
+            "paddle",
+            ShotsPerClass(20),
+            k_eff=k_eff,
+            n_query=n_query,
+            options={"complexity_weight": weight * n_query},
+            n_tasks=n_tasks,
+            seed=seed,
+            cpu_budget=cpu_budget,
+        )
+        for k_eff in (2, 5, 10)
+        for n_query in n_queries
+        for weight in WEIGHTS
+    )
+
+
+def _cell(
+    banks: Banks,
+    name: str,
+    method: str,
+    support: SupportRule,
+    *,
+    k_eff: int = K_EFF,
+    n_query: int = N_QUERY,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    n_tasks: int,
+    seed: int,
+    cpu_budget: float | None,
+) -> Cell:
+    chosen = {**OPTIONS.get(method, {}), **OPTIONS_OF_BANK.get((method, name), {}), **options}
+    if method == "pt_map":
+        chosen["column_mass"] = float(n_query // k_eff)  # the public code tells the method how many classes occur
+    return Cell(
+        name,
+        TaskSpec(support, UniformOverPool(k_eff), n_query),
+        method,
+        split="test" if "test" in named_bank(banks, name).splits else "",
+        transform=TRANSFORMS.get(method, ""),
+        options=chosen,
+        seed=seed,
+        n_tasks=n_tasks,
+        cpu_budget=cpu_budget,
+        support_bank=INAT_SUPPORT if isinstance(support, FixedSupport) else "",
+    )
+
+
+def _inat_support(banks: Banks) -> FixedSupport:
+    other = named_bank(banks, INAT_SUPPORT)
+    return FixedSupport.whole((other.split("test") if "test" in named_bank(banks, INAT).splits else other).labels)
+
+
+def _given(banks: Banks, wanted: tuple[str, ...]) -> list[str]:
+    names = [name for name in wanted if name in banks]
+    if not names:
+        raise PlanError(
+            f"this plan needs at least one bank named {', '.join(wanted)}; given were: {', '.join(banks) or 'none'}"
+        )
+    return names

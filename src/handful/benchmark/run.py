@@ -1,0 +1,144 @@
+"""run_range: draw, gather, transform, solve, score. Pure, and the same whoever calls it.
+
+A transform that needs the mean of the base classes takes it from the cell if it is given there. Otherwise it is the
+mean of the bank's split `base`, provided no class of the cell's tasks is in it. A bank without such classes has no base
+mean to subtract, and a mean over the task's own points would be another method: the cell is then run with `l2`, that
+is, without the centring, and the rows say so in their column `transform`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from handful.benchmark.plan import Banks, Cell, named_bank
+from handful.benchmark.score import Scores, score
+from handful.dispatch import solve
+from handful.features import FeatureBank
+from handful.features.threads import one_thread
+from handful.gather import gather
+from handful.shapes import Float
+from handful.tasks import draw
+from handful.transforms import parameters_of, transform
+
+BASE_SPLIT = "base"
+WITHOUT_BASE = "l2"
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a cell's tasks are made of.
+
+    Attributes
+    ----------
+    bank : FeatureBank
+        The classes of the cell's split.
+    support_bank : FeatureBank or None
+        Where a fixed support lies, if elsewhere.
+    base_mean : Float[ndarray, "dim"] or None
+        Mean feature of the bank's base classes, if it has any beside those of the tasks.
+    """
+
+    bank: FeatureBank
+    support_bank: FeatureBank | None = None
+    base_mean: Float[np.ndarray, "dim"] | None = None
+
+    @classmethod
+    def of(cls, cell: Cell, banks: Banks) -> Material:
+        """Look up the banks a cell names and restrict them to its split."""
+        whole = named_bank(banks, cell.bank)
+        other = named_bank(banks, cell.support_bank) if cell.support_bank else None
+        bank = whole.split(cell.split) if cell.split else whole
+        support_bank = other.split(cell.split) if other is not None and cell.split else other
+        used = set(whole.splits[cell.split] if cell.split else range(whole.n_classes))
+        base = set(whole.splits.get(BASE_SPLIT, ()))
+        return cls(bank, support_bank, _mean(whole.split(BASE_SPLIT)) if base and not base & used else None)
+
+
+class Job(NamedTuple):
+    """A range of tasks of a cell: the unit that executors hand out."""
+
+    cell: Cell
+    material: Material
+    indices: Sequence[int]
+
+
+def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+    """Return one row for each task numbered in `indices`.
+
+    Tasks are solved together on one thread, so that a row has the same bits wherever its range is run. If that fails,
+    they are solved one by one, and a task that fails alone has a row with its error and no scores.
+
+    Returns
+    -------
+    rows : list of dict
+        Keys are `handful.benchmark.journal.COLUMNS`. `seconds` is wall time in the method, `cpu_seconds` processor time
+        of everything, both shared out equally among the tasks of the range.
+    """
+    with one_thread():
+        try:
+            return _rows(cell, material, indices)
+        except Exception as error:
+            if len(indices) == 1:
+                return [_failure(cell, material, indices[0], error)]
+            return [row for index in indices for row in run_range(cell, material, [index])]
+
+
+def run_job(job: Job) -> list[Row]:
+    """`run_range` of a job."""
+    return run_range(job.cell, job.material, job.indices)
+
+
+def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the transform that the cell's tasks undergo."""
+    parameters = dict(cell.parameters)
+    if "base_mean" in parameters_of(cell.transform) and "base_mean" not in parameters:
+        if material.base_mean is None:
+            return WITHOUT_BASE, {}
+        parameters["base_mean"] = material.base_mean
+    return cell.transform, parameters
+
+
+def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+    cpu = time.thread_time()
+    name, parameters = applied_transform(cell, material)
+    drawn = draw(material.bank.labels, cell.spec, cell.seed, indices)
+    task, truth = gather(material.bank, drawn, support_bank=material.support_bank)
+    task = transform(name, task, **parameters)
+    start = time.perf_counter()
+    solution = solve(cell.method, task, **cell.options)
+    seconds = (time.perf_counter() - start) / len(indices)
+    scores = score(solution, truth)
+    columns = {field: getattr(scores, field).tolist() for field in Scores._fields}
+    columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
+    shared = {
+        **_identity(cell, name),
+        "seconds": seconds,
+        "cpu_seconds": (time.thread_time() - cpu) / len(indices),
+        "error": None,
+    }
+    return [
+        {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
+        for t, index in enumerate(indices)
+    ]
+
+
+def _failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:
+    nothing = dict.fromkeys((*Scores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
+    said = f"{type(error).__name__}: {error}"
+    return {"task": int(index), **_identity(cell, applied_transform(cell, material)[0]), **nothing, "error": said}
+
+
+def _identity(cell: Cell, transform_name: str) -> Row:
+    return {"cell": cell.content_hash, "method": cell.method, "transform": transform_name}
+
+
+def _mean(bank: FeatureBank) -> Float[np.ndarray, "dim"]:
+    total = sum((block.sum(0, dtype=np.float64) for block in bank.blocks()), np.zeros(bank.dim))
+    mean: np.ndarray = (total / bank.n_rows).astype(np.float32)
+    return mean

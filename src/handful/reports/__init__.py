@@ -1,0 +1,1 @@
+"""Reports: what a run says, as numbers, tables, figures and one page."""

@@ -1,0 +1,176 @@
+"""What rows say: means with 95 % intervals, differences on the same tasks, ranks.
+
+Accuracy of tasks spreads widely and methods find the same tasks hard, so two methods are compared by the mean of their
+differences, task by task, and tie when its interval holds zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from handful.benchmark.journal import Journal
+from handful.benchmark.plan import Cell
+from handful.methods import METHODS
+from handful.shapes import Float
+from handful.tasks import ShotsPerClass, TaskSpec
+
+METRICS = (
+    "accuracy",
+    "macro_recall",
+    "n_predicted",
+    "presence_precision",
+    "presence_recall",
+    "negative_log_likelihood",
+    "n_iter",
+    "seconds",
+)
+# Of a normal distribution, 95 % lies within so many standard deviations.
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves."""
+
+    mean: float
+    half_width: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Float[np.ndarray, "task"]) -> Estimate:
+        """Estimate from one number a task."""
+        if len(values) == 0:
+            return cls(float("nan"), float("nan"), 0)
+        return cls(float(values.mean()), NORMAL_95 * float(values.std()) / len(values) ** 0.5, len(values))
+
+    @property
+    def holds_zero(self) -> bool:
+        """Whether the interval holds zero."""
+        return abs(self.mean) <= self.half_width
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A cell and its rows: tasks that succeeded, in order, and how many failed."""
+
+    cell: Cell
+    columns: dict[str, np.ndarray]
+    n_failed: int
+    first_error: str
+
+    @property
+    def tasks(self) -> np.ndarray:
+        """Numbers of the tasks that succeeded."""
+        return self.columns["task"]
+
+    @property
+    def transform(self) -> str:
+        """The transform that was applied, which is not the cell's where a bank has no base classes."""
+        return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
+
+    def estimate(self, metric: str = "accuracy") -> Estimate:
+        """Mean and interval of a metric."""
+        return Estimate.of(self.columns[metric].astype(np.float64))
+
+    @property
+    def label(self) -> str:
+        """Method, with what is not its default."""
+        cell = self.cell
+        notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
+        if cell.transform != METHODS[cell.method].transform:
+            notes.append(cell.transform)
+        return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Results on the same tasks: same bank, split, spec and seed."""
+
+    bank: str
+    split: str
+    spec: TaskSpec
+    seed: int
+    results: tuple[Result, ...]
+
+    @property
+    def title(self) -> str:
+        """Bank and protocol in a few words."""
+        spec = self.spec
+        shots = f"{spec.support.shots}-shot" if isinstance(spec.support, ShotsPerClass) else "fixed support"
+        ways = "" if spec.n_classes is None else f", K={spec.n_classes}"
+        rule = type(spec.query).__name__
+        spread = "" if rule == "UniformOverPool" else f", {rule.lower()}"
+        queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
+        name = f"{self.bank}/{self.split}" if self.split else self.bank
+        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}"
+
+    def best(self) -> tuple[Result, ...]:
+        """Return the most accurate result and all that tie with it."""
+        with_rows = [result for result in self.results if len(result.tasks)]
+        if not with_rows:
+            return ()
+        top = max(with_rows, key=lambda result: result.estimate().mean)
+        return tuple(r for r in with_rows if r is top or paired_difference(top, r).holds_zero)
+
+    def ranks(self) -> dict[str, float]:
+        """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""
+        shared = _shared_tasks(self.results)
+        if not self.results or not len(shared):
+            return {}
+        means = np.array([_on(result, shared).mean() for result in self.results])
+        above = (means[None] > means[:, None]).sum(1)
+        level = (means[None] == means[:, None]).sum(1)
+        return {result.label: float(rank) for result, rank in zip(self.results, above + (level + 1) / 2, strict=True)}
+
+
+def results(journal: Journal) -> list[Result]:
+    """Rows of every cell of the plan, in its order."""
+    rows = journal.columns()
+    found = []
+    for cell in journal.plan:
+        mine = rows["cell"] == cell.content_hash
+        succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
+        errors = rows["error"][mine & ~succeeded]
+        columns = {name: values[succeeded] for name, values in rows.items()}
+        found.append(Result(cell, columns, len(errors), str(errors[0]) if len(errors) else ""))
+    return found
+
+
+def columns_of(found: Sequence[Result]) -> list[Column]:
+    """Group results by the tasks they are on, in the order in which these first occur."""
+    groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
+    for result in found:
+        cell = result.cell
+        groups.setdefault((cell.bank, cell.split, cell.spec, cell.seed), []).append(result)
+    return [Column(*key, tuple(members)) for key, members in groups.items()]
+
+
+def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimate:
+    """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval."""
+    shared = _shared_tasks((a, b))
+    return Estimate.of(_on(a, shared, metric) - _on(b, shared, metric))
+
+
+def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
+    """Mean rank of each label over the columns it is in, and how many those are; the best first."""
+    ranks: dict[str, list[float]] = {}
+    for column in columns:
+        for label, rank in column.ranks().items():
+            ranks.setdefault(label, []).append(rank)
+    means = {label: (float(np.mean(values)), len(values)) for label, values in ranks.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1][0]))
+
+
+def _shared_tasks(members: Sequence[Result]) -> np.ndarray:
+    shared = members[0].tasks
+    for result in members[1:]:
+        shared = np.intersect1d(shared, result.tasks)
+    return shared
+
+
+def _on(result: Result, tasks: np.ndarray, metric: str = "accuracy") -> Float[np.ndarray, "task"]:
+    values: np.ndarray = result.columns[metric][np.isin(result.tasks, tasks)].astype(np.float64)
+    return values

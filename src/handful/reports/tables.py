@@ -1,0 +1,160 @@
+"""Tables of accuracy: methods down, columns of tasks across; as Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from handful.reports.published import published_accuracy
+from handful.reports.summary import Column, Estimate, Result, paired_difference
+
+LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one."""
+
+    estimate: Estimate
+    best: bool
+    published: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of entries under column titles; an entry is None where a method was not run on a column."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Entry | None, ...]], ...]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether any entry has a number of the paper beside it."""
+        return any(entry is not None and entry.published is not None for _, row in self.rows for entry in row)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about single entries."""
+        return list(dict.fromkeys(entry.note for _, row in self.rows for entry in row if entry and entry.note))
+
+
+def accuracy_table(columns: Sequence[Column]) -> Table:
+    """Put the results of all columns into one table; labels in the order in which they first occur."""
+    labels = list(dict.fromkeys(result.label for column in columns for result in column.results))
+    cells: dict[str, list[Entry | None]] = {label: [] for label in labels}
+    for column in columns:
+        by_label = {result.label: result for result in column.results}
+        best = column.best()
+        for label in labels:
+            result = by_label.get(label)
+            if result is None:
+                cells[label].append(None)
+                continue
+            estimate = result.estimate()
+            percent = Estimate(100 * estimate.mean, 100 * estimate.half_width, estimate.n)
+            cells[label].append(Entry(percent, result in best, published_accuracy(result.cell), _note(result)))
+    return Table(tuple(column.title for column in columns), tuple((label, tuple(row)) for label, row in cells.items()))
+
+
+def _note(result: Result) -> str:
+    cell = result.cell
+    if result.transform == cell.transform:
+        return ""
+    return (
+        f"{cell.method} on {cell.bank} ran with {result.transform} instead of {cell.transform}: "
+        "the bank has no base classes apart from those of the tasks"
+    )
+
+
+def render_markdown(table: Table) -> str:
+    """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
+    head = ["method", *(title.replace("|", "\\|") for title in table.columns)]
+    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+    lines += [" | ".join([label, *map(_markdown_entry, row)]) for label, row in table.rows]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def _markdown_entry(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    mean = f"**{entry.estimate.mean:.1f}**" if entry.best else f"{entry.estimate.mean:.1f}"
+    paper = "" if entry.published is None else f" / {entry.published:.1f}"
+    return f"{mean} ± {entry.estimate.half_width:.1f} ({entry.estimate.n:,}){paper}"
+
+
+def render_latex(table: Table, caption: str = "") -> str:
+    """Render with booktabs; best and ties in bold, interval as a subscript, n below, the paper's number in brackets."""
+    head = " & ".join(["Method", *(rf"\rotatebox{{60}}{{{_latex(title)}}}" for title in table.columns)])
+    body = [" & ".join([_latex(label), *map(_latex_entry, row)]) + r" \\" for label, row in table.rows]
+    tasks = " & ".join(
+        [r"\emph{tasks}", *(_counts(entries) for entries in zip(*(r for _, r in table.rows), strict=True))]
+    )
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
+            r"\toprule",
+            head + r" \\",
+            r"\midrule",
+            *body,
+            r"\midrule",
+            tasks + r" \\",
+            r"\bottomrule",
+            r"\end{tabular}",
+            *([rf"\caption{{{_latex(caption)}}}"] if caption else []),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _counts(entries: Sequence[Entry | None]) -> str:
+    """Fewest and most tasks in a column."""
+    numbers = {entry.estimate.n for entry in entries if entry is not None}
+    return "--".join(f"{n:,}" for n in sorted({min(numbers), max(numbers)}))
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX_SPECIAL.get(letter, letter) for letter in text)
+
+
+def _latex_entry(entry: Entry | None) -> str:
+    if entry is None:
+        return "--"
+    mean = rf"\textbf{{{entry.estimate.mean:.1f}}}" if entry.best else f"{entry.estimate.mean:.1f}"
+    paper = "" if entry.published is None else f" ({entry.published:.1f})"
+    return rf"{mean}$_{{\pm {entry.estimate.half_width:.1f}}}${paper}"
+
+
+def render_html(table: Table) -> str:
+    """Render as an HTML table; the paper's number stands below ours."""
+    head = "".join(f"<th scope='col'>{escape(title)}</th>" for title in table.columns)
+    body = "".join(
+        f"<tr><th scope='row'>{escape(label)}</th>{''.join(map(_html_entry, row))}</tr>" for label, row in table.rows
+    )
+    return f"<table><thead><tr><th scope='col'>method</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_entry(entry: Entry | None) -> str:
+    if entry is None:
+        return "<td></td>"
+    mean = f"<b>{entry.estimate.mean:.1f}</b>" if entry.best else f"{entry.estimate.mean:.1f}"
+    paper = "" if entry.published is None else f"<span class='paper'>paper {entry.published:.1f}</span>"
+    return (
+        f"<td>{mean} <span class='interval'>± {entry.estimate.half_width:.1f}</span>"
+        f"<span class='count'>n = {entry.estimate.n:,}</span>{paper}</td>"
+    )
+
+
+def differences_table(column: Column) -> list[tuple[str, Estimate]]:
+    """Accuracy of the best method minus that of each other on the same tasks, in percent; ties hold zero."""
+    top = max(column.results, key=lambda result: result.estimate().mean if len(result.tasks) else -1.0)
+    rows = []
+    for other in column.results:
+        if other is not top:
+            found = paired_difference(top, other)
+            rows.append((f"{top.label} − {other.label}", Estimate(100 * found.mean, 100 * found.half_width, found.n)))
+    return sorted(rows, key=lambda row: row[1].mean)

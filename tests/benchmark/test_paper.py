@@ -1,0 +1,72 @@
+from collections import Counter
+
+import pytest
+
+from handful import FeatureBank
+from handful.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS, optimisation_traces, table1, table2
+from handful.benchmark.plan import bound_plan
+from handful.benchmark.run import Material, run_range
+from handful.errors import PlanError
+from tests.banks_at_hand import random_bank
+
+
+@pytest.fixture(scope="module")
+def banks() -> dict[str, FeatureBank]:
+    """Stand-ins, large enough for 20 shots and 150 queries of two classes."""
+    splits = {"base": [0, 1], "test": list(range(2, 24))}
+    bank = random_bank(n_classes=24, dim=8, least=110, most=120, splits=splits)
+    small = random_bank(3, n_classes=24, dim=8, splits=splits)
+    names = ("mini", "tiered", "mini_wrn", "tiered_wrn", "inat")
+    return {**dict.fromkeys(names, bank), "inat_support": small}
+
+
+def test_table_1_has_all_its_columns(banks):
+    plan = table1(banks, n_tasks=7)
+    assert len(plan) == 4 * 3 * 8
+    assert Counter((cell.bank, cell.spec.support.shots) for cell in plan) == {
+        (name, shots): 8 for name in ("mini", "tiered", "mini_wrn", "tiered_wrn") for shots in (5, 10, 20)
+    }
+    assert {cell.method for cell in plan} == set(TABLE_1_METHODS)
+    assert {(cell.n_tasks, cell.seed, cell.split) for cell in plan} == {(7, 2020, "test")}
+    assert {cell.bank for cell in table1({"mini": banks["mini"]})} == {"mini"}
+
+
+def test_values_of_the_public_configurations(banks):
+    by = {(cell.bank, cell.method): cell for cell in table1(banks)}
+    assert by["tiered", "bd_cspn"].options == {"public_code": True, "sharpness": 30.0}
+    assert by["tiered_wrn", "bd_cspn"].options["sharpness"] == 50.0
+    assert by["mini_wrn", "pt_map"].options == {"step_size": 0.01, "column_mass": 15.0}
+    assert [by[name, "ici"].options["n_components"] for name in ("mini", "tiered")] == [2, 5]
+    assert by["mini", "paddle"].options == {}
+
+
+@pytest.mark.parametrize("name", list(PAPER_PLANS))
+def test_every_plan_can_be_run(banks, name):
+    plan = bound_plan(PAPER_PLANS[name](banks, n_tasks=1), banks)
+    quick = [cell for cell in plan if cell.method in ("paddle", "soft_kmeans", "laplacian_shot", "bd_cspn")]
+    assert quick
+    # Ten of a grid's cells, spread over it.
+    for cell in quick[:: max(1, len(quick) // 10)]:
+        (row,) = run_range(cell, Material.of(cell, banks), [0])
+        assert row["error"] is None
+        assert row["transform"] == cell.transform
+
+
+def test_table_2_has_a_fixed_support_from_a_bank_of_its_own(banks):
+    plan = table2(banks)
+    assert {cell.support_bank for cell in plan} == {"inat_support"}
+    expected = (banks["inat_support"].split("test").labels).tolist()
+    assert all(list(cell.spec.support.labels) == expected for cell in plan)
+
+
+def test_the_criterion_is_followed_over_time(banks):
+    traces = optimisation_traces(banks)
+    assert set(traces) == {"paddle", "paddle_gd"}
+    assert traces["paddle"].change.shape == (1, len(traces["paddle"].seconds))
+
+
+def test_missing_banks_are_named(banks):
+    with pytest.raises(PlanError, match="at least one bank named mini, tiered, mini_wrn, tiered_wrn; given were: none"):
+        table1({})
+    with pytest.raises(PlanError, match="named 'inat_support'"):
+        table2({"inat": banks["inat"]})

@@ -1,0 +1,70 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.benchmark.plan import Cell
+from handful.reports.summary import Estimate, columns_of, mean_ranks, paired_difference, results
+from tests.plans_at_hand import SPEC
+from tests.reports.runs_at_hand import made_up_run, noisy
+
+PADDLE, KMEANS = Cell("toy", SPEC, "paddle"), Cell("toy", SPEC, "soft_kmeans")
+
+
+def test_the_interval_is_that_of_the_mean():
+    values = np.array([1.0, 2.0, 3.0, 6.0])
+    estimate = Estimate.of(values)
+    assert estimate.mean == 3.0
+    assert estimate.half_width == pytest.approx(1.96 * np.sqrt(3.5) / 2)
+    assert estimate.n == 4
+
+
+def test_the_interval_holds_the_truth_19_times_in_20():
+    rng = np.random.default_rng(0)
+    held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(100)) for _ in range(2000))]
+    assert 0.93 < np.mean(held) < 0.96
+
+
+def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):
+    hard = noisy(0.5, 100, spread=0.3)
+    better = [value + 0.01 for value in hard[:60]]
+    journal = made_up_run(tmp_path / "run", (PADDLE, KMEANS), [better, hard])
+    a, b = results(journal)
+    difference = paired_difference(a, b)
+    assert difference.n == 60
+    assert difference.mean == pytest.approx(0.01)
+    assert not difference.holds_zero  # though each mean's own interval is far wider
+    assert a.estimate().half_width > 0.05
+
+
+def test_failures_are_counted_and_take_no_part(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.2, None, 0.4]])
+    (result,) = results(journal)
+    assert (result.n_failed, result.first_error) == (1, "TaskError: too few")
+    assert result.tasks.tolist() == [0, 2]
+    assert result.estimate().mean == pytest.approx(0.3)
+
+
+def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp_path):
+    other = replace(PADDLE, spec=replace(SPEC, n_query=8))
+    tuned = replace(PADDLE, options={"complexity_weight": 2.0})
+    plan = (PADDLE, other, KMEANS, tuned)
+    numbers = [noisy(0.8, seed=1), noisy(0.7), noisy(0.5, seed=2), noisy(0.805, seed=3)]
+    first, second = columns_of(results(made_up_run(tmp_path / "run", plan, numbers)))
+    assert [r.label for r in first.results] == ["paddle", "soft_kmeans", "paddle (complexity_weight=2)"]
+    assert {r.label for r in first.best()} == {"paddle", "paddle (complexity_weight=2)"}
+    assert first.title == "toy, 2-shot, K_eff=2, balanced, |Q|=6"
+    assert first.ranks()["soft_kmeans"] == 3.0
+    assert second.ranks() == {"paddle": 1.0}
+    assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
+
+
+def test_equal_means_share_a_rank(tmp_path):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[0.5, 0.7], [0.7, 0.5]])))
+    assert column.ranks() == {"paddle": 1.5, "soft_kmeans": 1.5}
+
+
+def test_a_cell_without_rows_has_no_place(tmp_path):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5]])))
+    assert [r.label for r in column.best()] == ["soft_kmeans"]
+    assert column.ranks() == {}

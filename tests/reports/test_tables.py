@@ -1,0 +1,83 @@
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from handful import ShotsPerClass, TaskSpec, UniformOverPool
+from handful.benchmark.plan import Cell
+from handful.reports.summary import columns_of, results
+from handful.reports.tables import accuracy_table, differences_table, render_html, render_latex, render_markdown
+from tests.reports.runs_at_hand import made_up_run, noisy
+
+MINI = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
+OWN = TaskSpec(ShotsPerClass(5), UniformOverPool(5), n_query=50)
+PLAN = (Cell("mini", MINI, "paddle"), Cell("mini", MINI, "nearest_prototype"), Cell("my_own", OWN, "paddle"))
+
+
+@pytest.fixture
+def columns(tmp_path):
+    numbers = [noisy(0.6, 1200), noisy(0.5, 1000), noisy(0.7)]
+    return columns_of(results(made_up_run(tmp_path / "run", PLAN, numbers)))
+
+
+@pytest.fixture
+def table(columns):
+    return accuracy_table(columns)
+
+
+def test_markdown_has_interval_number_of_tasks_and_the_papers_number(table):
+    head, _, paddle, nearest = render_markdown(table).splitlines()
+    assert head == "| method | mini, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
+    assert paddle.startswith("| paddle | **60.0** ")
+    assert "± 0.6 (1,200) / 63.2 |" in paddle
+    assert nearest.startswith("| nearest_prototype | 50.0 ± 0.6 (1,000) |")
+    assert nearest.endswith("|  |")
+
+
+def test_latex_is_booktabs_with_every_special_letter_escaped(table):
+    text = render_latex(table, "Accuracy, %")
+    for rule in ("toprule", "midrule", "bottomrule"):
+        assert rf"\{rule}" in text
+    assert r"\textbf{60.0}" in text
+    assert "(63.2)" in text
+    assert r"nearest\_prototype & 50.0$" in text
+    assert r"my\_own" in text
+    assert r"\caption{Accuracy, \%}" in text
+    assert r"\emph{tasks} & 1,000--1,200 & 100 \\" in text
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert len({line.count("&") for line in text.splitlines() if line.endswith(r"\\")}) == 1
+
+
+class Balance(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.cells = [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.cells += tag == "td"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_html_is_whole(table):
+    parser = Balance()
+    parser.feed(render_html(table))
+    assert parser.open == []
+    assert parser.cells == 4
+    assert "paper 63.2" in render_html(table)
+
+
+def test_a_transform_other_than_asked_for_is_noted(tmp_path):
+    plan = (Cell("my_own", OWN, "nearest_prototype"),)
+    journal = made_up_run(tmp_path / "run", plan, [noisy(0.5)], transform="l2")
+    (note,) = accuracy_table(columns_of(results(journal))).notes
+    assert note.startswith("nearest_prototype on my_own ran with l2 instead of cl2n")
+
+
+def test_differences_are_from_the_best(columns):
+    ((label, estimate),) = differences_table(columns[0])
+    assert label == "paddle − nearest_prototype"
+    assert estimate.mean == pytest.approx(100 * (np.mean(noisy(0.6, 1200)[:1000]) - 0.5))  # on the tasks both have
+    assert estimate.n == 1000
