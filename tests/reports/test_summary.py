@@ -68,3 +68,8 @@ def test_a_cell_without_rows_has_no_place(tmp_path):
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5]])))
     assert [r.label for r in column.best()] == ["soft_kmeans"]
     assert column.ranks() == {}
+
+
+def test_options_are_named_only_where_they_tell_variants_apart(tmp_path):
+    plan = (replace(PADDLE, options={"max_iter": 7}), replace(PADDLE, seed=1, options={"max_iter": 9}))
+    assert [r.label for r in results(made_up_run(tmp_path / "run", plan, [[0.5], [0.5]]))] == ["paddle", "paddle"]
