@@ -19,6 +19,11 @@ def test_the_interval_is_that_of_the_mean():
     assert estimate.n == 4
 
 
+def test_one_task_says_nothing_about_the_spread():
+    assert Estimate.of(np.array([0.7])) == Estimate(0.7, float("inf"), 1)
+    assert Estimate.of(np.array([0.7])).holds_zero
+
+
 def test_the_interval_holds_the_truth_19_times_in_20():
     rng = np.random.default_rng(0)
     held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(100)) for _ in range(2000))]

@@ -150,7 +150,7 @@ def _curves(
             x = [point[0] for point in points]
             estimates = [result.estimate() for _, result in points]
             mean = 100 * np.array([e.mean for e in estimates])
-            half = 100 * np.array([e.half_width for e in estimates])
+            half = 100 * np.array([e.half_width if e.n > 1 else 0.0 for e in estimates])  # one task has no band
             style = _style(labels.index(label))
             axis.plot(x, mean, label=label, **style)
             axis.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)

@@ -34,7 +34,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Estimate:
-    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves."""
+    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves; ± ∞ for a single task."""
 
     mean: float
     half_width: float
@@ -45,6 +45,8 @@ class Estimate:
         """Estimate from one number a task."""
         if len(values) == 0:
             return cls(float("nan"), float("nan"), 0)
+        if len(values) == 1:
+            return cls(float(values[0]), float("inf"), 1)
         return cls(float(values.mean()), NORMAL_95 * float(values.std()) / len(values) ** 0.5, len(values))
 
     @property
