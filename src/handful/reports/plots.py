@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -130,16 +129,18 @@ def _curves(
     mark_n_query: bool = False,
 ) -> Any:
     """Draw accuracy against `position` of a result, a line for each label, in panels of columns."""
-    groups: dict[str, dict[str, list[tuple[float, Result]]]] = {}
-    for name, members in groupby(sorted(columns, key=panel), key=panel):
-        lines: dict[str, list[tuple[float, Result]]] = {}
-        for result in (result for column in members for result in column.results):
+    panels: dict[str, dict[str, list[tuple[float, Result]]]] = {}
+    for column in columns:
+        for result in column.results:
             x = position(result)
             if x is not None and len(result.tasks):
+                lines = panels.setdefault(panel(column), {})
                 lines.setdefault(result.cell.method if by_method else result.label, []).append((x, result))
-        lines = {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
-        if lines:
-            groups[name] = lines
+    varying = {
+        name: {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
+        for name, lines in panels.items()
+    }
+    groups = {name: lines for name, lines in varying.items() if lines}
     if not groups:
         return None
     figure, axes = _panels(len(groups))
