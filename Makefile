@@ -33,3 +33,4 @@ perf:      ## speed, never part of the tests
 	python perf/tim.py
 	python perf/ici.py
 	python perf/methods.py
+	python perf/benchmark.py

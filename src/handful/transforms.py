@@ -34,7 +34,8 @@ def l2(task: TaskBatch) -> TaskBatch:
 def range_scale(task: TaskBatch) -> TaskBatch:
     """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: each dimension by its range over the task's query."""
     low, width = _query_range(task)
-    return task.with_features((task.support - low) / width, (task.query - low) / width)
+    # The second step works in the first one's result: fresh memory for a large support costs more than the arithmetic.
+    return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
 
 
 def range_scale_public_code(task: TaskBatch) -> TaskBatch:
@@ -44,7 +45,7 @@ def range_scale_public_code(task: TaskBatch) -> TaskBatch:
     that see only differences of features answer the same; reported prototypes differ by that vector.
     """
     low, width = _query_range(task)
-    return task.with_features(task.support / width - low, task.query / width - low)
+    return task.with_features((task.support / width).sub_(low), (task.query / width).sub_(low))
 
 
 def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:

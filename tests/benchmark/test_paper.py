@@ -59,8 +59,8 @@ def test_table_2_has_a_fixed_support_from_a_bank_of_its_own(banks):
     assert all(list(cell.spec.support.labels) == expected for cell in plan)
 
 
-def test_the_criterion_is_followed_over_time(banks):
-    traces = optimisation_traces(banks)
+def test_the_criterion_is_followed_over_time():
+    traces = optimisation_traces({"tiered": random_bank(n_classes=5, dim=2, least=40, most=45)})
     assert set(traces) == {"paddle", "paddle_gd"}
     assert traces["paddle"].change.shape == (1, len(traces["paddle"].seconds))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 import handful
-from handful import UniformOverPool
+from handful import ShotsPerClass, UniformOverPool
 from handful.benchmark.plan import Cell
 from handful.errors import MissingExtraError
 from handful.reports import plots
@@ -41,6 +41,16 @@ def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
     paths = plots.save(figure, tmp_path, "figure")
     assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
     assert all(path.stat().st_size > 1000 for path in paths)
+
+
+def test_panels_come_in_the_order_of_the_plan(tmp_path):
+    cells = [
+        Cell("toy", replace(SPEC, support=ShotsPerClass(shots), query=UniformOverPool(k)), "paddle")
+        for shots in (5, 10)
+        for k in (2, 3)
+    ]
+    figure = plots.accuracy_against_k_eff(columns(tmp_path, cells))
+    assert [axis.get_title() for axis in figure.axes] == ["toy, 5-shot", "toy, 10-shot"]
 
 
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):

@@ -19,6 +19,11 @@ def test_the_interval_is_that_of_the_mean():
     assert estimate.n == 4
 
 
+def test_one_task_says_nothing_about_the_spread():
+    assert Estimate.of(np.array([0.7])) == Estimate(0.7, float("inf"), 1)
+    assert Estimate.of(np.array([0.7])).holds_zero
+
+
 def test_the_interval_holds_the_truth_19_times_in_20():
     rng = np.random.default_rng(0)
     held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(100)) for _ in range(2000))]
@@ -68,3 +73,8 @@ def test_a_cell_without_rows_has_no_place(tmp_path):
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5]])))
     assert [r.label for r in column.best()] == ["soft_kmeans"]
     assert column.ranks() == {}
+
+
+def test_options_are_named_only_where_they_tell_variants_apart(tmp_path):
+    plan = (replace(PADDLE, options={"max_iter": 7}), replace(PADDLE, seed=1, options={"max_iter": 9}))
+    assert [r.label for r in results(made_up_run(tmp_path / "run", plan, [[0.5], [0.5]]))] == ["paddle", "paddle"]

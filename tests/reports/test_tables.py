@@ -81,3 +81,9 @@ def test_differences_are_from_the_best(columns):
     assert label == "paddle − nearest_prototype"
     assert estimate.mean == pytest.approx(100 * (np.mean(noisy(0.6, 1200)[:1000]) - 0.5))  # on the tasks both have
     assert estimate.n == 1000
+
+
+def test_the_interval_of_one_task_is_infinite(tmp_path):
+    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", PLAN[2:], [[0.5]]))))
+    assert "**50.0** ± ∞ (1)" in render_markdown(table)
+    assert r"\textbf{50.0}$_{\pm \infty}$" in render_latex(table)

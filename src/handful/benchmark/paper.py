@@ -170,6 +170,14 @@ PAPER_PLANS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
 )
 
 
+def public_options(method: str, bank: str, spec: TaskSpec) -> dict[str, Any]:
+    """Options of a method in the public configurations, as far as they are not our defaults."""
+    options = {**OPTIONS.get(method, {}), **OPTIONS_OF_BANK.get((method, bank), {})}
+    if method == "pt_map":
+        options["column_mass"] = float(spec.n_query // spec.query.k_eff)  # the public code tells the method K_eff
+    return options
+
+
 def _weights(banks: Banks, n_queries: tuple[int, ...], n_tasks: int, seed: int, cpu_budget: float | None) -> Plan:
     return tuple(
         _cell(
@@ -203,16 +211,14 @@ def _cell(
     seed: int,
     cpu_budget: float | None,
 ) -> Cell:
-    chosen = {**OPTIONS.get(method, {}), **OPTIONS_OF_BANK.get((method, name), {}), **options}
-    if method == "pt_map":
-        chosen["column_mass"] = float(n_query // k_eff)  # the public code tells the method how many classes occur
+    spec = TaskSpec(support, UniformOverPool(k_eff), n_query)
     return Cell(
         name,
-        TaskSpec(support, UniformOverPool(k_eff), n_query),
+        spec,
         method,
         split="test" if "test" in named_bank(banks, name).splits else "",
         transform=TRANSFORMS.get(method, ""),
-        options=chosen,
+        options={**public_options(method, name, spec), **options},
         seed=seed,
         n_tasks=n_tasks,
         cpu_budget=cpu_budget,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -130,16 +129,18 @@ def _curves(
     mark_n_query: bool = False,
 ) -> Any:
     """Draw accuracy against `position` of a result, a line for each label, in panels of columns."""
-    groups: dict[str, dict[str, list[tuple[float, Result]]]] = {}
-    for name, members in groupby(sorted(columns, key=panel), key=panel):
-        lines: dict[str, list[tuple[float, Result]]] = {}
-        for result in (result for column in members for result in column.results):
+    panels: dict[str, dict[str, list[tuple[float, Result]]]] = {}
+    for column in columns:
+        for result in column.results:
             x = position(result)
             if x is not None and len(result.tasks):
+                lines = panels.setdefault(panel(column), {})
                 lines.setdefault(result.cell.method if by_method else result.label, []).append((x, result))
-        lines = {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
-        if lines:
-            groups[name] = lines
+    varying = {
+        name: {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
+        for name, lines in panels.items()
+    }
+    groups = {name: lines for name, lines in varying.items() if lines}
     if not groups:
         return None
     figure, axes = _panels(len(groups))
@@ -150,7 +151,7 @@ def _curves(
             x = [point[0] for point in points]
             estimates = [result.estimate() for _, result in points]
             mean = 100 * np.array([e.mean for e in estimates])
-            half = 100 * np.array([e.half_width for e in estimates])
+            half = 100 * np.array([e.half_width if e.n > 1 else 0.0 for e in estimates])  # one task has no band
             style = _style(labels.index(label))
             axis.plot(x, mean, label=label, **style)
             axis.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)

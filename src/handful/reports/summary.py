@@ -6,6 +6,7 @@ differences, task by task, and tie when its interval holds zero.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Estimate:
-    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves."""
+    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves; ± ∞ for a single task."""
 
     mean: float
     half_width: float
@@ -44,6 +45,8 @@ class Estimate:
         """Estimate from one number a task."""
         if len(values) == 0:
             return cls(float("nan"), float("nan"), 0)
+        if len(values) == 1:
+            return cls(float(values[0]), float("inf"), 1)
         return cls(float(values.mean()), NORMAL_95 * float(values.std()) / len(values) ** 0.5, len(values))
 
     @property
@@ -54,9 +57,13 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A cell and its rows: tasks that succeeded, in order, and how many failed."""
+    """A cell and its rows: tasks that succeeded, in order, and how many failed.
+
+    `label` is the method, and what is not its default where the same tasks were given to several variants of it.
+    """
 
     cell: Cell
+    label: str
     columns: dict[str, np.ndarray]
     n_failed: int
     first_error: str
@@ -74,15 +81,6 @@ class Result:
     def estimate(self, metric: str = "accuracy") -> Estimate:
         """Mean and interval of a metric."""
         return Estimate.of(self.columns[metric].astype(np.float64))
-
-    @property
-    def label(self) -> str:
-        """Method, with what is not its default."""
-        cell = self.cell
-        notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
-        if cell.transform != METHODS[cell.method].transform:
-            notes.append(cell.transform)
-        return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +128,15 @@ def results(journal: Journal) -> list[Result]:
     """Rows of every cell of the plan, in its order."""
     rows = journal.columns()
     found = []
+    variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
+    varied = {method for (method, _), n in variants.items() if n > 1}
     for cell in journal.plan:
         mine = rows["cell"] == cell.content_hash
         succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
         errors = rows["error"][mine & ~succeeded]
         columns = {name: values[succeeded] for name, values in rows.items()}
-        found.append(Result(cell, columns, len(errors), str(errors[0]) if len(errors) else ""))
+        label = _variant(cell) if cell.method in varied else cell.method
+        found.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return found
 
 
@@ -143,8 +144,7 @@ def columns_of(found: Sequence[Result]) -> list[Column]:
     """Group results by the tasks they are on, in the order in which these first occur."""
     groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
     for result in found:
-        cell = result.cell
-        groups.setdefault((cell.bank, cell.split, cell.spec, cell.seed), []).append(result)
+        groups.setdefault(_tasks_of(result.cell), []).append(result)
     return [Column(*key, tuple(members)) for key, members in groups.items()]
 
 
@@ -162,6 +162,18 @@ def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
             ranks.setdefault(label, []).append(rank)
     means = {label: (float(np.mean(values)), len(values)) for label, values in ranks.items()}
     return dict(sorted(means.items(), key=lambda item: item[1][0]))
+
+
+def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:
+    return cell.bank, cell.split, cell.spec, cell.seed
+
+
+def _variant(cell: Cell) -> str:
+    """Name the method with what is not its default."""
+    notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
+    if cell.transform != METHODS[cell.method].transform:
+        notes.append(cell.transform)
+    return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
 
 
 def _shared_tasks(members: Sequence[Result]) -> np.ndarray:

@@ -81,7 +81,11 @@ def _markdown_entry(entry: Entry | None) -> str:
         return ""
     mean = f"**{entry.estimate.mean:.1f}**" if entry.best else f"{entry.estimate.mean:.1f}"
     paper = "" if entry.published is None else f" / {entry.published:.1f}"
-    return f"{mean} ± {entry.estimate.half_width:.1f} ({entry.estimate.n:,}){paper}"
+    return f"{mean} ± {_half_width(entry)} ({entry.estimate.n:,}){paper}"
+
+
+def _half_width(entry: Entry) -> str:
+    return f"{entry.estimate.half_width:.1f}".replace("inf", "∞")
 
 
 def render_latex(table: Table, caption: str = "") -> str:
@@ -126,7 +130,8 @@ def _latex_entry(entry: Entry | None) -> str:
         return "--"
     mean = rf"\textbf{{{entry.estimate.mean:.1f}}}" if entry.best else f"{entry.estimate.mean:.1f}"
     paper = "" if entry.published is None else f" ({entry.published:.1f})"
-    return rf"{mean}$_{{\pm {entry.estimate.half_width:.1f}}}${paper}"
+    half_width = _half_width(entry).replace("∞", r"\infty")
+    return rf"{mean}$_{{\pm {half_width}}}${paper}"
 
 
 def render_html(table: Table) -> str:
@@ -144,7 +149,7 @@ def _html_entry(entry: Entry | None) -> str:
     mean = f"<b>{entry.estimate.mean:.1f}</b>" if entry.best else f"{entry.estimate.mean:.1f}"
     paper = "" if entry.published is None else f"<span class='paper'>paper {entry.published:.1f}</span>"
     return (
-        f"<td>{mean} <span class='interval'>± {entry.estimate.half_width:.1f}</span>"
+        f"<td>{mean} <span class='interval'>± {_half_width(entry)}</span>"
         f"<span class='count'>n = {entry.estimate.n:,}</span>{paper}</td>"
     )
 
