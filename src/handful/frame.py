@@ -111,7 +111,7 @@ class Frame:
         """`û_k = (1/|Q|) Σ_Q u_nk`."""
         return masked(weights, self.query_mask).sum(-2) / self.n_query.unsqueeze(-1)
 
-    def select(self, rows: Tensor) -> Frame:
+    def select(self, rows: Tensor | slice) -> Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
 
