@@ -66,6 +66,7 @@ PUBLIC = "public code"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
 ROWS = [
     Row("nearest_prototype"),
+    Row("calibrated_paddle"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
