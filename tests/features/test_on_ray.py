@@ -65,7 +65,8 @@ def test_the_same_bytes_when_a_node_dies(ray, tmp_path, items):
     assert killed[0] < len(items)
     started = {file.name: file.read_text().count("started") for file in book.iterdir()}
     assert len(started) == 2
-    assert sum(started.values()) > len(items) // 2  # what the dead node had begun was begun again
+    # Both nodes worked. What the dead one was at is begun again, unless it died between two shards.
+    assert sum(started.values()) >= len(items) // 2
     assert bank.content_hash == expected.content_hash
     assert skipped_items(bank) == skipped_items(expected) != []
 
