@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from handful.frame import Frame
+from handful.frame import Frame, Labels
 from handful.numerics.fixed_point import Outcome, fixed_point
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Float, Int
@@ -48,8 +48,6 @@ def alternate(
     *,
     frame: Frame,
     options: LoopOptions,
-    narrow: Callable[[Problem, State], tuple[Problem, State]] | None = None,
-    widen: Callable[[Problem, SoftLabels], SoftLabels] | None = None,
 ) -> Outcome[SoftLabels]:
     """Iterate `state, u = step(problem, state)`, task by task; the objective is traced when `options.record` is set."""
 
@@ -63,27 +61,43 @@ def alternate(
         problem,
         state,
         n_tasks=frame.task.n_tasks,
-        device=frame.task.query.device,
+        device=frame.task.device,
         max_iter=options.max_iter,
         tol=options.tol,
         observe=objective if options.record else None,
-        narrow=narrow,
-        widen=widen,
     )
 
 
 def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
-    """Return the last U with all that follows from it.
+    """Return the last U with all that follows from it."""
+    return solution_at(frame, labelled(frame, outcome), measure)
+
+
+def labelled(frame: Frame, outcome: Outcome[SoftLabels]) -> Outcome[Labels]:
+    """Return the outcome with its soft labels as logarithms."""
+    return Outcome(frame.labels(outcome.answer), outcome.n_iter, outcome.converged, outcome.trace)
+
+
+def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Solution:
+    """Wrap labels over all classes.
 
     Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
     there, when asked for.
     """
-    u = outcome.answer
-    return frame.solution(
-        u,
+    log_u = outcome.answer.log_assignments
+    return frame.solution_of(
+        outcome.answer,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
         trace=outcome.trace,
-        find_prototypes=partial(frame.prototypes, u.weights),
-        measure=partial(measure, frame, u.weights),
+        find_prototypes=partial(_prototypes, frame, log_u),
+        measure=partial(_measured, measure, frame, log_u),
     )
+
+
+def _prototypes(frame: Frame, log_u: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
+    return frame.prototypes(log_u.exp())
+
+
+def _measured(measure: Measure, frame: Frame, log_u: Float[Tensor, "task query class"]) -> DescriptionLength:
+    return measure(frame, log_u.exp())

@@ -11,6 +11,8 @@ from handful.task import TaskBatch
 CHUNK_NUMBERS = 16_000_000
 # Arrays of shape [query, class] that an iteration holds at the same time.
 LIVE_ASSIGNMENTS = 8
+# And how many outlive their block of tasks, where a method works through blocks on a shrinking set of classes.
+LASTING_ASSIGNMENTS = 4
 
 
 def solve(method: str, task: TaskBatch, **options: object) -> Solution:
@@ -36,20 +38,26 @@ def solve(method: str, task: TaskBatch, **options: object) -> Solution:
         raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
     chosen = METHODS[method]
     settings = chosen.make_options(**options)
-    size = tasks_per_chunk(task, chosen.support_arrays)
+    most = tasks_per_chunk(task, chosen.support_arrays, in_blocks=chosen.in_blocks)
+    n_chunks = -(-task.n_tasks // most)
+    size = -(-task.n_tasks // n_chunks)  # all about equally large: a small last chunk would pay the most for its size
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
 
 
-def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
+def tasks_per_chunk(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
     """How many tasks to solve at once: `numbers_per_task` of all must fit `CHUNK_NUMBERS`."""
-    n_support, n_query = task.support.shape[1], task.query.shape[1]
-    return max(1, CHUNK_NUMBERS // numbers_per_task(n_query, task.dim, task.n_classes, support_arrays * n_support))
+    return max(1, CHUNK_NUMBERS // numbers_per_task(task, support_arrays, in_blocks=in_blocks))
 
 
-def numbers_per_task(n_query: int, dim: int, n_classes: int, support_rows: int) -> int:
-    """`|Q|² + (8|Q| + r) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
+def numbers_per_task(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
+    """`|Q|² + (8|Q| + r|S|) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
 
-    r counts the rows of support that a method keeps in arrays of shape [support, class]; none where it is summed once.
+    r counts the arrays of shape [support, class] that a method keeps; none where the support is summed once. Where a
+    method works through blocks, it is `|Q|² + 4|Q|K`: points and most assignments go with their block.
     """
-    return n_query**2 + (LIVE_ASSIGNMENTS * n_query + support_rows) * n_classes + (n_query + n_classes) * dim
+    n_query, n_classes = task.query_slots, task.n_classes
+    if in_blocks:
+        return n_query**2 + LASTING_ASSIGNMENTS * n_query * n_classes
+    rows = LIVE_ASSIGNMENTS * n_query + support_arrays * task.support_slots
+    return n_query**2 + rows * n_classes + (n_query + n_classes) * task.dim

@@ -6,7 +6,7 @@ in which they differ. So the origin is moved first, and added back to the protot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,9 +16,10 @@ from torch import Tensor
 
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
-from handful.numerics.fixed_point import Trace
+from handful.numerics.fixed_point import Trace, concatenated
 from handful.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
-from handful.numerics.moments import Moments, labelled_moments, soft_moments
+from handful.numerics.lookup import Lookup, moments_of
+from handful.numerics.moments import Moments, soft_moments
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Bool, Float, Int
 from handful.solution import DescriptionLength, Solution
@@ -26,7 +27,16 @@ from handful.task import TaskBatch
 
 GEOMETRIES = ("auto", "feature", "gram")
 # Numbers of support and query in one block when the products of Gram space are formed: what fits a second-level cache.
-BLOCK_NUMBERS = 1_000_000
+BLOCK_NUMBERS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Soft labels of every query over all classes, and what follows from them."""
+
+    log_assignments: Float[Tensor, "task query class"]
+    proportions: Float[Tensor, "task class"]
+    log_normaliser: Float[Tensor, "task query"]  # ln Σ_k exp(logits_k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +56,12 @@ class Frame:
     @cached_property
     def n_query(self) -> Float[Tensor, "task"]:
         """|Q| of each task, in the dtype of the features."""
-        return self.task.n_query.to(self.task.query.dtype)
+        return self.task.n_query.to(self.task.dtype)
 
     @cached_property
     def _uncentred(self) -> Moments:
-        points = self.task.support
-        if self.task.support_mask is not None:
-            points = points.where(self.task.support_mask.unsqueeze(-1), 0)
-        return labelled_moments(points, self.task.support_labels, self.task.support_mask, self.task.n_classes)
+        task = self.task
+        return moments_of(task.source("support"), task.support_labels, task.support_mask, task.n_classes)
 
     @cached_property
     def origin(self) -> Float[Tensor, "#task dim"]:
@@ -68,35 +76,37 @@ class Frame:
     @cached_property
     def query(self) -> Float[Tensor, "task query dim"]:
         """Query points about the origin; padding is zero."""
-        query = self.task.query - self.origin.unsqueeze(-2)
+        source = self.task.source("query")
+        if isinstance(source, Lookup):
+            query = source.read().sub_(self.origin.unsqueeze(-2))  # the copy is ours
+        else:
+            query = source - self.origin.unsqueeze(-2)
         return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
 
     def space(self, geometry: str, max_iter: int) -> Space[Any]:
         """Return the geometry asked for, or the one that costs less for these shapes."""
-        if geometry == "auto":
-            n_query, dim = self.task.query.shape[1:]
-            cheaper = gram_is_cheaper(n_query, self.task.n_classes, dim, max_iter)
-            geometry = "gram" if cheaper else "feature"
-        if geometry == "gram":
-            return self._gram_space()
-        return FeatureSpace.of(self.query, self.query_mask, self.support)
+        if self.geometry(geometry, max_iter) == "feature":
+            return FeatureSpace.of(self.query, self.query_mask, self.support)
+        return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
 
-    def _gram_space(self) -> GramSpace:
-        """Form the products block by block: centred points are used while they are in the cache, and not kept."""
+    def geometry(self, name: str, max_iter: int) -> str:
+        """`feature` or `gram`: the one named, or the one that costs less for these shapes."""
+        if name != "auto":
+            return name
+        cheaper = gram_is_cheaper(self.task.query_slots, self.task.n_classes, self.task.dim, max_iter)
+        return "gram" if cheaper else "feature"
+
+    def blocks(self) -> Iterator[Frame]:
+        """Cut the tasks into blocks: what one reads and centres fits the cache, and goes when the block does."""
         task = self.task
-        n_query = task.query.shape[1]
-        space = GramSpace.empty(task.n_tasks, n_query, task.n_classes, task.query_mask, like=task.query)
-        size = max(1, BLOCK_NUMBERS // ((n_query + task.support.shape[1]) * task.dim))
-        # One buffer for all blocks: fresh memory would cost more than the subtraction that fills it.
-        buffer = task.query.new_empty(min(size, task.n_tasks), n_query, task.dim)
+        shared = len(task.source("support")) == 1
+        n_points = task.n_classes if isinstance(task.source("support"), Lookup) else task.support_slots
+        size = max(1, BLOCK_NUMBERS // ((task.query_slots + (0 if shared else n_points)) * task.dim))
         for start in range(0, task.n_tasks, size):
-            rows = slice(start, min(start + size, task.n_tasks))
-            block = self if len(task.support) == 1 else Frame(task.select(rows))
-            centred = torch.sub(task.query[rows], block.origin.unsqueeze(-2), out=buffer[: rows.stop - start])
-            if task.query_mask is not None:
-                centred.masked_fill_(~task.query_mask[rows].unsqueeze(-1), 0)
-            space.fill(rows, centred, block.support)
-        return space
+            block = self.select(slice(start, start + size))
+            if shared:
+                block.__dict__.update(_uncentred=self._uncentred, origin=self.origin, support=self.support)
+            yield block
 
     def prototypes(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
         """`w_k = (Σ_Q u_nk z_n + Σ_S y_nk z_n) / (Σ_Q u_nk + c_k)`, in the task's own coordinates."""
@@ -126,10 +136,34 @@ class Frame:
         measure: Callable[[], DescriptionLength] | None = None,
     ) -> Solution:
         """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss."""
-        n_tasks, device = self.task.n_tasks, self.task.query.device
+        return self.solution_of(
+            self.labels(u),
+            n_iter=n_iter,
+            converged=converged,
+            trace=trace,
+            find_prototypes=find_prototypes,
+            measure=measure,
+        )
+
+    def labels(self, u: SoftLabels) -> Labels:
+        """Take the soft labels as logarithms, those of padded queries -inf."""
+        return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
+
+    def solution_of(
+        self,
+        labels: Labels,
+        *,
+        n_iter: Int[Tensor, "task"] | int = 1,
+        converged: Bool[Tensor, "task"] | None = None,
+        trace: Trace | None = None,
+        find_prototypes: Callable[[], Tensor] | None = None,
+        measure: Callable[[], DescriptionLength] | None = None,
+    ) -> Solution:
+        """Wrap labels; without `converged` the method has no tolerance to miss."""
+        n_tasks, device = self.task.n_tasks, self.task.device
         return Solution(
-            log_assignments=self.hide_padding(u.log()),
-            proportions=self.proportions(u.weights),
+            log_assignments=labels.log_assignments,
+            proportions=labels.proportions,
             n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from handful.errors import TaskError
 from handful.features import FeatureBank
-from handful.shapes import Float, Int
+from handful.numerics.lookup import Lookup
+from handful.shapes import Int
 from handful.task import TaskBatch
 from handful.tasks import Draw
 
@@ -45,12 +46,12 @@ def gather(
     """
     source = _support_source(bank, draw, support_bank)
     mask = draw.support_mask
-    support = _single_precision(source, draw.support)
+    support = _points(source, draw.support)
     labels = torch.from_numpy(draw.support_labels.astype(np.int64)).expand(len(support), -1)
     task = TaskBatch(
         support,
         labels,
-        _single_precision(bank, draw.query),
+        _points(bank, draw.query),
         draw.n_classes,
         None if mask is None else torch.from_numpy(mask),
     )
@@ -73,9 +74,13 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
     return support_bank
 
 
-def _single_precision(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Float[Tensor, "task row dim"]:
+def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Tensor | Lookup:
+    """Points of a bank: as rows still to be read where it lies in memory in single precision, else copied out."""
     if int(rows.max()) >= bank.n_rows:
         raise TaskError(
             f"the draw names row {int(rows.max())} but the bank has {bank.n_rows} rows; it was drawn from other labels"
         )
+    if bank.is_plain:
+        stored = rows if bank.rows is None else bank.rows[rows]
+        return Lookup(torch.from_numpy(bank.stored), torch.from_numpy(stored.astype(np.int64)))
     return torch.from_numpy(bank.take(rows)).float()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from handful.errors import TaskError
+from handful.numerics.lookup import Lookup
 from handful.shapes import Bool, Float, Int
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
@@ -21,8 +22,9 @@ NARROW_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.uint8)
 class TaskBatch:
     """Labelled support and unlabelled query of independent tasks, stacked along a leading task axis.
 
-    NumPy arrays are accepted and become tensors that share their memory. Tasks of unequal size are padded and
-    masked, see `TaskBatch.pad`; a support that all tasks share has a task axis of length one.
+    NumPy arrays are accepted and become tensors that share their memory. Points given as rows of a table (`Lookup`, as
+    `gather` gives them) are copied out when `support` or `query` is first asked for, and not before. Tasks of unequal
+    size are padded and masked, see `TaskBatch.pad`; a support that all tasks share has a task axis of length one.
 
     Attributes
     ----------
@@ -56,9 +58,9 @@ class TaskBatch:
 
     def __init__(
         self,
-        support: Array,
+        support: Array | Lookup,
         support_labels: Array,
-        query: Array,
+        query: Array | Lookup,
         n_classes: int,
         support_mask: Array | None = None,
         query_mask: Array | None = None,
@@ -67,9 +69,9 @@ class TaskBatch:
     ) -> None:
         labels = _tensor("support_labels", support_labels)
         fields = {
-            "support": _tensor("support", support),
+            _unread("support") if isinstance(support, Lookup) else "support": _points("support", support),
             "support_labels": labels.long() if labels.dtype in NARROW_INTEGERS else labels,
-            "query": _tensor("query", query),
+            _unread("query") if isinstance(query, Lookup) else "query": _points("query", query),
             "n_classes": n_classes,
             "support_mask": None if support_mask is None else _tensor("support_mask", support_mask),
             "query_mask": None if query_mask is None else _tensor("query_mask", query_mask),
@@ -115,33 +117,67 @@ class TaskBatch:
             check=False,
         )
 
+    def __getattr__(self, name: str) -> Tensor:
+        """Read the support or the query on first use; an attribute that is there never comes here."""
+        unread = self.__dict__.get(_unread(name))
+        if unread is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        points: Tensor = unread.read()
+        self.__dict__[name] = points
+        return points
+
+    def source(self, name: str) -> Tensor | Lookup:
+        """`support` or `query`, without reading it if nobody has."""
+        found: Tensor | Lookup | None = self.__dict__.get(name)
+        return self.__dict__[_unread(name)] if found is None else found
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks in the batch."""
-        return len(self.query)
+        return len(self.source("query"))
 
     @property
     def dim(self) -> int:
         """Length of a feature vector."""
-        return self.query.shape[-1]
+        return self.source("query").shape[-1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the features."""
+        return self.source("query").dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the features lie."""
+        return self.source("query").device
+
+    @property
+    def support_slots(self) -> int:
+        """Rows of the support, padding counted."""
+        return self.support_labels.shape[1]
+
+    @property
+    def query_slots(self) -> int:
+        """Rows of the query, padding counted."""
+        return self.source("query").shape[1]
 
     @property
     def n_query(self) -> Int[Tensor, "task"]:
         """|Q| of each task, padding not counted."""
         if self.query_mask is None:
-            return torch.full((self.n_tasks,), self.query.shape[1], device=self.query.device)
+            return torch.full((self.n_tasks,), self.query_slots, device=self.device)
         return self.query_mask.sum(-1)
 
     def select(self, rows: Tensor | slice) -> TaskBatch:
         """Return the chosen tasks; what all tasks share stays shared."""
 
-        def part(value: Tensor | None) -> Any:
+        def part(value: Tensor | Lookup | None) -> Any:
             return value if value is None or (len(value) == 1 and self.n_tasks > 1) else value[rows]
 
         return TaskBatch(
-            part(self.support),
+            part(self.source("support")),
             part(self.support_labels),
-            self.query[rows],
+            self.source("query")[rows],
             self.n_classes,
             part(self.support_mask),
             part(self.query_mask),
@@ -179,6 +215,15 @@ def _tensor(name: str, value: Any) -> Tensor:
         ) from error
 
 
+def _points(name: str, value: Any) -> Tensor | Lookup:
+    return value if isinstance(value, Lookup) else _tensor(name, value)
+
+
+def _unread(name: str) -> str:
+    """Name under which a batch keeps points that nobody has asked for yet."""
+    return f"_unread_{name}"
+
+
 def _present(mask: Tensor | None, like: Tensor) -> Tensor:
     return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
 
@@ -192,18 +237,20 @@ def _check_shapes(task: TaskBatch) -> None:
         "support_mask": ("task", "support"),
         "query_mask": ("task", "query"),
     }
-    present = {name: axes for name, axes in expected.items() if getattr(task, name) is not None}
+    points = ("support", "query")
+    arrays = {name: task.source(name) if name in points else getattr(task, name) for name in expected}
+    present = {name: axes for name, axes in expected.items() if arrays[name] is not None}
     for name, axes in present.items():
-        shape = tuple(getattr(task, name).shape)
+        shape = tuple(arrays[name].shape)
         if len(shape) != len(axes):
             raise TaskError(
                 f"{name} must have the axes ({', '.join(axes)}), got shape {shape}; "
                 "a single task is posed with TaskBatch.single(...)"
             )
     sizes: dict[str, tuple[int, str]] = {}
-    n_tasks = len(task.query)
+    n_tasks = task.n_tasks
     for name, axes in present.items():
-        value: Tensor = getattr(task, name)
+        value = arrays[name]
         for axis, size in zip(axes, value.shape, strict=True):
             if axis == "task" and size == 1 and not name.startswith("query"):
                 continue  # shared by all tasks
@@ -216,15 +263,16 @@ def _check_shapes(task: TaskBatch) -> None:
             if size != other:
                 raise TaskError(
                     f"axis '{axis}' has length {other} in {owner} but {size} in {name}; they must agree "
-                    f"({owner} {tuple(getattr(task, owner).shape)}, {name} {tuple(value.shape)})"
+                    f"({owner} {tuple(arrays[owner].shape)}, {name} {tuple(value.shape)})"
                 )
-    for name in ("support", "query"):
-        dtype = getattr(task, name).dtype
+    for name in points:
+        dtype = arrays[name].dtype
         if dtype not in (torch.float32, torch.float64):
             raise TaskError(f"{name} must be float32 or float64, got {dtype}; convert it, for instance with .float()")
-    if task.support.dtype != task.query.dtype:
+    if arrays["support"].dtype != arrays["query"].dtype:
         raise TaskError(
-            f"support is {task.support.dtype} but query is {task.query.dtype}; convert one to the other's dtype"
+            f"support is {arrays['support'].dtype} but query is {arrays['query'].dtype}; "
+            "convert one to the other's dtype"
         )
     if task.support_labels.dtype != torch.int64:
         raise TaskError(
@@ -244,7 +292,9 @@ def _check_shapes(task: TaskBatch) -> None:
 def _check_values(task: TaskBatch) -> None:
     """Refuse values no method can use: not finite, labels out of range, a class or a query set without a row."""
     for name in ("support", "query"):
-        _check_finite(name, getattr(task, name), getattr(task, f"{name}_mask"))
+        source = task.source(name)
+        if isinstance(source, Tensor):  # whoever names rows of a table answers for what is in it
+            _check_finite(name, source, getattr(task, f"{name}_mask"))
     real = _present(task.support_mask, task.support_labels)
     labels = task.support_labels
     wrong = real & ((labels < 0) | (labels >= task.n_classes))

@@ -1,28 +1,43 @@
-"""The working set: while a mixture is fitted, classes that have lost their mass leave the computation.
+"""The working set: while a mixture is fitted, classes that lose their mass leave the computation.
 
 In a query with few classes present, most of the K columns of every array belong to classes whose share falls below any
 count within a few iterations. `narrow` goes on without them. At the end `would_return` checks each class that was left
 out against the converged solution: where none would take mass again, the answer is a fixed point of the iteration over
 all classes too, and the check is the proof.
+
+`iterate` runs the first iterations block by block, on arrays of all classes that fit the cache, and the many that
+follow on few classes of all tasks together, where a call into the array library has the more to do.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from handful.numerics.geometry import Space
+from handful.frame import Frame, Labels
+from handful.numerics.fixed_point import Outcome, concatenated, fixed_point, take
+from handful.numerics.geometry import Space, masked
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Bool, Float, Int
 
 P = TypeVar("P")
 
-# A class with a smaller share of the query than this leaves the working set.
-NEGLIGIBLE_SHARE = 1e-6
+# A class leaves when its share of the query, falling on at its present rate for so many iterations, ends below this.
+# The rate itself falls, so most are gone sooner; one that hardly falls stays until its share is as small as that.
+LOOK_AHEAD = 4
+NEGLIGIBLE_SHARE = 1e-10
+# Iterations that are run block by block; no task stands still that early.
+FIRST_ITERATIONS = 5
+# Columns are kept in one of these numbers, or all: so tasks of several blocks fit together.
+WIDTHS = (8, 16, 32, 64)
+# A query whose likelihood fell by more nats than this since the first iteration makes its task solve again.
+LARGEST_FALL = 35.0
 
 
 @dataclass(frozen=True)
@@ -44,49 +59,186 @@ class State(Generic[P]):
     dual: Float[Tensor, "#task class"]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Soft labels over the classes in the working set, and which those are."""
+
+    u: SoftLabels
+    classes: Int[Tensor, "task class"] | None
+
+
+@dataclass(frozen=True)
+class Start(Generic[P]):
+    """A block after its first iterations, and what all classes said about its queries in the very first."""
+
+    problem: Problem[P]
+    state: State[P]
+    first_weights: Float[Tensor, "task query class"]
+    first_normaliser: Float[Tensor, "task query"]
+
+
+Step = Callable[[Problem[P], State[P]], tuple[State[P], SoftLabels]]
+
+
 def mean_move(problem: Problem[P], new: State[P], old: State[P]) -> Float[Tensor, "task"]:
     """`mean_k ‖w_k - w_k'‖` over all classes of the task; a class that is out stands still."""
     moves = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).sum(-1) / problem.space.n_classes
 
 
-def narrow(problem: Problem[P], state: State[P]) -> tuple[Problem[P], State[P]]:
-    """Put out the classes that hold next to nothing, and go on without their columns once those are half or more.
+def narrow(problem: Problem[P], state: State[P], previous: State[P]) -> tuple[Problem[P], State[P]]:
+    """Put out the classes on their way to nothing, and go on without their columns once those are half or more.
 
     Who is out is decided task by task. How many columns remain is set by the task that needs most; the others fill up
     with classes that are out, which changes nothing.
     """
-    alive = state.dual > 1 + math.log(NEGLIGIBLE_SHARE)
-    state = State(state.prototypes, state.dual.where(alive, -torch.inf))
-    n_alive = int(alive.sum(-1).max())
-    if 2 * n_alive > state.dual.shape[-1]:
+    if state.dual.shape[-1] <= WIDTHS[0]:
         return problem, state
-    kept = state.dual.topk(n_alive).indices.sort().values
+    fall = (state.dual - previous.dual).clamp(max=0)
+    alive = state.dual + LOOK_AHEAD * fall > 1 + math.log(NEGLIGIBLE_SHARE)
+    state = State(state.prototypes, state.dual.where(alive, -torch.inf))
+    width = next((w for w in WIDTHS if w >= int(alive.sum(-1).max())), state.dual.shape[-1])
+    return (problem, state) if 2 * width > state.dual.shape[-1] else restrict(problem, state, width)
+
+
+def restrict(problem: Problem[P], state: State[P], width: int) -> tuple[Problem[P], State[P]]:
+    """Keep so many columns, of the classes that hold most."""
+    if width >= state.dual.shape[-1]:
+        return problem, state
+    kept = state.dual.topk(width).indices.sort().values
     space, prototypes = problem.space.restrict(state.prototypes, kept)
     classes = kept if problem.classes is None else problem.classes.gather(-1, kept)
     return replace(problem, space=space, classes=classes), State(prototypes, state.dual.gather(-1, kept))
 
 
-def widen(problem: Problem[P], u: SoftLabels) -> SoftLabels:
-    """Give the classes that were left out no weight."""
-    if problem.classes is None:
-        return u
-    shape = (*u.weights.shape[:-1], problem.space.n_classes)
-    index = problem.classes.unsqueeze(1).expand_as(u.weights)
-    weights = u.weights.new_zeros(shape).scatter_(-1, index, u.weights)
-    shifted = u.shifted.new_full(shape, -torch.inf).scatter_(-1, index, u.shifted)
-    return replace(u, weights=weights, shifted=shifted)
+def iterate(
+    step: Step[Any],
+    pose: Callable[[Frame], tuple[Problem[Any], State[Any]]],
+    frame: Frame,
+    blocks: Iterable[Frame],
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[Outcome[Labels], Bool[Tensor, "task"]]:
+    """Iterate `step` on a shrinking set of classes until each task stands still.
+
+    Returns
+    -------
+    outcome : Outcome[Labels]
+        Labels over all classes; those left out have none.
+    wrong : Bool[Tensor, "task"]
+        Tasks in which a class that was left out would take mass again: their outcome is void.
+    """
+    n_first = min(FIRST_ITERATIONS, max_iter - 1)
+    starts = [_start(step, *pose(block), n_first) for block in blocks]
+    whole = _blank(frame)
+    n_iter = torch.empty(frame.task.n_tasks, dtype=torch.int64, device=frame.task.device)
+    converged = torch.empty_like(n_iter, dtype=torch.bool)
+    for rows, problem, state in _joined(starts):
+        outcome = fixed_point(
+            partial(_labelled, step),
+            mean_move,
+            problem,
+            state,
+            n_tasks=len(rows),
+            device=rows.device,
+            max_iter=max_iter,
+            tol=tol,
+            narrow=narrow,
+            merge=partial(_write, whole, frame, rows),
+            done=n_first,
+        )
+        n_iter[rows], converged[rows] = outcome.n_iter, outcome.converged
+    return Outcome(whole, n_iter, converged, None), would_return(frame, starts, whole)
 
 
-def would_return(problem: Problem[P], u: SoftLabels, proportions: Float[Tensor, "task class"]) -> Bool[Tensor, "task"]:
+def would_return(frame: Frame, starts: list[Start[P]], labels: Labels) -> Bool[Tensor, "task"]:
     """Whether a class that was left out would take mass again: `(1/|Q|) Σ_n p(z_n|k) / Σ_j π_j p(z_n|j) > 1`.
 
     This is the factor by which an iteration multiplies a vanishing proportion at λ = |Q|; above λ = |Q| a vanishing
-    proportion always vanishes faster.
+    proportion always vanishes faster. A class left out is at its support mean, where it was in the first iteration, so
+    `p(z_n|k) / Σ_j π_j p(z_n|j) = K u_nk exp(L_n - L_n')` with the U and the log-normalisers L of the first iteration,
+    at `π_j = 1/K`, and the L' of now. Weights that counted as zero then could matter only after a fall beyond
+    `LARGEST_FALL`; a task with one is not vouched for.
     """
-    support = problem.space.support
-    log_ratio = problem.space.scores(support.mean()) + (1 - u.log_normaliser()).unsqueeze(-1)
-    if problem.query_mask is not None:
-        log_ratio = log_ratio.where(problem.query_mask.unsqueeze(-1), -torch.inf)
-    log_growth = log_ratio.logsumexp(-2) - problem.n_query.log().unsqueeze(-1)
-    return ((log_growth > 0) & (proportions == 0) & (problem.tilt == 1).unsqueeze(-1)).any(-1)
+    start, wrong = 0, []
+    for block in starts:
+        rows = slice(start, start + len(block.first_weights))
+        start = rows.stop
+        falls = block.first_normaliser - labels.log_normaliser[rows]
+        if frame.query_mask is not None:
+            falls = falls.where(frame.query_mask[rows], -torch.inf)
+        growth = torch.bmm(falls.clamp(max=LARGEST_FALL).exp_().unsqueeze(1), block.first_weights).squeeze(1)
+        growth = growth * (frame.task.n_classes / frame.n_query[rows]).unsqueeze(-1)
+        returns = ((growth > 1) & (labels.proportions[rows] == 0)).any(-1)
+        at_weight = block.problem.tilt == 1
+        wrong.append((returns | (falls.amax(-1) > LARGEST_FALL)) & at_weight)
+    return torch.cat(wrong)
+
+
+def _start(step: Step[P], problem: Problem[P], state: State[P], n_first: int) -> Start[P]:
+    """Run the first iterations of a block."""
+    first: SoftLabels | None = None
+    for _ in range(n_first):
+        previous = state
+        state, u = step(problem, state)
+        first = first or u
+        problem, state = narrow(problem, state, previous)
+    if first is None:
+        _, first = step(problem, state)
+    return Start(problem, state, first.weights, first.log_normaliser())
+
+
+def _joined(starts: list[Start[P]]) -> list[tuple[Int[Tensor, "task"], Problem[P], State[P]]]:
+    """Put tasks together that need about equally many columns, with their positions in the batch."""
+    groups: dict[int, list[tuple[Tensor, Problem[P], State[P]]]] = {}
+    first = 0
+    for block in starts:
+        n_tasks, n_classes = len(block.first_weights), block.problem.space.n_classes
+        edges = torch.tensor([w for w in WIDTHS[1:] if w < n_classes], device=block.state.dual.device)
+        needs = torch.bucketize((block.state.dual > -torch.inf).sum(-1).expand(n_tasks), edges)
+        for need in sorted(set(needs.tolist())):
+            members = (needs == need).nonzero().squeeze(-1)
+            width = int(edges[need]) if need < len(edges) else n_classes
+            problem, state = block.problem, block.state
+            if len(members) < n_tasks:
+                problem, state = take(problem, members, n_tasks), take(state, members, n_tasks)
+            problem, state = restrict(problem, state, width)
+            groups.setdefault(state.dual.shape[-1], []).append((first + members, problem, state))
+        first += n_tasks
+    return [
+        (torch.cat(rows), concatenated(problems), concatenated(states))
+        for rows, problems, states in (map(list, zip(*parts, strict=True)) for parts in groups.values())
+    ]
+
+
+def _labelled(step: Step[P], problem: Problem[P], state: State[P]) -> tuple[State[P], Answer]:
+    state, u = step(problem, state)
+    return state, Answer(u, problem.classes)
+
+
+def _blank(frame: Frame) -> Labels:
+    """Labels that give no class any weight."""
+    task = frame.task
+    shape = (task.n_tasks, task.query_slots, task.n_classes)
+    like = frame.n_query
+    log_u = torch.full(shape, -torch.inf, dtype=like.dtype, device=like.device)
+    return Labels(log_u, like.new_zeros(shape[0], shape[2]), like.new_zeros(shape[:2]))
+
+
+def _write(whole: Labels, frame: Frame, rows: Int[Tensor, "some"], pieces: list[tuple[Tensor, Answer]]) -> Labels:
+    """Write answers to narrowed problems into labels over all classes, which start blank."""
+    n_query, n_classes = whole.log_assignments.shape[1:]
+    for positions, answer in pieces:
+        at, u = rows[positions], answer.u
+        weights = masked(u.weights, None if frame.query_mask is None else frame.query_mask[at])
+        shares = weights.sum(-2) / frame.n_query[at].unsqueeze(-1)
+        log_u = u.log() if frame.query_mask is None else u.log().where(frame.query_mask[at].unsqueeze(-1), -torch.inf)
+        whole.log_normaliser[at] = u.log_normaliser()
+        if answer.classes is None:
+            whole.log_assignments[at], whole.proportions[at] = log_u, shares
+            continue
+        whole.proportions[at.unsqueeze(-1), answer.classes] = shares
+        first = (at.unsqueeze(-1) * n_query + torch.arange(n_query, device=at.device)).unsqueeze(-1) * n_classes
+        whole.log_assignments.view(-1)[first + answer.classes.unsqueeze(1)] = log_u
+    return whole

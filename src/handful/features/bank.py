@@ -189,6 +189,14 @@ class FeatureBank:
         """All features; a copy where the bank is restricted to some of the stored rows."""
         return self.stored if self.rows is None else self.stored[self.rows]
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether features lie in memory, float32 and all finite: then a row number is as good as a copy of the row."""
+        array = self.stored
+        in_memory = type(array) is np.ndarray and array.dtype == np.float32 and array.flags.c_contiguous
+        # One sum for the common case: it is finite only if its terms are.
+        return in_memory and array.flags.writeable and bool(np.isfinite(array.sum(dtype=np.float64)))
+
     @property
     def class_sizes(self) -> Int[np.ndarray, "class"]:
         """Rows of each class."""

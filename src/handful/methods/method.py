@@ -30,6 +30,8 @@ class Method:
         Paper and venue.
     support_arrays : int
         How many arrays of shape [support, class] live at the same time; none where the support is summed once.
+    in_blocks : bool
+        Whether points are read some tasks at a time, so that a chunk of tasks never holds all of its own.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Method:
     solve: Callable[[TaskBatch, Any], Solution]
     citation: str
     support_arrays: int = 0
+    in_blocks: bool = False
 
     def make_options(self, **values: object) -> Any:
         """Build the options, with a sentence for names that do not exist."""

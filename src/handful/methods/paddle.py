@@ -27,6 +27,7 @@ W          `prototypes`                   class means over support and softly as
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -34,17 +35,17 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from handful.alternation import alternate, as_solution
-from handful.frame import GEOMETRIES, Frame, data_length
+from handful.alternation import alternate, labelled, solution_at
+from handful.frame import GEOMETRIES, Frame, Labels, data_length
 from handful.methods.method import Method, require
 from handful.numerics.entropy import entropy
-from handful.numerics.fixed_point import Outcome, replace_tasks, take
+from handful.numerics.fixed_point import Outcome, replace_tasks
 from handful.numerics.geometry import Averages
 from handful.numerics.simplex import SoftLabels, softmax
 from handful.shapes import Float
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
-from handful.working_set import Problem, State, mean_move, narrow, widen, would_return
+from handful.working_set import Problem, State, iterate, mean_move
 
 P = TypeVar("P")
 
@@ -123,9 +124,9 @@ def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], 
 
 
 def init(problem: Problem[P]) -> State[P]:
-    """W = support means, V = 0."""
+    """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant, which U does not see."""
     support = problem.space.support
-    return State(support.mean(), torch.zeros_like(support.mass))
+    return State(support.mean(), torch.full_like(support.mass, 1 - math.log(problem.space.n_classes)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -152,34 +153,31 @@ def description_length(
 
 def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     """Sum the support once, iterate `step` until each task stands still, check the classes that were left out."""
-    frame = Frame(task)
-    space = frame.space(options.geometry, options.max_iter)
-    tilt = complexity_weight(frame, options) / frame.n_query
-    problem = Problem(space, frame.query_mask, frame.n_query, tilt)
-    measure = partial(description_length, options=options)
+    frame, measure = Frame(task), partial(description_length, options=options)
+    advance = partial(step, floor=options.proportion_floor)
 
-    def run(frame: Frame, problem: Problem[Any], *, all_classes: bool) -> Outcome[SoftLabels]:
-        return alternate(
-            partial(step, floor=options.proportion_floor),
-            mean_move,
-            measure,
-            problem,
-            init(problem),
-            frame=frame,
-            options=options,
-            narrow=None if all_classes else narrow,
-            widen=None if all_classes else widen,
-        )
+    def pose(part: Frame) -> tuple[Problem[Any], State[Any]]:
+        space = part.space(options.geometry, options.max_iter)
+        tilt = complexity_weight(part, options) / part.n_query
+        problem = Problem(space, part.query_mask, part.n_query, tilt)
+        return problem, init(problem)
+
+    def over_all_classes(part: Frame) -> Outcome[Labels]:
+        outcome = alternate(advance, mean_move, measure, *pose(part), frame=part, options=options)
+        return labelled(part, outcome)
 
     # Below λ = |Q|, or with a floor, no class is ever quite out; a trace follows all of them.
-    all_classes = not options.working_set or options.record or options.proportion_floor > 0 or bool((tilt < 1).any())
-    outcome = run(frame, problem, all_classes=all_classes)
-    if not all_classes:
-        wrong = would_return(problem, outcome.answer, frame.proportions(outcome.answer.weights)).nonzero().squeeze(-1)
-        if len(wrong) > 0:
-            again = run(frame.select(wrong), take(problem, wrong, task.n_tasks), all_classes=True)
-            outcome = replace_tasks(outcome, wrong, again)
-    return as_solution(frame, outcome, measure)
+    never_out = options.proportion_floor > 0 or bool((complexity_weight(frame, options) < frame.n_query).any())
+    if never_out or options.record or not options.working_set:
+        return solution_at(frame, over_all_classes(frame), measure)
+    # In feature space tasks may share their support as one array, so they stay together.
+    together = frame.geometry(options.geometry, options.max_iter) == "feature"
+    blocks = [frame] if together else frame.blocks()
+    outcome, wrong = iterate(advance, pose, frame, blocks, max_iter=options.max_iter, tol=options.tol)
+    if bool(wrong.any()):
+        rows = wrong.nonzero().squeeze(-1)
+        outcome = replace_tasks(outcome, rows, over_all_classes(frame.select(rows)))
+    return solution_at(frame, outcome, measure)
 
 
 METHOD = Method(
@@ -187,6 +185,7 @@ METHOD = Method(
     options=PaddleOptions,
     transform="range_scale_public_code",
     solve=solve,
+    in_blocks=True,
     citation=(
         "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
         "Transductive Minimum Description Length Inference. NeurIPS 2022."

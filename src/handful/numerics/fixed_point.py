@@ -55,9 +55,10 @@ def fixed_point(
     max_iter: int,
     tol: float,
     observe: Callable[[Answer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
-    narrow: Callable[[Problem, State], tuple[Problem, State]] | None = None,
-    widen: Callable[[Problem, Answer], Answer] | None = None,
-) -> Outcome[Answer]:
+    narrow: Callable[[Problem, State, State], tuple[Problem, State]] | None = None,
+    merge: Callable[[list[tuple[Tensor, Answer]]], Any] | None = None,
+    done: int = 0,
+) -> Outcome[Any]:
     """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
 
     Parameters
@@ -72,11 +73,14 @@ def fixed_point(
     observe : callable, optional
         `observe(answer, rows)` gives one number a task to record at each iteration; `rows` are the positions in
         the batch of the tasks in `answer`.
-    narrow, widen : callables, optional
-        After an iteration `narrow` may hand on a smaller problem, with the state that belongs to it; `widen` turns an
-        answer to a narrowed problem into one to the whole.
+    narrow : callable, optional
+        `narrow(problem, state, previous)` may hand on a smaller problem, with the state that belongs to it.
+    merge : callable, optional
+        Makes one answer of those of disjoint tasks, given as pairs of their positions and their answers. By default
+        answers are joined along the task axis, which needs them to be equally large.
+    done : int
+        Iterations that `state` has behind it; they count towards `max_iter`.
     """
-    whole = widen if widen is not None else lambda _, answer: answer
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
     n_iter = torch.full((n_tasks,), max_iter, device=device)
@@ -84,31 +88,30 @@ def fixed_point(
     finished: list[tuple[Tensor, Answer]] = []
     trace = _Recorder(n_tasks) if observe is not None else None
 
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(done + 1, max_iter + 1):
         previous = state
         state, answer = step(problem, previous)
-        answered = problem  # what `answer` is an answer to, also after the problem has been cut down
         if tol > 0 or trace is not None:
             moved = change(problem, state, previous)
             if trace is not None and observe is not None:
-                trace.add(rows[running], observe(whole(problem, answer), rows)[running], moved[running])
+                trace.add(rows[running], observe(answer, rows)[running], moved[running])
             stops = running & (moved <= tol) if tol > 0 else torch.zeros_like(running)
             if bool(stops.any()):
                 n_iter[rows[stops]] = iteration
                 converged[rows[stops]] = True
-                finished.append((rows[stops], _taken(whole(problem, answer), stops)))
+                finished.append((rows[stops], _taken(answer, stops)))
                 running = running & ~stops
                 if not bool(running.any()):
                     break
                 if float(running.float().mean()) <= 1 - COMPACT_SHARE:
-                    problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
-                    answered, answer = problem, take(answer, running, len(rows))
+                    problem, answer = take(problem, running, len(rows)), take(answer, running, len(rows))
+                    state, previous = take(state, running, len(rows)), take(previous, running, len(rows))
                     rows, running = rows[running], running[running]
         if narrow is not None and iteration < max_iter:
-            problem, state = narrow(problem, state)
+            problem, state = narrow(problem, state, previous)
     if bool(running.any()):
-        finished.append((rows[running], _taken(whole(answered, answer), running)))
-    return Outcome(_merge(finished), n_iter, converged, trace.trace() if trace is not None else None)
+        finished.append((rows[running], _taken(answer, running)))
+    return Outcome((merge or _merge)(finished), n_iter, converged, trace.trace() if trace is not None else None)
 
 
 def take(tree: Tree, rows: Tensor, n_tasks: int) -> Tree:
@@ -117,7 +120,7 @@ def take(tree: Tree, rows: Tensor, n_tasks: int) -> Tree:
     `rows` is a mask over the tasks or their positions.
     """
     if isinstance(tree, Tensor):
-        return cast(Tree, tree[rows] if len(tree) == n_tasks else tree)
+        return cast(Tree, _in_its_order(lambda x: x[rows], tree) if len(tree) == n_tasks else tree)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = {f.name: take(getattr(tree, f.name), rows, n_tasks) for f in dataclasses.fields(tree)}
         return type(tree)(**fields)
@@ -137,23 +140,33 @@ def replace_tasks(outcome: Outcome[Answer], rows: Int[Tensor, "task"], other: Ou
     return _merge(merged)
 
 
+def concatenated(trees: list[Tree]) -> Tree:
+    """Join nested dataclasses along the task axis; what is no tensor is the same in all of them."""
+    return trees[0] if len(trees) == 1 else _joined(trees)
+
+
+def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Apply a function of the leading axis; matrices that lie column by column in memory stay so."""
+    if all(x.ndim == 3 and not x.is_contiguous() and x.mT.is_contiguous() for x in tensors):
+        return function(*(x.mT for x in tensors)).mT
+    return function(*tensors)
+
+
 def _merge(pieces: list[tuple[Tensor, Answer]]) -> Answer:
     """Join answers of disjoint rows into one, in the order of the rows."""
     if len(pieces) == 1:
         return pieces[0][1]
     order = torch.argsort(torch.cat([rows for rows, _ in pieces]))
-    return _join([answer for _, answer in pieces], order)
+    return take(_joined([answer for _, answer in pieces]), order, len(order))
 
 
-def _join(trees: list[Tree], order: Tensor) -> Tree:
+def _joined(trees: list[Tree]) -> Tree:
     first = trees[0]
-    if first is None:
-        return first
     if isinstance(first, Tensor):
-        return cast(Tree, torch.cat(cast(list[Tensor], trees))[order])
-    fields: dict[str, Any] = {
-        f.name: _join([getattr(tree, f.name) for tree in trees], order) for f in dataclasses.fields(cast(Any, first))
-    }
+        return cast(Tree, _in_its_order(lambda *parts: torch.cat(parts), *cast(list[Tensor], trees)))
+    if not dataclasses.is_dataclass(first) or isinstance(first, type):
+        return first
+    fields = {f.name: _joined([getattr(tree, f.name) for tree in trees]) for f in dataclasses.fields(first)}
     return type(first)(**fields)
 
 

@@ -25,6 +25,9 @@ from handful.shapes import Bool, Float, Int
 
 # The setup products of Gram space are paid once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
+# Arrays [query, class] of fewer classes than this lie class by class in memory: a reduction over few classes is then a
+# sum of long rows instead of many short ones.
+CLASS_BY_CLASS_BELOW = 64
 
 A = TypeVar("A")
 P = TypeVar("P")
@@ -127,49 +130,30 @@ class FeatureSpace:
 
 @dataclass(frozen=True)
 class GramMoments:
-    """Moments known by their weights on the task's own points, and by their products with the query.
-
-    `sums_k = a_k P_k + Σ_n u_nk z_n`, with `a_k` one when the support is in and zero when it is not.
-    """
+    """Moments known by their weights on the task's own points: `sums_k = P_k + Σ_n u_nk z_n`, either part optional."""
 
     mass: Float[Tensor, "#task class"]
-    on_support: Float[Tensor, "#task class"]  # a_k
     on_query: Float[Tensor, "task query class"] | None  # u_nk; None when no query point is in
-    products: Float[Tensor, "task query class"]  # ⟨z_n, sums_k⟩
+    with_support: bool  # whether P_k is in
 
     def __add__(self, other: GramMoments) -> GramMoments:
-        """Return the moments of both sets of points together."""
-        return GramMoments(
-            self.mass + other.mass,
-            self.on_support + other.on_support,
-            _sum_of_present(self.on_query, other.on_query),
-            self.products + other.products,
-        )
+        """Return the moments of both sets of points together; the support is in one of them at most."""
+        on_query = _sum_of_present(self.on_query, other.on_query)
+        return GramMoments(self.mass + other.mass, on_query, self.with_support or other.with_support)
 
     def mean(self) -> GramPrototypes:
-        """`sums_k / mass_k`; the division is left to where the result is used."""
-        return GramPrototypes(self)
+        """`sums_k / mass_k`."""
+        inverse = self.mass.reciprocal()
+        on_query = None if self.on_query is None else self.on_query * inverse.unsqueeze(-2)
+        return GramPrototypes(inverse if self.with_support else torch.zeros_like(inverse), on_query)
 
 
 @dataclass(frozen=True)
 class GramPrototypes:
-    """`w_k = sums_k / mass_k`, with numerator and divisor apart: the division joins a later pass."""
+    """`w_k = s_k P_k + Σ_n a_nk z_n`."""
 
-    total: GramMoments
-
-    def weight_on_support(self) -> Float[Tensor, "#task class"]:
-        """`a_k / mass_k`."""
-        return self.total.on_support / self.total.mass
-
-    def weights_on_query(self) -> Float[Tensor, "#task #query class"]:
-        """`u_nk / mass_k`."""
-        if self.total.on_query is None:
-            return torch.zeros_like(self.total.mass).unsqueeze(-2)
-        return self.total.on_query / self.total.mass.unsqueeze(-2)
-
-    def products(self) -> Float[Tensor, "task query class"]:
-        """`⟨z_n, w_k⟩`."""
-        return self.total.products / self.total.mass.unsqueeze(-2)
+    on_support: Float[Tensor, "#task class"]  # s_k
+    on_query: Float[Tensor, "task query class"] | None  # a_nk; None means none
 
 
 @dataclass(frozen=True)
@@ -191,91 +175,76 @@ class GramSpace:
         support: Moments,
     ) -> GramSpace:
         """Compute the two products that the iterations live on."""
-        space = cls.empty(len(query), query.shape[1], support.mass.shape[-1], query_mask, like=query)
-        space.fill(slice(None), query, support)
-        return space
-
-    @classmethod
-    def empty(
-        cls,
-        n_tasks: int,
-        n_query: int,
-        n_classes: int,
-        query_mask: Bool[Tensor, "task query"] | None,
-        *,
-        like: Tensor,
-    ) -> GramSpace:
-        """Room for the products of so many tasks, to be filled block by block."""
+        n_tasks, n_classes = len(query), support.mass.shape[-1]
+        if n_classes < CLASS_BY_CLASS_BELOW:
+            cross = times_transposed(support.sums.expand(n_tasks, -1, -1), query).mT
+        else:
+            cross = times_transposed(query, support.sums)
+        squares = torch.linalg.vector_norm(support.sums, dim=-1).square_()
         return cls(
-            gram=like.new_empty(n_tasks, n_query, n_query),
-            cross=like.new_empty(n_tasks, n_query, n_classes),
+            gram=torch.bmm(query, query.mT),
+            cross=cross,
             query_mask=query_mask,
-            support_norms=like.new_empty(n_tasks, n_classes),
-            support_mass=like.new_empty(n_tasks, n_classes),
+            support_norms=squares.expand(n_tasks, -1),
+            support_mass=support.mass.expand(n_tasks, -1),
             n_classes=n_classes,
         )
 
-    def fill(self, rows: slice, query: Float[Tensor, "task query dim"], support: Moments) -> None:
-        """Write the products of some tasks; the only change a space ever sees, before anyone reads it."""
-        torch.bmm(query, query.mT, out=self.gram[rows])
-        if len(support.sums) == 1:
-            # All tasks share the support: one large product instead of many small ones.
-            torch.matmul(query, support.sums[0].mT, out=self.cross[rows])
-        else:
-            torch.bmm(query, support.sums.mT, out=self.cross[rows])
-        self.support_norms[rows] = torch.linalg.vecdot(support.sums, support.sums)
-        self.support_mass[rows] = support.mass
-
     @property
     def support(self) -> GramMoments:
-        """The support sums P_k themselves: weight one on P_k, none on the query."""
-        return GramMoments(self.support_mass, torch.ones_like(self.support_mass), None, self.cross)
+        """The support sums P_k themselves, none of the query."""
+        return GramMoments(self.support_mass, None, with_support=True)
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> GramMoments:
-        """`Σ_n u_nk` and `Z Σ_n u_nk z_n = gram u_k`."""
+        """`Σ_n u_nk`, and u_nk itself."""
         weights = masked(weights, self.query_mask)
-        mass = weights.sum(-2)
-        return GramMoments(mass, torch.zeros_like(mass), weights, torch.bmm(self.gram, weights))
+        return GramMoments(weights.sum(-2), weights, with_support=False)
+
+    def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
+        """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, formed when first asked for and kept with the prototypes.
+
+        A class that leaves before anyone asks is never multiplied.
+        """
+        found: Tensor | None = prototypes.__dict__.get("_products")
+        if found is None:
+            share = prototypes.on_support.unsqueeze(-2)
+            if prototypes.on_query is None:
+                found = self.cross * share
+            else:
+                found = _gram_times(self.gram, prototypes.on_query).addcmul_(self.cross, share)
+            prototypes.__dict__["_products"] = found
+        return found
 
     def scores(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
-        """`⟨z_n, w_k⟩ - ½‖w_k‖²`, with `‖sums_k‖² = ‖P_k‖² + Σ_n u_nk (cross_nk + ⟨z_n, sums_k⟩)` at a_k = 1."""
-        total = prototypes.total
-        inverse = total.mass.reciprocal()
-        norms = self.support_norms
-        if total.on_query is not None:
-            norms = norms + (self.cross + total.products).mul_(total.on_query).sum(-2)
-        half_norms = 0.5 * norms * inverse.square()
-        return torch.addcmul(-half_norms.unsqueeze(-2), total.products, inverse.unsqueeze(-2))
+        """`⟨z_n, w_k⟩ - ½‖w_k‖²`."""
+        products = self.products(prototypes)
+        squares = self._squares(prototypes.on_support, prototypes.on_query, products)
+        return products - squares.mul_(0.5).unsqueeze(-2)
 
     def moves(self, new: GramPrototypes, old: GramPrototypes) -> Float[Tensor, "#task class"]:
         """`‖w_k - w_k'‖`, from the *differences* of the weights: exact when the move is tiny."""
-        on_support = new.weight_on_support() - old.weight_on_support()
-        on_query = new.weights_on_query() - old.weights_on_query()
-        products = new.products() - old.products()
-        along_query = torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2)
-        squares = on_support.square() * self.support_norms + along_query
-        return squares.clamp_(min=0).sqrt_()
+        on_query = new.on_query if old.on_query is None else _difference(new.on_query, old.on_query)
+        products = self.products(new) - self.products(old)
+        return self._squares(new.on_support - old.on_support, on_query, products).clamp_(min=0).sqrt_()
+
+    def _squares(
+        self, on_support: Tensor, on_query: Tensor | None, products: Float[Tensor, "task query class"]
+    ) -> Float[Tensor, "task class"]:
+        """`‖v_k‖² = s_k² ‖P_k‖² + Σ_n a_nk (s_k cross_nk + ⟨z_n, v_k⟩)` of `v_k = s_k P_k + Σ_n a_nk z_n`."""
+        of_support = on_support.square() * self.support_norms
+        if on_query is None:
+            return of_support
+        return torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2).add_(of_support)
 
     def restrict(
         self, prototypes: GramPrototypes, classes: Int[Tensor, "task kept"]
     ) -> tuple[GramSpace, GramPrototypes]:
         """Keep the columns of the chosen classes."""
-        total = prototypes.total
-        space = GramSpace(
-            self.gram,
-            _columns(self.cross, classes),
-            self.query_mask,
-            _columns(self.support_norms, classes),
-            _columns(self.support_mass, classes),
-            self.n_classes,
-        )
-        kept = GramMoments(
-            _columns(total.mass, classes),
-            _columns(total.on_support, classes),
-            None if total.on_query is None else _columns(total.on_query, classes),
-            _columns(total.products, classes),
-        )
-        return space, kept.mean()
+        cross = _columns(self.cross, classes)
+        norms, mass = _columns(self.support_norms, classes), _columns(self.support_mass, classes)
+        space = GramSpace(self.gram, cross, self.query_mask, norms, mass, self.n_classes)
+        on_query = None if prototypes.on_query is None else _columns(prototypes.on_query, classes)
+        return space, GramPrototypes(_columns(prototypes.on_support, classes), on_query)
 
 
 def masked(
@@ -301,9 +270,21 @@ def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bo
 
 
 def _columns(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
-    """Entries of the chosen classes along the last axis, task by task."""
-    index = classes if values.ndim == 2 else classes.unsqueeze(1).expand(-1, values.shape[1], -1)
-    return values.expand(len(classes), *values.shape[1:]).gather(-1, index)
+    """Entries of the chosen classes along the last axis, task by task; few of them lie class by class in memory."""
+    values = values.expand(len(classes), *values.shape[1:])
+    if values.ndim == 2:
+        return values.gather(-1, classes)
+    kept = values.gather(-1, classes.unsqueeze(1).expand(-1, values.shape[1], -1))
+    return kept.mT.contiguous().mT if classes.shape[-1] < CLASS_BY_CLASS_BELOW else kept
+
+
+def _gram_times(gram: Float[Tensor, "task query query"], weights: Float[Tensor, "task query class"]) -> Tensor:
+    """`G U` for the symmetric G, in the order in which U lies in memory."""
+    return torch.bmm(weights.mT, gram).mT if weights.mT.is_contiguous() else torch.bmm(gram, weights)
+
+
+def _difference(a: Tensor | None, b: Tensor) -> Tensor:
+    return -b if a is None else a - b
 
 
 def _sum_of_present(a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from handful.shapes import Bool, Float, Int
@@ -30,7 +31,7 @@ class Moments:
 
     def about(self, origin: Float[Tensor, "#task dim"]) -> Moments:
         """Return the moments of the same points after `z ← z - origin`."""
-        return Moments(self.mass, self.sums - self.mass.unsqueeze(-1) * origin.unsqueeze(-2))
+        return Moments(self.mass, torch.addcmul(self.sums, self.mass.unsqueeze(-1), origin.unsqueeze(-2), value=-1))
 
 
 def labelled_moments(

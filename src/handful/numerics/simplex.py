@@ -29,9 +29,9 @@ class SoftLabels:
     """Rows of the simplex, `u_nk`: as weights for products, and as logarithms for everything else."""
 
     weights: Float[Tensor, "*batch class"]
-    shifted: Float[Tensor, "*batch class"]  # logits minus the largest of their row
-    largest: Float[Tensor, "*batch 1"]
-    log_total: Float[Tensor, "*batch 1"]  # ln Σ exp(shifted)
+    logits: Float[Tensor, "*batch class"]
+    largest: Float[Tensor, "*batch 1"]  # of each row of logits
+    log_total: Float[Tensor, "*batch 1"]  # ln Σ exp(logits - largest)
 
     def log_normaliser(self) -> Float[Tensor, "*batch"]:
         """`ln Σ_k exp(logits_k)`."""
@@ -39,19 +39,16 @@ class SoftLabels:
 
     def log(self) -> Float[Tensor, "*batch class"]:
         """`ln u_nk`, exact where the weight itself counts as zero."""
-        return self.shifted - self.log_total
+        return (self.logits - self.largest).sub_(self.log_total)
 
 
 def softmax(logits: Float[Tensor, "*batch class"]) -> SoftLabels:
     """`u_k = exp(logits_k) / Σ_j exp(logits_j)` over the last axis; -inf is allowed, but not in the whole row."""
     lowest = lowest_log(logits.dtype)
     largest = logits.amax(-1, keepdim=True)
-    shifted = logits - largest
-    # What is clamped adds at most e^-70 to a sum that is at least one.
-    weights = shifted.clamp(min=lowest).exp_()
+    weights = torch.threshold_(logits - largest, lowest, -torch.inf).exp_()
     total = weights.sum(-1, keepdim=True)
-    weights = torch.threshold_(weights, 1.001 * math.exp(lowest), 0.0).div_(total)
-    return SoftLabels(weights, shifted, largest, total.log_())
+    return SoftLabels(weights.div_(total), logits, largest, total.log())
 
 
 def project_to_simplex(points: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch class"]:
