@@ -6,8 +6,8 @@ Tasks are row numbers in a bank that lies in memory in single precision, |Q| = 7
 pass reads the support once, sums it by class, multiplies the queries with the prototypes and takes the largest. It is
 written as fast as plain torch allows, with the same read-and-sum as the library (`embedding_bag`), on the same threads,
 in the chunk size that suits it best. PADDLE runs through the public door, `gather` and `solve`, to convergence at the
-default tolerance, and its predictions are asked for. The public code's arithmetic is that of `perf/paddle.py` at 20 iterations,
-on points already copied out, in its best chunk size, denormals flushed; it is compared with 20 iterations of ours.
+default tolerance, and its predictions are asked for. The public code's arithmetic is that of `perf/paddle.py` at 20
+iterations, on points already copied out, eight tasks at a time, denormals flushed; it is compared with 20 of ours.
 
 All contenders take turns within one process, and a figure is the median over the turns: CPU milliseconds a task on one
 thread, wall-clock milliseconds on two.

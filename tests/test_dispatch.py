@@ -1,5 +1,7 @@
 """solve: names, chunks."""
 
+import dataclasses
+
 import pytest
 
 import handful
@@ -25,3 +27,20 @@ def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
     n_numbers = (40 + 15) * 8 + 15**2 + 8 * 15 * 40
     assert tasks_per_chunk(task, 0) == CHUNK_NUMBERS // n_numbers
     assert tasks_per_chunk(task, 3) == CHUNK_NUMBERS // (n_numbers + 3 * 800 * 40)
+
+
+def test_a_method_that_works_through_blocks_gets_larger_chunks():
+    task = random_task(0, n_tasks=1, n_classes=40, shots=20)
+    assert tasks_per_chunk(task, 0, in_blocks=True) == CHUNK_NUMBERS // (15**2 + 4 * 15 * 40)
+
+
+def test_chunks_are_equally_large(monkeypatch):
+    sizes = []
+    paddle = handful.METHODS["paddle"]
+    counted = dataclasses.replace(
+        paddle, solve=lambda task, options: sizes.append(task.n_tasks) or paddle.solve(task, options)
+    )
+    monkeypatch.setattr(handful.dispatch, "METHODS", {"paddle": counted})
+    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 4 * 15 * 6))
+    handful.solve("paddle", random_task(0, n_tasks=6))
+    assert sizes == [3, 3]

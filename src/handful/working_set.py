@@ -92,8 +92,6 @@ def narrow(problem: Problem[P], state: State[P], previous: State[P]) -> tuple[Pr
     Who is out is decided task by task. How many columns remain is set by the task that needs most; the others fill up
     with classes that are out, which changes nothing.
     """
-    if state.dual.shape[-1] <= WIDTHS[0]:
-        return problem, state
     fall = (state.dual - previous.dual).clamp(max=0)
     alive = state.dual + LOOK_AHEAD * fall > 1 + math.log(NEGLIGIBLE_SHARE)
     state = State(state.prototypes, state.dual.where(alive, -torch.inf))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from handful.numerics.fixed_point import fixed_point, replace_tasks, take
+from handful.numerics.fixed_point import concatenated, fixed_point, replace_tasks, take
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,48 @@ def test_solving_some_tasks_again():
     assert merged.answer.value.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_narrowing_hands_on_and_widening_answers_in_full():
+def test_narrowing_hands_on_and_the_answers_are_merged():
+    def narrow(problem: Target, state: torch.Tensor, previous: torch.Tensor):
+        assert torch.equal(state, previous / 2)
+        width = max(1, state.shape[-1] - 1)
+        return Target(problem.value[:, :width]), state[:, :width]
+
     outcome = fixed_point(
         halve,
         lambda _, new, old: (new - old).abs().amax(-1),
         Target(torch.zeros(2, 3)),
-        torch.tensor([[4.0, 0.0, 0.0], [0.0, 8.0, 0.0]]),
+        torch.tensor([[4.0, 4.0, 4.0], [16.0, 16.0, 16.0]]),
         n_tasks=2,
         device=torch.device("cpu"),
-        max_iter=9,
+        max_iter=50,
         tol=1.0,
-        narrow=lambda problem, state: (Target(problem.value[:, :2]), state[:, :2]),
-        widen=lambda _, answer: Target(torch.nn.functional.pad(answer.value, (0, 3 - answer.value.shape[-1]))),
+        narrow=narrow,
+        merge=lambda pieces: {
+            int(row): answer.value[i].tolist() for rows, answer in pieces for i, row in enumerate(rows)
+        },
     )
-    assert outcome.answer.value.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    assert outcome.n_iter.tolist() == [2, 3]
+    assert outcome.n_iter.tolist() == [2, 4]
+    assert outcome.answer == {0: [1.0, 1.0], 1: [1.0]}
+
+
+def test_iterations_already_done_count():
+    outcome = fixed_point(
+        halve,
+        lambda _, new, old: (new - old).abs(),
+        Target(torch.zeros(2)),
+        torch.tensor([4.0, 64.0]),
+        n_tasks=2,
+        device=torch.device("cpu"),
+        max_iter=10,
+        tol=1.0,
+        done=7,
+    )
+    assert outcome.n_iter.tolist() == [9, 10]
+    assert outcome.converged.tolist() == [True, False]
+
+
+def test_matrices_that_lie_column_by_column_stay_so():
+    tree = Target(torch.arange(24.0).reshape(2, 4, 3).mT)
+    for taken in (take(tree, torch.tensor([1, 0]), 2), concatenated([tree, tree])):
+        assert taken.value.mT.is_contiguous()
+    assert torch.equal(concatenated([tree, tree]).value, torch.cat([tree.value, tree.value]))
