@@ -104,8 +104,8 @@ def test_growth_is_what_an_iteration_would_multiply_a_tiny_share_by():
     without = dual.clone()
     without[:, 0] = -torch.inf
     _, u = step(problem, State(state.prototypes, without))
-    start = working_set.Start(problem, state, first.weights, first.log_normaliser())
-    assert torch.equal(would_return(frame, [start], frame.labels(u)), grows)
+    said = working_set.First(first.weights, first.log_normaliser(), problem.tilt)
+    assert torch.equal(would_return(frame, [said], frame.labels(u)), grows)
     assert grows.any()
     assert not grows.all()
 
@@ -116,5 +116,5 @@ def test_a_fall_beyond_what_the_first_weights_can_tell_is_not_vouched_for():
     _, u = step(problem, state)
     labels = frame.labels(u)
     labels.log_normaliser[1, 4] -= working_set.LARGEST_FALL + 1
-    start = working_set.Start(problem, state, u.weights, u.log_normaliser())
-    assert would_return(frame, [start], labels).tolist() == [False, True]
+    said = working_set.First(u.weights, u.log_normaliser(), problem.tilt)
+    assert would_return(frame, [said], labels).tolist() == [False, True]

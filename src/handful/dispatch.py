@@ -12,7 +12,7 @@ CHUNK_NUMBERS = 16_000_000
 # Arrays of shape [query, class] that an iteration holds at the same time.
 LIVE_ASSIGNMENTS = 8
 # And how many outlive their block of tasks, where a method works through blocks on a shrinking set of classes.
-LASTING_ASSIGNMENTS = 4
+LASTING_ASSIGNMENTS = 3
 
 
 def solve(method: str, task: TaskBatch, **options: object) -> Solution:

@@ -31,7 +31,7 @@ P = TypeVar("P")
 # A class leaves when its share of the query, falling on at its present rate for so many iterations, ends below this.
 # The rate itself falls, so most are gone sooner; one that hardly falls stays until its share is as small as that.
 LOOK_AHEAD = 4
-NEGLIGIBLE_SHARE = 1e-10
+NEGLIGIBLE_SHARE = 1e-11
 # Iterations that are run block by block; no task stands still that early.
 FIRST_ITERATIONS = 5
 # Columns are kept in one of these numbers, or all: so tasks of several blocks fit together.
@@ -68,13 +68,21 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class First:
+    """What all classes said about the queries of a block in the very first iteration."""
+
+    weights: Float[Tensor, "task query class"]
+    log_normaliser: Float[Tensor, "task query"]
+    tilt: Float[Tensor, "task"]
+
+
+@dataclass(frozen=True)
 class Start(Generic[P]):
-    """A block after its first iterations, and what all classes said about its queries in the very first."""
+    """A block after its first iterations."""
 
     problem: Problem[P]
     state: State[P]
-    first_weights: Float[Tensor, "task query class"]
-    first_normaliser: Float[Tensor, "task query"]
+    first: First
 
 
 Step = Callable[[Problem[P], State[P]], tuple[State[P], SoftLabels]]
@@ -129,10 +137,13 @@ def iterate(
     """
     n_first = min(FIRST_ITERATIONS, max_iter - 1)
     starts = [_start(step, *pose(block), n_first) for block in blocks]
+    firsts, groups = [start.first for start in starts], _joined(starts)
+    del starts  # all of it is in the groups now
     whole = _blank(frame)
     n_iter = torch.empty(frame.task.n_tasks, dtype=torch.int64, device=frame.task.device)
     converged = torch.empty_like(n_iter, dtype=torch.bool)
-    for rows, problem, state in _joined(starts):
+    while groups:
+        rows, problem, state = groups.pop()
         outcome = fixed_point(
             partial(_labelled, step),
             mean_move,
@@ -147,10 +158,10 @@ def iterate(
             done=n_first,
         )
         n_iter[rows], converged[rows] = outcome.n_iter, outcome.converged
-    return Outcome(whole, n_iter, converged, None), would_return(frame, starts, whole)
+    return Outcome(whole, n_iter, converged, None), would_return(frame, firsts, whole)
 
 
-def would_return(frame: Frame, starts: list[Start[P]], labels: Labels) -> Bool[Tensor, "task"]:
+def would_return(frame: Frame, firsts: list[First], labels: Labels) -> Bool[Tensor, "task"]:
     """Whether a class that was left out would take mass again: `(1/|Q|) Σ_n p(z_n|k) / Σ_j π_j p(z_n|j) > 1`.
 
     This is the factor by which an iteration multiplies a vanishing proportion at λ = |Q|; above λ = |Q| a vanishing
@@ -160,17 +171,16 @@ def would_return(frame: Frame, starts: list[Start[P]], labels: Labels) -> Bool[T
     `LARGEST_FALL`; a task with one is not vouched for.
     """
     start, wrong = 0, []
-    for block in starts:
-        rows = slice(start, start + len(block.first_weights))
+    for block in firsts:
+        rows = slice(start, start + len(block.weights))
         start = rows.stop
-        falls = block.first_normaliser - labels.log_normaliser[rows]
+        falls = block.log_normaliser - labels.log_normaliser[rows]
         if frame.query_mask is not None:
             falls = falls.where(frame.query_mask[rows], -torch.inf)
-        growth = torch.bmm(falls.clamp(max=LARGEST_FALL).exp_().unsqueeze(1), block.first_weights).squeeze(1)
+        growth = torch.bmm(falls.clamp(max=LARGEST_FALL).exp_().unsqueeze(1), block.weights).squeeze(1)
         growth = growth * (frame.task.n_classes / frame.n_query[rows]).unsqueeze(-1)
         returns = ((growth > 1) & (labels.proportions[rows] == 0)).any(-1)
-        at_weight = block.problem.tilt == 1
-        wrong.append((returns | (falls.amax(-1) > LARGEST_FALL)) & at_weight)
+        wrong.append((returns | (falls.amax(-1) > LARGEST_FALL)) & (block.tilt == 1))
     return torch.cat(wrong)
 
 
@@ -184,7 +194,7 @@ def _start(step: Step[P], problem: Problem[P], state: State[P], n_first: int) ->
         problem, state = narrow(problem, state, previous)
     if first is None:
         _, first = step(problem, state)
-    return Start(problem, state, first.weights, first.log_normaliser())
+    return Start(problem, state, First(first.weights, first.log_normaliser(), problem.tilt))
 
 
 def _joined(starts: list[Start[P]]) -> list[tuple[Int[Tensor, "task"], Problem[P], State[P]]]:
@@ -192,7 +202,7 @@ def _joined(starts: list[Start[P]]) -> list[tuple[Int[Tensor, "task"], Problem[P
     groups: dict[int, list[tuple[Tensor, Problem[P], State[P]]]] = {}
     first = 0
     for block in starts:
-        n_tasks, n_classes = len(block.first_weights), block.problem.space.n_classes
+        n_tasks, n_classes = len(block.first.weights), block.problem.space.n_classes
         edges = torch.tensor([w for w in WIDTHS[1:] if w < n_classes], device=block.state.dual.device)
         needs = torch.bucketize((block.state.dual > -torch.inf).sum(-1).expand(n_tasks), edges)
         for need in sorted(set(needs.tolist())):

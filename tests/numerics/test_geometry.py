@@ -56,7 +56,15 @@ def test_a_tiny_move_is_measured_in_single_precision():
 
 @pytest.mark.parametrize(
     ("n_query", "n_classes", "dim", "expected"),
-    [(75, 20, 512, True), (75, 160, 512, True), (75, 227, 640, True), (2000, 20, 64, False), (1000, 150, 384, False)],
+    [
+        (75, 20, 512, True),
+        (75, 160, 512, True),
+        (75, 227, 640, True),
+        (2000, 20, 64, False),
+        (1000, 150, 384, False),
+        (300, 20, 512, True),
+        (500, 20, 512, False),
+    ],
 )
 def test_the_cheaper_space(n_query, n_classes, dim, expected):
     assert gram_is_cheaper(n_query, n_classes, dim, max_iter=100) is expected

@@ -25,6 +25,8 @@ from handful.shapes import Bool, Float, Int
 
 # The setup products of Gram space are paid once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
+# Price of an operation in feature space, in operations of Gram space (`python perf/growth.py`).
+FEATURE_OPERATION = 1.25
 # Arrays [query, class] of fewer classes than this lie class by class in memory: a reduction over few classes is then a
 # sum of long rows instead of many short ones.
 CLASS_BY_CLASS_BELOW = 64
@@ -266,7 +268,7 @@ def times_transposed(
 def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bool:
     """Compare `n · 4|Q|Kd` with `2|Q|(|Q|+K)d + n · 2|Q|²K` for the n iterations to be expected."""
     n = min(max_iter, EXPECTED_ITERATIONS)
-    return n_query * (n * n_classes) + (n_query + n_classes) * dim < 2 * n * n_classes * dim
+    return n_query * (n * n_classes) + (n_query + n_classes) * dim < FEATURE_OPERATION * 2 * n * n_classes * dim
 
 
 def _columns(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
