@@ -68,23 +68,19 @@ def measured() -> list[dict[str, Any]]:
     for axis, sizes in SIZES.items():
         for size in sizes:
             shape = {**USUAL, axis: size}
-            chosen = gram_is_cheaper(shape["queries"], shape["classes"], shape["dimensions"], N_ITER)
             for geometry in GEOMETRIES:
                 if operations(geometry, **shape) > MOST_OPERATIONS:
                     continue
                 time_taken = round(milliseconds(geometry, **shape), 4)
-                points.append(
-                    {
-                        "axis": axis,
-                        "size": size,
-                        "geometry": geometry,
-                        "milliseconds": time_taken,
-                        "auto": geometry == ("gram" if chosen else "feature"),
-                    }
-                )
-                chosen_here = "auto" if points[-1]["auto"] else ""
-                print(f"{axis:>10} {size:6d} {geometry:>8} {time_taken:10.3f} ms  {chosen_here}", flush=True)
+                points.append({"axis": axis, "size": size, "geometry": geometry, "milliseconds": time_taken})
+                print(f"{axis:>10} {size:6d} {geometry:>8} {time_taken:10.3f} ms", flush=True)
     return points
+
+
+def auto_geometry(axis: str, size: int) -> str:
+    """Return what the library chooses by itself there."""
+    shape = {**USUAL, axis: size}
+    return "gram" if gram_is_cheaper(shape["queries"], shape["classes"], shape["dimensions"], N_ITER) else "feature"
 
 
 def exponent(points: list[dict[str, Any]]) -> float:
@@ -110,7 +106,7 @@ def plot(points: list[dict[str, Any]], path: Path) -> None:
             line = line_of(points, axis, geometry)
             sizes, times = [p["size"] for p in line], [p["milliseconds"] for p in line]
             panel.loglog(sizes, times, "o-", color=colour, ms=4, label=f"{geometry}, exponent {exponent(line):.2f}")
-            ringed = [p for p in line if p["auto"]]
+            ringed = [p for p in line if auto_geometry(axis, p["size"]) == geometry]
             panel.plot(
                 [p["size"] for p in ringed], [p["milliseconds"] for p in ringed], "o", ms=9, mfc="none", mec=colour
             )

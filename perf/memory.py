@@ -21,16 +21,17 @@ from torch.utils._pytree import tree_leaves
 import handful
 from handful import frame, working_set
 from handful.methods import METHODS
-from price_of_induction import N_QUERY, Case, synthetic_bank
+from paddle import N_QUERY
+from price_of_induction import Case, synthetic_bank
 
 SHAPES = ((20, 5, 1000), (160, 5, 380), (160, 20, 100), (227, 10, 280))  # classes, shots, tasks in the chunk
 
 
-class LiveBytes(TorchDispatchMode):
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sums the storages of all tensors that are alive, after every call into torch, and keeps the largest sum."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.peak = 0
         self.alive: weakref.WeakValueDictionary[int, torch.Tensor] = weakref.WeakValueDictionary()
 
@@ -46,10 +47,10 @@ class LiveBytes(TorchDispatchMode):
 def formula(n_tasks: int, block: int, classes: int, width: float, dim: int) -> float:
     """Bytes of float32: the larger of what stands while the last block is begun, and of what stands afterwards.
 
-    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B (2K + |Q|) d,  T (2|Q|² + 2|Q|K + 8|Q|w) )`, with w the columns that are left a task.
+    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B (2K + |Q|) d,  T (2.5|Q|² + 2|Q|K + 7|Q|w) )`, with w the columns left a task.
     """
     begun = n_tasks * (N_QUERY**2 + N_QUERY * classes + 2 * N_QUERY * width) + block * (2 * classes + N_QUERY) * dim
-    after = n_tasks * (2 * N_QUERY**2 + 2 * N_QUERY * classes + 8 * N_QUERY * width)
+    after = n_tasks * (2.5 * N_QUERY**2 + 2 * N_QUERY * classes + 7 * N_QUERY * width)
     return 4.0 * max(begun, after)
 
 

@@ -31,7 +31,7 @@ def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
 
 def test_a_method_that_works_through_blocks_gets_larger_chunks():
     task = random_task(0, n_tasks=1, n_classes=40, shots=20)
-    assert tasks_per_chunk(task, 0, in_blocks=True) == CHUNK_NUMBERS // (15**2 + 4 * 15 * 40)
+    assert tasks_per_chunk(task, 0, in_blocks=True) == CHUNK_NUMBERS // (15**2 + 3 * 15 * 40)
 
 
 def test_chunks_are_equally_large(monkeypatch):
@@ -41,6 +41,6 @@ def test_chunks_are_equally_large(monkeypatch):
         paddle, solve=lambda task, options: sizes.append(task.n_tasks) or paddle.solve(task, options)
     )
     monkeypatch.setattr(handful.dispatch, "METHODS", {"paddle": counted})
-    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 4 * 15 * 6))
+    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 3 * 15 * 6))
     handful.solve("paddle", random_task(0, n_tasks=6))
     assert sizes == [3, 3]

@@ -6,6 +6,7 @@ import handful
 from handful import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.errors import TaskError
 from handful.gather import gather
+from handful.numerics.lookup import Lookup
 from tests.banks_at_hand import random_bank
 
 
@@ -63,3 +64,24 @@ def test_a_draw_from_other_labels_is_refused():
     drawn = draw(np.repeat([0, 1], 500), TaskSpec(ShotsPerClass(5), UniformOverPool(2), 50), 0, range(5))
     with pytest.raises(TaskError, match="drawn from other labels"):
         gather(random_bank(n_classes=2), drawn)
+
+
+def test_rows_of_a_bank_in_memory_are_read_when_asked_for():
+    bank = random_bank(n_classes=4, least=8, dtype="float32")
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(6))
+    task, _ = gather(bank, drawn)
+    assert isinstance(task.source("support"), Lookup)
+    solution = handful.solve("paddle", task)
+    assert isinstance(task.source("support"), Lookup)  # nobody has needed all of it at once
+    copied = handful.TaskBatch(task.support.clone(), task.support_labels, task.query.clone(), task.n_classes)
+    again = handful.solve("paddle", copied)
+    torch.testing.assert_close(solution.log_assignments.exp(), again.log_assignments.exp(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(solution.prototypes, again.prototypes)
+
+
+def test_a_bank_with_a_feature_that_is_not_finite_is_copied_and_refused():
+    bank = random_bank(n_classes=4, least=8, dtype="float32")
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(1))
+    bank.stored[drawn.query[0, 3], 2] = float("nan")
+    with pytest.raises(TaskError, match=r"query has \d row\(s\) with NaN or infinity, the first at task 0"):
+        gather(bank, drawn)

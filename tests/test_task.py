@@ -8,6 +8,7 @@ import torch
 
 from handful import TaskBatch
 from handful.errors import TaskError
+from handful.numerics.lookup import Lookup
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 
@@ -142,3 +143,20 @@ def test_selecting_tasks_keeps_a_shared_support_shared():
     chosen = shared.select(torch.tensor([2, 0]))
     assert len(chosen.support) == 1
     assert torch.equal(chosen.query, task.query[[2, 0]])
+
+
+def test_rows_of_a_table_are_copied_out_on_first_use():
+    table = torch.arange(30.0).reshape(10, 3)
+    support, query = Lookup(table, torch.tensor([[0, 3, 5, 9]] * 2)), Lookup(table, torch.tensor([[1, 2], [7, 1]]))
+    task = TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), query, 2)
+    assert (task.n_tasks, task.dim, task.support_slots, task.query_slots, task.dtype) == (2, 3, 4, 2, torch.float32)
+    part = task.select(slice(1, 2))
+    assert part.source("query") is not part.query
+    assert part.source("query") is part.query
+    assert torch.equal(part.query[0], table[[7, 1]])
+    assert task.source("query") is query
+    assert torch.equal(task.support, table[support.rows])
+    with pytest.raises(AttributeError, match="has no attribute 'labels'"):
+        _ = task.labels
+    with pytest.raises(TaskError, match="axis 'dim' has length 3 in support but 2 in query"):
+        TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), Lookup(table[:, :2], query.rows), 2)

@@ -54,7 +54,7 @@ def numbers_per_task(task: TaskBatch, support_arrays: int, *, in_blocks: bool = 
     """`|Q|² + (8|Q| + r|S|) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
 
     r counts the arrays of shape [support, class] that a method keeps; none where the support is summed once. Where a
-    method works through blocks, it is `|Q|² + 4|Q|K`: points and most assignments go with their block.
+    method works through blocks, it is `|Q|² + 3|Q|K`: points and most assignments go with their block.
     """
     n_query, n_classes = task.query_slots, task.n_classes
     if in_blocks:

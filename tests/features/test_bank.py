@@ -165,3 +165,14 @@ def test_a_mapped_bank_pickles_as_a_reference(tmp_path):
 def test_provenance_of_others_keeps_what_has_no_field():
     entries = {"dataset": "set", "camera": "old", "notes": "mine"}
     assert Provenance.from_mapping(entries) == Provenance(dataset="set", notes="mine\ncamera: old")
+
+
+def test_a_row_number_is_as_good_as_a_copy_only_in_memory_in_single_precision(tmp_path):
+    bank = random_bank(dtype="float32")
+    assert bank.is_plain
+    assert bank.classes([2, 0]).is_plain
+    assert not bank.save(tmp_path / "bank").is_plain
+    assert not random_bank(dtype="float16").is_plain
+    features = bank.features.copy()
+    features[3, 1] = np.inf
+    assert not FeatureBank.from_arrays(features, bank.labels, bank.class_names).is_plain

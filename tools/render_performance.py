@@ -1,0 +1,90 @@
+"""Write the tables of docs/performance.md from the JSON files that perf/ and studies/ wrote.
+
+    python tools/render_performance.py
+
+A table stands between `<!-- name -->` and `<!-- end -->`; the rest of the page is written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "performance.md"
+Row = dict[str, Any]
+
+
+def table(titles: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
+    """Render a table in Markdown."""
+    titles = list(titles)
+    rows = [titles, ["---"] * len(titles), *lines]
+    return "\n".join("| " + " | ".join(str(entry) for entry in row) + " |" for row in rows)
+
+
+def price(results: Row) -> str:
+    """Render the ratios to the bare pass."""
+    titles = ["bank", "K", "shots", "d", "threads", "bare ms", "`paddle` ms", "ratio", "aim"]
+    titles += ["`calibrated_paddle` ratio", "public code's arithmetic over ours"]
+    columns = ["name", "classes", "shots", "dim", "threads", "bare_ms", "paddle_ms", "paddle_ratio", "aim"]
+    columns += ["calibrated_ratio", "public_ratio"]
+    return table(titles, ([row.get(column, "–") for column in columns] for row in results["rows"]))
+
+
+def working_set(results: Row) -> str:
+    """Render what leaving classes out changed."""
+    titles = ("bank", "K", "tasks", "queries labelled otherwise", "tasks beyond 1e-4", "largest difference")
+    return table(
+        titles,
+        (
+            (
+                row["bank"],
+                row["classes"],
+                row["tasks"],
+                f"{row['queries_labelled_otherwise']} of {row['queries']}",
+                row["tasks_further_than_1e-4"],
+                f"{row['largest_difference']:.1e}",
+            )
+            for row in sorted(results["rows"], key=lambda row: str(row["bank"]))
+        ),
+    )
+
+
+def memory(results: Row) -> str:
+    """Render counted peaks beside the formula."""
+    titles = ("K", "shots", "T", "B", "w", "counted MB", "formula MB", "formula / counted")
+    columns = ("classes", "shots", "tasks", "block", "width", "counted_mb", "formula_mb")
+    return table(
+        titles,
+        ([*(row[c] for c in columns), f"{row['formula_mb'] / row['counted_mb']:.2f}"] for row in results["rows"]),
+    )
+
+
+SECTIONS: dict[str, tuple[Path, Callable[[Row], str]]] = {
+    "price": (ROOT / "perf" / "results" / "price_of_induction.json", price),
+    "working set": (ROOT / "studies" / "results" / "working_set.json", working_set),
+    "memory": (ROOT / "perf" / "results" / "memory.json", memory),
+}
+
+
+def rendered(page: str) -> str:
+    """Return the page with every table whose results are there written anew."""
+    for name, (path, render) in SECTIONS.items():
+        if path.exists():
+            text = render(json.loads(path.read_text()))
+            page, n = re.subn(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", rf"\g<1>{text}\g<2>", page, flags=re.DOTALL)
+            if n != 1:
+                raise SystemExit(f"{PAGE} must have the marks <!-- {name} --> and <!-- end --> once, found {n}")
+    return page
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(rendered(PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    main()
