@@ -75,7 +75,7 @@ def rendered(page: str) -> str:
     for name, (path, render) in SECTIONS.items():
         if path.exists():
             text = render(json.loads(path.read_text()))
-            page, n = re.subn(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", rf"\g<1>{text}\g<2>", page, flags=re.DOTALL)
+            page, n = re.subn(rf"(<!-- {name} -->\n).*?(<!-- end -->)", rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
             if n != 1:
                 raise SystemExit(f"{PAGE} must have the marks <!-- {name} --> and <!-- end --> once, found {n}")
     return page
