@@ -47,3 +47,7 @@ class ExtractionError(HandfulError, RuntimeError):
 
 class PlanError(HandfulError, ValueError):
     """A benchmark plan, or the run made of it, is not what it should be."""
+
+
+class FileFormatError(HandfulError, ValueError):
+    """A file of tensors is damaged, or holds what the format cannot."""
