@@ -11,9 +11,10 @@ features, how strongly few classes are preferred, and how far prototypes may fol
        u_n = softmax_k( -D_nk + ψ(N_k + α) ),     α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(|Q| + Kα) - ψ(Kα)]),
 
    from α = 1/K. If uniform proportions (α → ∞) have the higher evidence, they are taken instead;
-3. **company**: the above is done twice. A sharp scale, 1.6 c², keeps classes with few queries alive but lets strays of
-   a large class go to classes of their own; a soft one does the opposite. So the first pass is sharp, and the second
-   has `√(6/N̄) c²`, with `N̄ = Σ_k N_k²/|Q|` the number of queries in the class of a query, as the first pass counts;
+3. **two passes**: a sharp scale keeps apart classes that are easily confused, but lets strays of a large class go to
+   classes of their own; a soft one does the opposite. The more classes occur, the more there is to confuse. So the
+   first pass is sharp, 1.6 c², and the second has `√(K̂/12.5) c²`, at most 1.6 c² and at least 0.4 c², where
+   `K̂ = |Q|² / Σ_k N_k²` is the number of classes the first pass found, each weighed by its size;
 4. **prototypes** move once, as PADDLE moves them, and the query is assigned again.
 
 PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, but for constants. Dirichlet
@@ -43,9 +44,9 @@ from handful.task import TaskBatch
 
 # The first iterations keep α = 1/K: counts of a query that is still spread over all classes would call for a large one.
 FIRST_ITERATIONS = 5
-# Step 3: factors on c². The second pass is softer than the regression says where a query has more company than this.
+# Step 3: factors on c²; with so many classes present, c² is used as the regression gives it.
 SHARPEST, SOFTEST = 1.6, 0.4
-COMPANY_AT_SCALE = 6.0
+CLASSES_AT_SCALE = 12.5
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,9 @@ def uniform_evidence(problem: Problem) -> Float[Tensor, "task"]:
     return _over_query(log_likelihood, problem.query_mask)
 
 
-def company(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
-    """`N̄ = Σ_k N_k² / |Q|`: how many queries the class of a query holds, on average over queries."""
-    return state.counts.square().sum(-1) / n_query
+def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
+    """`K̂ = |Q|² / Σ_k N_k²`: as many classes of equal size would give two queries the same chance to share one."""
+    return n_query.square() / state.counts.square().sum(-1)
 
 
 def begin(problem: Problem) -> State:
@@ -155,7 +156,7 @@ def settle(problem: Problem, state: State, options: CalibratedPaddleOptions) -> 
 
 
 def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
-    """Scale, proportions at a sharp scale, proportions at the scale the company of a query bears, one move."""
+    """Scale, proportions at a sharp scale, proportions at the scale for as many classes as that found, one move."""
     frame = Frame(task)
     scale = squared_scale(frame)
     space = frame.space("auto", max_iter=1)
@@ -168,8 +169,8 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
     first = settle(sharp, begin(sharp), options)
     spread_out = uniform_evidence(sharp) > evidence(sharp, first.answer)
 
-    factor = (COMPANY_AT_SCALE / company(first.answer.state, frame.n_query)).sqrt().clamp(SOFTEST, SHARPEST)
-    factor = factor.where(~spread_out, SHARPEST)
+    found = classes_found(first.answer.state, frame.n_query)
+    factor = (found / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST).where(~spread_out, SHARPEST)
     second = settle(at(factor, distances), first.answer.state, options)
 
     even = spread_out.reshape(-1, 1, 1)
