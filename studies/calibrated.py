@@ -5,7 +5,8 @@
 
 For every bank and 1, 5 and 10 shots (omniglot659: 1 and 5): K_eff = 1, 2, 5, 10, 20 and all classes (balanced,
 |Q| = 2K), L2 features, |Q| = 75 (less where K_eff classes have fewer rows; a tenth of the tasks at all classes). The
-gain over nearest prototype is paired, task by task, with a 95 % interval. At K_eff = 5 also PADDLE on unit vectors times 5,
+gain over nearest prototype is paired, task by task, with a 95 % interval. At K_eff = 5 also PADDLE on unit vectors
+times 5,
 and at the best constant factor of a grid of 0.25 over 2 … 12, chosen with the answers in hand, on the first
 `--scale-tasks` tasks. Banks with 100 rows a class or more also get |Q| from 10 to 2,000.
 
