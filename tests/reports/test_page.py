@@ -11,6 +11,8 @@ from handful.reports.page import write_report
 from tests.plans_at_hand import SPEC, small_banks
 
 pytest.importorskip("matplotlib")
+parquet = pytest.importorskip("pyarrow.parquet")
+concat_tables = pytest.importorskip("pyarrow").concat_tables
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +47,15 @@ def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     begun = Journal.create(tmp_path / "run", journal.plan)
     text = write_report(begun, tmp_path / "report").read_text()
     assert "4 cells, 0 tasks solved" in text
+
+
+def test_rows_written_before_a_measure_was_are_not_counted_in_it(journal, tmp_path):
+    older = Journal.create(tmp_path / "run", journal.plan)
+    shards = [parquet.read_table(shard) for shard in journal.shards()]
+    rows = concat_tables(shards).sort_by([("cell", "ascending"), ("task", "ascending")])
+    cut = rows.num_rows - 2  # the last cell lacks the measure in all but two rows
+    parquet.write_table(rows.slice(0, cut).drop_columns(["proportion_error"]), older.folder / "rows-000001.parquet")
+    parquet.write_table(rows.slice(cut), older.folder / "rows-000002.parquet")
+    text = write_report(older, tmp_path / "report").read_text()
+    assert "proportion error" in text
+    assert text.count("(n = 2)") == 1

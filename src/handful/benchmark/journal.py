@@ -37,6 +37,7 @@ COLUMNS = {
     "n_predicted": "int64",
     "presence_precision": "float64",
     "presence_recall": "float64",
+    "proportion_error": "float64",
     "negative_log_likelihood": "float64",
     "n_iter": "int64",
     "converged": "bool",
@@ -44,6 +45,8 @@ COLUMNS = {
     "cpu_seconds": "float64",
     "error": "string",
 }
+# Columns that rows of earlier versions lack; there they are read as missing, and whoever averages leaves them out.
+ADDED_LATER = frozenset({"proportion_error"})
 PLAN_FILE, LOCK_FILE, PARTIAL = "plan.json", ".lock", ".partial-"
 # Most tasks of a cell in one range; smaller where there are few tasks, so that several workers have something to do.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
@@ -134,9 +137,8 @@ class Journal:
 
     def table(self) -> Any:
         """All rows as one `pyarrow.Table`."""
-        pa, parquet = _pyarrow()
-        schema = pa.schema(list(COLUMNS.items()))
-        return pa.concat_tables([schema.empty_table(), *(parquet.read_table(shard) for shard in self.shards())])
+        schema = _pyarrow()[0].schema(list(COLUMNS.items()))
+        return _pyarrow()[0].concat_tables([schema.empty_table(), *map(_read_shard, self.shards())])
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -173,6 +175,20 @@ def versions() -> dict[str, str]:
 
 def _pyarrow() -> tuple[Any, Any]:
     return import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
+
+
+def _read_shard(shard: Path) -> Any:
+    pa, parquet = _pyarrow()
+    table = parquet.read_table(shard)
+    missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
+    if unknown or missing - ADDED_LATER:
+        raise PlanError(
+            f"{shard} does not have the columns of a journal: missing are {', '.join(sorted(missing)) or 'none'}, "
+            f"unknown are {', '.join(sorted(unknown)) or 'none'}; read it with the version of handful that wrote it"
+        )
+    for name in missing:
+        table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS[name]))
+    return table.select(list(COLUMNS))
 
 
 def _write_whole(path: Path, content: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from handful.benchmark.journal import Journal
 from handful.reports import plots
 from handful.reports.published import source
-from handful.reports.summary import METRICS, Column, Result, columns_of, mean_ranks, results
+from handful.reports.summary import METRICS, Column, Estimate, Result, columns_of, mean_ranks, results
 from handful.reports.tables import (
     accuracy_table,
     differences_table,
@@ -158,9 +158,17 @@ def _measures(found: Sequence[Result]) -> str:
     for column in columns_of(found):
         for result in column.results:
             estimates = [result.estimate(metric) for metric in METRICS]
-            values = [f"{e.mean:.3g} ± {e.half_width:.1g}" if e.n else "" for e in estimates]
+            values = [_measure(e, len(result.tasks)) for e in estimates]
             body.append((f"{result.label}: {column.title}", f"{len(result.tasks):,}", result.transform, *values))
     return _rows([("cell", "tasks", "transform", *(metric.replace("_", " ") for metric in METRICS))], body)
+
+
+def _measure(estimate: Estimate, n_tasks: int) -> str:
+    """Mean and interval, and over how many tasks if some rows were written before the measure was."""
+    if not estimate.n:
+        return ""
+    fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
+    return f"{estimate.mean:.3g} ± {estimate.half_width:.1g}{fewer}"
 
 
 def _failures(found: Sequence[Result]) -> str:
