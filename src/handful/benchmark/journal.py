@@ -23,7 +23,7 @@ import numpy as np
 from handful.benchmark.plan import Cell, Plan
 from handful.benchmark.run import Row
 from handful.errors import PlanError
-from handful.features.extras import import_extra
+from handful.features.extras import import_pyarrow
 from handful.shapes import Int
 
 # Columns of the journal and their Arrow types.
@@ -124,7 +124,7 @@ class Journal:
         """Write rows as the next shard; call it while `writing`."""
         if not rows:
             return
-        pa, parquet = _pyarrow()
+        pa, parquet = import_pyarrow()
         table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink)
@@ -137,8 +137,9 @@ class Journal:
 
     def table(self) -> Any:
         """All rows as one `pyarrow.Table`."""
-        schema = _pyarrow()[0].schema(list(COLUMNS.items()))
-        return _pyarrow()[0].concat_tables([schema.empty_table(), *map(_read_shard, self.shards())])
+        pa, _ = import_pyarrow()
+        schema = pa.schema(list(COLUMNS.items()))
+        return pa.concat_tables([schema.empty_table(), *map(_read_shard, self.shards())])
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -173,12 +174,8 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in ("torch", "numpy")}}
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    return import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
-
-
 def _read_shard(shard: Path) -> Any:
-    pa, parquet = _pyarrow()
+    pa, parquet = import_pyarrow()
     table = parquet.read_table(shard)
     missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
     if unknown or missing - ADDED_LATER:

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from handful.benchmark.completion import Executor, complete, progress
 from handful.benchmark.completion import Progress as CellProgress
+from handful.benchmark.completion import complete, progress
 from handful.benchmark.journal import Journal
 from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray
 from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
+from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import data
 from handful.datasets import load_clinc150
 from handful.errors import OptionError, PlanError
@@ -62,7 +63,7 @@ def run(
         float | None,
         typer.Option(help="Seconds of processor time a cell may take; the first tasks are done.", show_default=False),
     ] = None,
-    on: Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")] = "here",
+    on: On = HERE,
     workers: Annotated[int, typer.Option(min=1, help="Threads when running here; each range of tasks uses one.")] = 1,
     resume: Annotated[
         bool, typer.Option(help="Go on with the run in --out; its own plan holds if none is given.")
@@ -77,7 +78,7 @@ def run(
       handful bench run plan.toml --out runs/mine --on ray
       handful bench run --resume --out runs/mine
     """
-    executor = _executor(on, workers)
+    executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
     places = dict(map(_named, bank or []))
     changes = {"tasks": tasks, "seed": seed, "cpu_budget": budget}
     given = {name: value for name, value in changes.items() if value is not None}
@@ -191,17 +192,6 @@ def _journal(out: Path, plan: Plan, places: dict[str, str], *, resume: bool) -> 
 def _open(place: str) -> FeatureBank:
     shipped = SHIPPED.get(Path(place).name)
     return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
-
-
-def _executor(on: str, workers: int) -> Executor:
-    place, colon, address = on.partition(":")
-    if on == "here":
-        return in_process(workers)
-    if place != "ray" or (colon and not address):
-        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
-    if workers != 1:
-        raise OptionError("--workers is for running here; a Ray cluster uses all cores it has: leave it out")
-    return on_ray(address or None)
 
 
 class Rate(ProgressColumn):
