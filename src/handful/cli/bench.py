@@ -50,7 +50,9 @@ def run(
         list[str] | None,
         typer.Option(help="A bank, as PATH or NAME=PATH; clinc150 comes with the package. Repeat for several."),
     ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="A method. Repeat for several.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method; with --paper, only these of its methods. Repeat for several.")
+    ] = None,
     shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
     n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
@@ -75,6 +77,7 @@ def run(
     Examples:
       handful bench run --bank clinc150 --method paddle --method tim_adm --k-eff 2 --k-eff 10 --tasks 50 --out runs/one
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
+      handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
       handful bench run plan.toml --out runs/mine --on ray
       handful bench run --resume --out runs/mine
     """
@@ -82,12 +85,12 @@ def run(
     places = dict(map(_named, bank or []))
     changes = {"tasks": tasks, "seed": seed, "cpu_budget": budget}
     given = {name: value for name, value in changes.items() if value is not None}
-    if sum((plan is not None, paper is not None, bool(method))) > 1:
-        raise PlanError("give one of a plan in TOML, --paper and --method, not several")
+    if plan is not None and (paper is not None or method):
+        raise PlanError("a plan in TOML says all by itself; leave out --paper and --method")
     if plan is not None:
         entries, in_file = read_plan(plan)
         places = {**in_file, **places}
-    elif method:
+    elif method and paper is None:
         kinds = {"shots": shots or [5], "k_eff": k_eff or [5], "method": method}
         entries = [{"bank": list(places), "split": split, "n_query": n_query, **kinds}]
     elif paper is None and resume:
@@ -101,7 +104,7 @@ def run(
         journal = Journal(out)
     else:
         cells = (
-            _paper_plan(paper, banks, given)
+            _paper_plan(paper, banks, given, method or [])
             if paper is not None
             else grid([{**entry, **given} for entry in entries], banks)
         )
@@ -169,10 +172,15 @@ def _only(found: Sequence[Any], name: str) -> Any:
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
 
 
-def _paper_plan(name: str, banks: Banks, given: dict[str, Any]) -> Plan:
+def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
     if name not in PAPER_PLANS:
         raise PlanError(f"the paper has no {name!r}; there are {', '.join(PAPER_PLANS)}")
-    return PAPER_PLANS[name](banks, **{("n_tasks" if key == "tasks" else key): value for key, value in given.items()})
+    sizes = {("n_tasks" if key == "tasks" else key): value for key, value in given.items()}
+    plan = PAPER_PLANS[name](banks, **sizes)
+    there = list(dict.fromkeys(cell.method for cell in plan))
+    if absent := set(methods) - set(there):
+        raise PlanError(f"the paper's {name} has no {', '.join(sorted(absent))}; it has {', '.join(there)}")
+    return tuple(cell for cell in plan if cell.method in (methods or there))
 
 
 def _named(text: str) -> tuple[str, str]:
