@@ -8,6 +8,7 @@ from handful.benchmark.completion import complete
 from handful.benchmark.journal import Journal
 from handful.benchmark.plan import Cell, bound_plan
 from handful.reports.page import write_report
+from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
 pytest.importorskip("matplotlib")
@@ -59,3 +60,29 @@ def test_rows_written_before_a_measure_was_are_not_counted_in_it(journal, tmp_pa
     text = write_report(older, tmp_path / "report").read_text()
     assert "proportion error" in text
     assert text.count("(n = 2)") == 1
+
+
+@pytest.fixture(scope="module")
+def ablation(tmp_path_factory):
+    banks = small_banks()
+    plan = bound_plan([Cell("toy", SPEC, m, n_tasks=2) for m in ("paddle", "paddle_gd", "soft_kmeans")], banks)
+    journal = Journal.create(tmp_path_factory.mktemp("runs") / "run", plan)
+    complete(journal, banks)
+    return journal
+
+
+def figures_of(journal, out, find_bank=None):
+    page = write_report(journal, out, find_bank)
+    names = {file.stem for file in page.parent.glob("*.svg")}
+    assert page.read_text().count("<svg") == len(names)
+    return names
+
+
+def test_ablations_bring_the_figures_of_convergence_and_of_the_label_cost(ablation, journal, tmp_path):
+    banks = small_banks()
+    assert figures_of(ablation, tmp_path / "a", banks.get) == {"convergence", "label_cost"}
+    assert figures_of(ablation, tmp_path / "b") == {"label_cost"}
+    assert figures_of(ablation, tmp_path / "c", lambda name: None) == {"label_cost"}
+    # Another bank of the same name would draw the curves of another task.
+    assert figures_of(ablation, tmp_path / "d", lambda name: random_bank(1, n_classes=5)) == {"label_cost"}
+    assert figures_of(journal, tmp_path / "e", banks.get) == {"accuracy_against_k_eff"}

@@ -13,14 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from handful.benchmark.plan import Banks, Cell, Plan, named_bank
-from handful.benchmark.run import Material, applied_transform
-from handful.dispatch import solve
+from handful.benchmark.run import Material, trace_of
 from handful.errors import PlanError
-from handful.gather import gather
 from handful.numerics.fixed_point import Trace
-from handful.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
 from handful.tasks.support import SupportRule
-from handful.transforms import transform
 
 # Names of banks, and what the paper's tables call them: data set and network.
 PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -136,16 +133,9 @@ def optimisation(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_
 
 
 def optimisation_traces(banks: Banks, *, seed: int = SEED, index: int = 0) -> dict[str, Trace]:
-    """Criterion and elapsed time at each iteration of PADDLE and projected gradient, on one task of `optimisation`."""
-    traces = {}
-    for cell in optimisation(banks, n_tasks=1, seed=seed)[1:]:
-        material = Material.of(cell, banks)
-        task, _ = gather(material.bank, draw(material.bank.labels, cell.spec, cell.seed, [index]))
-        name, parameters = applied_transform(cell, material)
-        trace = solve(cell.method, transform(name, task, **parameters), record=True, **cell.options).trace
-        assert trace is not None
-        traces[cell.method] = trace
-    return traces
+    """Criterion and elapsed time at each iteration of projected gradient and PADDLE, on one task of `optimisation`."""
+    cells = optimisation(banks, n_tasks=1, seed=seed)[1:]
+    return {cell.method: trace_of(cell, Material.of(cell, banks), index) for cell in cells}
 
 
 def accuracy_against_weight(

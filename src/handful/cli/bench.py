@@ -19,15 +19,11 @@ from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray
 from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
+from handful.cli.banks import open_bank
 from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import data
-from handful.datasets import load_clinc150
 from handful.errors import OptionError, PlanError
-from handful.features import FeatureBank, read_bank
 from handful.reports.summary import columns_of, paired_difference, results
-
-# Banks that come with the package, by the name one asks for them.
-SHIPPED: dict[str, Callable[[], FeatureBank]] = {"clinc150": load_clinc150}
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Benchmarks: many methods on the same tasks, resumable."
@@ -99,7 +95,7 @@ def run(
         places = {**Journal(out).bank_places, **places}
     elif paper is None:
         raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
-    banks = {name: _open(place) for name, place in places.items()}
+    banks = {name: open_bank(place) for name, place in places.items()}
     if plan is None and paper is None and not method:
         journal = Journal(out)
     else:
@@ -195,11 +191,6 @@ def _journal(out: Path, plan: Plan, places: dict[str, str], *, resume: bool) -> 
         journal.extend(plan)
         return journal
     return Journal.create(out, plan, {name: str(Path(place).absolute()) for name, place in places.items()})
-
-
-def _open(place: str) -> FeatureBank:
-    shipped = SHIPPED.get(Path(place).name)
-    return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
 
 
 class Rate(ProgressColumn):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from handful.benchmark.journal import Journal
+from handful.benchmark.plan import Cell
+from handful.benchmark.run import Material, trace_of
+from handful.features import FeatureBank
+from handful.numerics.fixed_point import Trace
 from handful.reports import plots
 from handful.reports.published import source
 from handful.reports.summary import METRICS, Column, Estimate, Result, columns_of, mean_ranks, results
@@ -19,6 +23,8 @@ from handful.reports.tables import (
     render_latex,
     render_markdown,
 )
+
+FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2 }
@@ -42,7 +48,7 @@ details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em;
 """
 
 
-def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
+def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
     """Write `index.html`, which needs no other file, and beside it every table and figure on its own.
 
     Parameters
@@ -51,6 +57,9 @@ def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
         The run; it need not be complete.
     out : path
         Folder, made if it is not there; files of an earlier report are replaced.
+    find_bank : callable, optional
+        Answers the name of a bank of the run with the bank, or with None: `banks.get` of a mapping does. The figure of
+        convergence is drawn from a task that is solved again, and left out where its bank is not found.
 
     Returns
     -------
@@ -64,7 +73,18 @@ def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
-    figures = {
+    drawn = {name: pair for name, pair in _figures(columns, find_bank).items() if pair[0] is not None}
+    for name, (figure, _) in drawn.items():
+        plots.save(figure, folder, name)
+    page = folder / "index.html"
+    page.write_text(_page(journal, found, columns, list(drawn.values())), encoding="utf-8")
+    return page
+
+
+def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, tuple[Any, str]]:
+    """Every figure of the paper with its caption; None in place of one that this run has no cells for."""
+    traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
+    return {
         "accuracy_against_k_eff": (
             plots.accuracy_against_k_eff(columns),
             "Accuracy against K_eff; bands are 95 % intervals.",
@@ -74,13 +94,35 @@ def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
             "Accuracy against λ; the dotted line is λ = |Q|.",
         ),
         "best_weight_against_n_query": (plots.best_weight_against_n_query(columns), "The most accurate λ against |Q|."),
+        "convergence": (
+            plots.convergence(traces) if traces else None,
+            "How far prototypes still move, against time, on the first task of this run; a mark every 100 iterations. "
+            "Solved again on one thread when this page was made.",
+        ),
+        "label_cost": (
+            plots.label_cost() if _first_with(columns, ("soft_kmeans", "paddle")) else None,
+            "What the partition term, which soft_kmeans lacks, stands for: of two classes, how many are used, and the "
+            "entropy of their shares, which is continuous and takes the place of this count.",
+        ),
     }
-    drawn = {name: pair for name, pair in figures.items() if pair[0] is not None}
-    for name, (figure, _) in drawn.items():
-        plots.save(figure, folder, name)
-    page = folder / "index.html"
-    page.write_text(_page(journal, found, columns, list(drawn.values())), encoding="utf-8")
-    return page
+
+
+def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Cell]:
+    """Cells of these methods in the first column that has them all with their default options; else none."""
+    for column in columns:
+        cells = {result.cell.method: result.cell for result in column.results if not result.cell.options}
+        if all(method in cells for method in methods):
+            return [cells[method] for method in methods]
+    return []
+
+
+def _traces(cells: Sequence[Cell], find_bank: FindBank) -> dict[str, Trace]:
+    """Traces of the first task by method; none if a bank is not found, or is not the one the run had."""
+    found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    banks = {name: bank for name, bank in found.items() if bank is not None}
+    if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
+        return {}
+    return {cell.method: trace_of(cell, Material.of(cell, banks), 0) for cell in cells}
 
 
 def _page(
