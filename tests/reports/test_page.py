@@ -88,6 +88,8 @@ def test_ablations_bring_the_figures_of_convergence_and_of_the_label_cost(ablati
     # Another bank of the same name would draw the curves of another task.
     assert figures_of(ablation, tmp_path / "d", lambda name: random_bank(1, n_classes=5)) == {"label_cost"}
     assert figures_of(journal, tmp_path / "e", banks.get) == {"accuracy_against_k_eff"}
+    # Nothing is solved for a figure that the run itself has not come to.
+    assert figures_of(Journal.create(tmp_path / "begun", ablation.plan), tmp_path / "f", banks.get) == {"label_cost"}
 
 
 def test_several_panels_stand_below_one_another_where_the_screen_is_narrow(tmp_path):
@@ -119,6 +121,7 @@ def test_several_panels_stand_below_one_another_where_the_screen_is_narrow(tmp_p
         (Estimate(0.0, 0.0, 9), "0"),
         (Estimate(0.25, float("inf"), 1), "0.25 (n = 1)"),
         (Estimate(float("nan"), float("nan"), 0), ""),
+        (Estimate(float("nan"), float("nan"), 9), "nan"),
     ],
 )
 def test_a_measure_has_the_digits_its_interval_deserves(estimate, said):

@@ -113,7 +113,7 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
         figures["convergence"] = Figure(
             curves,
             curves,
-            "How far prototypes still move, against time, on the first task of this run; a mark every 100 iterations. "
+            "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. "
             "Solved again on one thread when this page was made.",
         )
     if _first_with(columns, ("soft_kmeans", "paddle")):
@@ -127,22 +127,26 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
     return figures
 
 
-def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Cell]:
-    """Cells of these methods in the first column that has them all with their default options; else none."""
+def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
+    """Results of these methods in the first column that has them all with their default options; else none."""
     for column in columns:
-        cells = {result.cell.method: result.cell for result in column.results if not result.cell.options}
-        if all(method in cells for method in methods):
-            return [cells[method] for method in methods]
+        members = {result.cell.method: result for result in column.results if not result.cell.options}
+        if all(method in members for method in methods):
+            return [members[method] for method in methods]
     return []
 
 
-def _traces(cells: Sequence[Cell], find_bank: FindBank) -> dict[str, Trace]:
-    """Traces of the first task by method; none if a bank is not found, or is not the one the run had."""
+def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
+    """Traces of the first task that all solved, by method; none if a bank is not found or not the one the run had."""
+    solved = set.intersection(*(set(result.tasks.tolist()) for result in members)) if members else set()
+    if not solved:
+        return {}
+    cells = [result.cell for result in members]
     found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
     banks = {name: bank for name, bank in found.items() if bank is not None}
     if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
         return {}
-    return {cell.method: trace_of(cell, Material.of(cell, banks), 0) for cell in cells}
+    return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
 
 
 def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, Figure]) -> str:
@@ -244,6 +248,8 @@ def _measure(estimate: Estimate, n_tasks: int) -> str:
         return ""
     fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
     mean, half = estimate.mean, estimate.half_width
+    if not math.isfinite(mean):
+        return f"{mean}{fewer}"
     # Three digits of the mean, or as many decimals, are enough however small the interval is.
     enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
     digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
