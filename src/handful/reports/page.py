@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from handful.benchmark.journal import Journal
-from handful.benchmark.plan import Cell
 from handful.benchmark.run import Material, trace_of
 from handful.features import FeatureBank
 from handful.numerics.fixed_point import Trace
