@@ -90,14 +90,14 @@ def test_examples_that_repeat_hit_the_sharp_border():
     X = np.repeat(rng.standard_normal((6, 8)), 3, axis=0)
     with pytest.warns(CalibrationBorderWarning, match="copies of the same example"):
         found = border(PaddleClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3]))
-    assert found.value == found.threshold == 1
+    assert found.value > found.threshold
 
 
 def test_labels_that_mean_nothing_hit_the_soft_border(bank):
     X, y, batch, _ = real_task(bank, 0)
     with pytest.warns(CalibrationBorderWarning, match="do not tell the classes apart"):
         found = border(PaddleClassifier().fit(X, np.random.default_rng(0).permutation(y)).infer(batch))
-    assert found.value < found.threshold == 0
+    assert found.value < found.threshold
 
 
 @pytest.mark.parametrize("shots", [1, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -306,7 +307,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         task = transform(self._transform, task)
         solution = solve(self.method, task, **(self.options or {}))
         frame = Frame(task)
-        squares = squared_scale(frame) if self.method == "calibrated_paddle" else None
+        square = float(squared_scale(frame)[0]) if self.method == "calibrated_paddle" else None
         probabilities = solution.log_assignments[0].exp().double()
         probabilities /= probabilities.sum(-1, keepdim=True)
         of_classes = probabilities.cpu().numpy()
@@ -321,10 +322,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             presence=presence(of_classes),
             n_iter=int(solution.n_iter[0]),
             converged=bool(solution.converged[0]),
-            scale=None if squares is None else float(squares[0].sqrt()),
-            diagnostics=diagnose(
-                frame, solution, [str(label) for label in catalogue.classes.tolist()], calibrated=squares is not None
-            ),
+            scale=None if square is None else math.sqrt(square),
+            diagnostics=diagnose(frame, solution, [str(label) for label in catalogue.classes.tolist()], square),
         )
 
 
