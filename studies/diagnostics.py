@@ -1,9 +1,9 @@
-"""Numbers behind the thresholds of `handful.estimators.diagnostics`: what ordinary batches give, and what broken ones do.
+"""Numbers behind the thresholds of `handful.estimators.diagnostics`: what ordinary batches give, what broken ones do.
 
-    python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 [--tasks 40]
+    python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 --tasks 30
 
-For every bank, l2 features, up to 40 queries. **collapsed**: answers of one class, calibrated PADDLE's to batches of one
-class and published PADDLE's to batches of five; how many the rule finds, and how many of these were wrong.
+For every bank, l2 features, up to 40 queries. **collapsed**: answers of one class, calibrated PADDLE's to batches of
+one class and published PADDLE's to batches of five; how many the rule finds, and how many of these were wrong.
 **unlike_support**: the ratio for ordinary batches, for items whose classes were taken out of the catalogue, and for
 vectors with their dimensions in another order. **calibration_border**: c² times the mean margin, with all classes, 20
 and 5, and with labels given to other rows.
@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,10 +48,10 @@ def nearest(task: handful.TaskBatch) -> Tensor:
 
 
 def without(task: handful.TaskBatch, classes: Tensor) -> handful.TaskBatch:
-    """The task with these classes taken out of the catalogue."""
+    """Take these classes out of the catalogue."""
     kept = ~torch.isin(task.support_labels[0], classes)
-    _, labels = task.support_labels[0][kept].unique(return_inverse=True)
-    return handful.TaskBatch(task.support[:, kept], labels[None], task.query, int(labels.max()) + 1)
+    left, labels = np.unique(task.support_labels[0][kept].numpy(), return_inverse=True)
+    return handful.TaskBatch(task.support[:, kept], labels[None], task.query, len(left))
 
 
 def quantiles(values: list[float]) -> str:
