@@ -38,8 +38,8 @@ class Inference:
     n_iter, converged : int, bool
         Iterations taken, and whether the tolerance was met.
     scale : float or None
-        The c found by calibration: c times the features, after the method's transform, have half squared distances in
-        nats. None for methods that find none.
+        The c that calibration finds from the examples alone: c times the features, after the method's transform, have
+        half squared distances in nats. What the method makes of it is its own affair. None for methods that find none.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
     """
