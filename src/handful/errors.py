@@ -51,3 +51,11 @@ class PlanError(HandfulError, ValueError):
 
 class FileFormatError(HandfulError, ValueError):
     """A file of tensors is damaged, or holds what the format cannot."""
+
+
+class CheckpointError(HandfulError, ValueError):
+    """A file meant to hold a trained network does not, or holds another one."""
+
+
+class TrainingError(HandfulError, RuntimeError):
+    """A network cannot be trained as asked: the images, the classes or the folder of the run do not allow it."""
