@@ -70,7 +70,7 @@ def train_command(
     seed: Annotated[int, typer.Option(help="Of first weights, order, views and classes held out.")] = 0,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     devices: Annotated[int, typer.Option(min=1, help="Processes that train together, one a device.")] = 1,
-    precision: Annotated[str, typer.Option(help="32-true, 16-mixed or bf16-mixed.")] = "32-true",
+    precision: Annotated[str, typer.Option(help="32-true, 16-mixed, bf16-mixed or 64-true.")] = "32-true",
     workers: Annotated[int, typer.Option(min=0, help="Processes that load images, for each device.")] = 0,
 ) -> None:
     """Train a network on base classes, and print the epoch that is kept with its validation accuracies.

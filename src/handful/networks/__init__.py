@@ -45,6 +45,11 @@ class Architecture:
             torch.manual_seed(seed)
             return self.module()
 
+    def outline(self) -> nn.Module:
+        """Make the network without values, to be given some: names and shapes, at no cost."""
+        with torch.device("meta"):
+            return self.module()
+
 
 NETWORKS: Mapping[str, Architecture] = MappingProxyType(
     {

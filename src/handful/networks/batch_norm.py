@@ -21,8 +21,8 @@ class BatchNorm(nn.BatchNorm2d):
         """Normalise each channel."""
         if not (self.training and _several_processes()):
             return super().forward(input)
-        # Single precision even where the network runs in half: a mean over a whole map would lose its last digits.
-        x = input.float()
+        # At least single precision, where the network runs in half: a mean over a whole map would lose its last digits.
+        x = input.to(torch.promote_types(input.dtype, torch.float32))
         count = x.numel() // x.shape[1] * torch.distributed.get_world_size()
         mean = sum_of_processes(x.sum((0, 2, 3))) / count
         centred = x - mean[:, None, None]

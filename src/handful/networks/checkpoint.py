@@ -65,10 +65,10 @@ class Checkpoint:
 
     def module(self) -> nn.Module:
         """Make the network, [item, 3, height, width] -> [item, dim], without its classifier."""
-        built = architecture(self.network).build()
+        built = architecture(self.network).outline()
         weights = {name: value for name, value in self.weights.items() if name not in CLASSIFIER}
         try:
-            built.load_state_dict(weights)
+            built.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
         except RuntimeError as error:
             raise CheckpointError(f"the weights do not fit the network {self.network}: {error}") from error
         return built.eval()

@@ -36,8 +36,8 @@ def read_public(path: str | os.PathLike[str]) -> Checkpoint:
     plain = {name.removeprefix(PARALLEL): value for name, value in state.items()}
     weights = {name: value for name, value in plain.items() if name.partition(".")[0] not in CLASSIFIER_NAMES}
     network = _network_of(weights, path)
-    built = NETWORKS[network].build().state_dict()
-    weights |= {name: built[name] for name in built if name.endswith(COUNT) and name not in weights}
+    counts = [name for name in NETWORKS[network].outline().state_dict() if name.endswith(COUNT)]
+    weights = {**dict.fromkeys(counts, torch.tensor(0)), **weights}
     heads = [name for name in CLASSIFIER_NAMES if f"{name}.weight" in plain]
     for name in heads:
         weights |= dict(zip(CLASSIFIER, (plain[f"{name}.weight"], plain[f"{name}.bias"]), strict=True))
@@ -66,7 +66,7 @@ def _state_dict(path: Path) -> Mapping[str, Tensor]:
 def _network_of(weights: Mapping[str, Tensor], path: Path) -> str:
     """Find the network that has the same names with the same shapes."""
     given = _shapes(weights)
-    wanted = {name: _shapes(known.build().state_dict()) for name, known in NETWORKS.items()}
+    wanted = {name: _shapes(known.outline().state_dict()) for name, known in NETWORKS.items()}
     for name, shapes in wanted.items():
         if given == shapes:
             return name

@@ -134,13 +134,14 @@ class KeepBest(lightning.Callback):
         trainer.save_checkpoint(self.folder / STATE)
 
     def _checkpoint(self, module: BaseTraining, epoch: int) -> Checkpoint:
-        classifier = {f"classifier.{name}": value for name, value in module.classifier.state_dict().items()}
+        weights = module.network.state_dict()
+        weights |= {f"classifier.{name}": value for name, value in module.classifier.state_dict().items()}
         names = self.base.class_names
         if module.recipe.rotations:
             names = tuple(f"{name} turned by {90 * turn}°" if turn else name for turn in range(4) for name in names)
         return Checkpoint(
             module.recipe.network,
-            {**module.network.state_dict(), **classifier},
+            {name: value.float() if value.is_floating_point() else value for name, value in weights.items()},
             module.recipe.centre_view,
             names,
             module.recipe.to_mapping(),
@@ -231,6 +232,8 @@ def _few_words() -> Iterator[None]:
             warnings.filterwarnings("ignore", ".*does not have many workers.*")
             warnings.filterwarnings("ignore", ".*The number of training batches.*")
             warnings.filterwarnings("ignore", ".*You defined a `validation_step` but have no `val_dataloader`.*")
+            # Lightning 2.6 uses what torch 2.13 is about to drop; nothing a user could do.
+            warnings.filterwarnings("ignore", ".*LeafSpec.*is deprecated.*")
             yield
     finally:
         log.setLevel(level)

@@ -28,7 +28,7 @@ from handful.training.splits import BaseSplit, check_disjoint
 from handful.training.validation import check_validation
 
 RUN = "run.json"
-PRECISIONS = ("32-true", "16-mixed", "bf16-mixed")
+PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
 
 
 def train(
@@ -59,7 +59,7 @@ def train(
     devices : int
         Processes that train together, one a device; each takes its share of every batch.
     precision : str
-        32-true, 16-mixed or bf16-mixed.
+        32-true, 16-mixed, bf16-mixed or 64-true. The checkpoint is in single precision.
     workers : int
         Processes that load images, for each that trains; 0 loads in the training process itself.
     progress : bool
