@@ -1,5 +1,6 @@
 import pytest
 
+from handful.cli import train
 from handful.cli.main import main
 from handful.features.bank import FeatureBank
 from handful.networks.checkpoint import Checkpoint
@@ -118,3 +119,9 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     assert "1 of 24 images cannot be read; mend or remove them:\n  class1/03.png" in said
     assert "cannot be held out" in refused(capsys, "--items", photos, "--hold-out", 5, *out)
     assert not (tmp_path / "run").exists()
+
+
+def test_where_somebody_looks_the_check_of_the_images_is_shown(capsys):
+    train._checked(500, 1000)
+    train._checked(1000, 1000)
+    assert capsys.readouterr().err == "\rchecked 500 of 1,000 images\rchecked 1,000 of 1,000 images\n"

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from handful.errors import CheckpointError
 from handful.networks.checkpoint import Checkpoint
-from handful.training import Recipe
+from handful.training import Recipe, on_lightning
 from handful.training.on_lightning import STATE, BaseTraining, KeepBest, StatesWithoutPickle, fit
 from handful.training.pictures import Pictures
 from handful.training.validation import few_shot_accuracies
@@ -134,3 +134,13 @@ def test_states_of_lightning_hold_no_pickle(tmp_path):
     assert not (tmp_path / "state").exists()
     with pytest.raises(CheckpointError, match="cannot be kept without pickle"):
         states.save_checkpoint({"a": object()}, tmp_path / "state")
+
+
+def test_tensorboard_is_written_to_if_it_is_installed(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(on_lightning, "TensorBoardLogger", lambda *_, **settings: asked.append(settings) or "board")
+    monkeypatch.setattr(on_lightning, "find_spec", lambda name: None)
+    assert len(on_lightning._loggers(tmp_path)) == 1
+    monkeypatch.setattr(on_lightning, "find_spec", lambda name: name == "tensorboardX")
+    assert on_lightning._loggers(tmp_path)[1] == "board"
+    assert asked == [{"name": "tensorboard", "version": 0}]

@@ -111,10 +111,16 @@ def train_command(
         precision=precision,
         workers=workers,
         progress=sys.stderr.isatty(),
+        on_progress=_checked if sys.stderr.isatty() else None,
     )
     if kept is not None:
         accuracies = "  ".join(f"{name} {100 * value:.1f} %" for name, value in kept.validation.items())
         data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
+
+
+def _checked(done: int, total: int) -> None:
+    """Say how many images were looked at before the training."""
+    sys.stderr.write(f"\rchecked {done:,} of {total:,} images" + ("\n" if done == total else ""))
 
 
 def _split(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from handful.errors import TrainingError
@@ -19,7 +18,7 @@ from handful.features.items import Content, Items, ZipFiles
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30
 # Images decoded between two messages about how far it is.
-BLOCK = 512
+BLOCK = 500
 # Unreadable images named in the message about them.
 SHOWN = 5
 
@@ -57,18 +56,16 @@ class Pictures:
         self._kept: list[Any] = []
         self._archive: tuple[int, zipfile.ZipFile] | None = None
         broken: list[str] = []
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for start in range(0, len(items), BLOCK):
-                contents = list(items.source[start : start + BLOCK])
-                for row, image in enumerate(pool.map(_decoded, contents), start):
-                    if isinstance(image, Unreadable):
-                        broken.append(f"{items.names[row]}: {image.reason}")
-                        continue
-                    kept_bytes -= 3 * image.width * image.height
-                    if kept_bytes >= 0 and len(self._kept) == row:
-                        self._kept.append(image)
-                if on_progress is not None:
-                    on_progress(min(start + BLOCK, len(items)), len(items))
+        for row, content in enumerate(items.source):
+            image = _decoded(content)
+            if isinstance(image, Unreadable):
+                broken.append(f"{items.names[row]}: {image.reason}")
+                continue
+            kept_bytes -= 3 * image.width * image.height
+            if kept_bytes >= 0 and len(self._kept) == row:
+                self._kept.append(image)
+            if on_progress is not None and (row + 1 == len(items) or row % BLOCK == 0):
+                on_progress(row + 1, len(items))
         if broken:
             more = [f"and {len(broken) - SHOWN} more"] if len(broken) > SHOWN else []
             said = f"{len(broken)} of {len(items)} images cannot be read; mend or remove them:"
