@@ -46,9 +46,11 @@ def train_command(
     epochs: Annotated[int, typer.Option(help="Passes over the images.")] = 90,
     batch_size: Annotated[
         int | None,
-        typer.Option(help="Images a step, over all devices; by default 256, otherwise 128.", show_default=False),
+        typer.Option(
+            help="Images a step, over all devices; by default 256 for resnet18, else 128.", show_default=False
+        ),
     ] = None,
-    learning_rate: Annotated[float, typer.Option(help="Of stochastic gradient descent.")] = 0.1,
+    learning_rate: Annotated[float, typer.Option(help="At the beginning, of stochastic gradient descent.")] = 0.1,
     drop_at: Annotated[
         list[int] | None,
         typer.Option(

@@ -49,7 +49,7 @@ class BaseTraining(lightning.LightningModule):
             torch.manual_seed(recipe.seed + 1)
             self.classifier = nn.Linear(known.dim, n_classes)
         # torch spreads ε over all K classes, the public checkpoints over the other K - 1.
-        self.smoothing = min(recipe.label_smoothing * n_classes / max(n_classes - 1, 1), 1.0)
+        self.smoothing = min(recipe.label_smoothing * n_classes / (n_classes - 1), 1.0)
         self._seen: list[tuple[Tensor, Tensor]] = []
         self.accuracies: dict[str, float] = {}
 
