@@ -53,6 +53,14 @@ class FileFormatError(HandfulError, ValueError):
     """A file of tensors is damaged, or holds what the format cannot."""
 
 
+class CheckpointError(HandfulError, ValueError):
+    """A file meant to hold a trained network does not, or holds another one."""
+
+
+class TrainingError(HandfulError, RuntimeError):
+    """A network cannot be trained as asked: the images, the classes or the folder of the run do not allow it."""
+
+
 class LabelError(HandfulError, ValueError):
     """Labels given to a classifier are of the wrong kind, unknown where they should be known, or the reverse."""
 
