@@ -12,7 +12,7 @@ from handful.transforms import parameters_of
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # What the transforms that need more than a task are given here.
-PARAMETERS = {"cl2n": {"base_mean": [0.5, -1.0, 0.0, 2.0, 0.1, 0.3]}}
+PARAMETERS = {"cl2n": {"base_mean": [0.5, -1.0, 0.0, 2.0, 0.1, 0.3]}, "l2_times": {"factor": 5.0}}
 
 
 def apply(name: str, task: TaskBatch) -> TaskBatch:
@@ -39,6 +39,12 @@ def test_l2_gives_unit_vectors_and_keeps_zero():
     unit = handful.transform("l2", task)
     torch.testing.assert_close(unit.support.norm(dim=-1), torch.ones_like(unit.support[..., 0]))
     assert (unit.query[:, 0] == 0).all()
+
+
+def test_l2_times_gives_vectors_of_that_length():
+    task = handful.transform("l2_times", random_task(0), factor=5.0)
+    for features in (task.support, task.query):
+        torch.testing.assert_close(features.norm(dim=-1), torch.full(features.shape[:-1], 5.0, dtype=features.dtype))
 
 
 @given(seed=st.integers(0, 1000))
@@ -72,7 +78,8 @@ def test_an_unknown_transform_is_refused_with_the_known_ones():
 
 
 def test_what_a_transform_needs_is_known_by_name():
-    assert {name: parameters_of(name) for name in handful.TRANSFORMS if parameters_of(name)} == {"cl2n": ("base_mean",)}
+    needed = {name: parameters_of(name) for name in handful.TRANSFORMS if parameters_of(name)}
+    assert needed == {"cl2n": ("base_mean",), "l2_times": ("factor",)}
 
 
 def test_a_missing_or_needless_parameter_is_refused():

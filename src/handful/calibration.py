@@ -3,10 +3,14 @@
 Leave a support point out of its own class's mean and compare it with two classes, its own and another. With the
 features multiplied by c, the odds of its own are `exp(c² Δ)`, where
 
-    Δ = ½‖z - w_other‖² - ½‖z - w_own⁻‖²,      w_own⁻ = the mean of its class without it,
+    Δ = ½‖z - w_other‖² - ½ (1 - 1/s²) ‖z - w_own⁻‖²,      w_own⁻ = the mean of the s - 1 others of its class,
 
 and c² is the slope of a logistic regression without intercept: it minimises the convex `Σ ln(1 + exp(-c² Δ))` over
 pairs of a point and another class. No query is looked at, and multiplying all features by a constant divides c by it.
+
+A query is compared with means of s points, a left-out point with one of s - 1. With σ² the spread of a class, the
+expected squared distance is `σ²(1 + 1/s)` for the one and `σ²(1 + 1/(s-1))` for the other; the factor 1 - 1/s² is their
+quotient. At two shots it decides: without it the scale of a weak classifier comes out half as large as it should.
 
 Two classes at a time, because the softmax over all K asks for a sharper scale than the few classes of one query bear
 where the distances have heavy tails. Some hundred points fix one number well enough: of many classes a part is taken,
@@ -20,7 +24,8 @@ from torch import Tensor
 
 from handful.frame import Frame
 from handful.numerics.distances import half_squared_distances
-from handful.shapes import Bool, Float
+from handful.shapes import Bool, Float, Int
+from handful.task import TaskBatch
 
 # Classes bring their points until these are about enough, and every point is compared with so many other classes.
 ENOUGH_POINTS, FEWEST_CLASSES, MOST_CLASSES = 256, 16, 64
@@ -28,83 +33,123 @@ OTHER_CLASSES = 32
 NEWTON_STEPS = 16
 # c² times the mean absolute margin is kept in this range: beyond it the support cannot tell (all pairs right, or none).
 LEAST_NATS, MOST_NATS = 1e-2, 1e2
-# Where no class has two examples nothing can be left out. On three banks of embeddings the regression gives c² times
-# the spread E‖z - μ‖² between 8 and 16; the query's distances to its nearest prototypes then stand in for the spread.
-NATS_OF_SPREAD = 12.0
+# Where no class has two examples nothing can be left out, and the query's distances to its nearest prototypes stand in
+# for the spread σ². On three banks c²σ² between 5 and 12 labels small numbers of classes best; at 18 no number of
+# classes, up to all, falls below the nearest prototype.
+NATS_OF_SPREAD = 18.0
+# Numbers of left-out points in one block: what fits a second-level cache.
+BLOCK_NUMBERS = 1_000_000
 
 
 def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
-    """c² of each task, one task after the other: its points stay in the cache, and a batch takes no more memory."""
-    if len(frame.task.support) == 1:
-        return _squared_scale(frame)
-    return torch.cat([_squared_scale(frame.select(slice(t, t + 1))) for t in range(frame.task.n_tasks)])
+    """c² of each task; where no class has two examples nothing can be left out, and the query's spread stands in."""
+    task, shots = frame.task, frame.support.mass
+    repeated = (shots > 1).any(-1)
+    if not bool(repeated.any()):
+        return NATS_OF_SPREAD / _spread_of_query(frame)
+    squares = _squares(frame.support.sums) / shots.square()  # of the means; of these only some rows will be needed
+    taken, there = left_out(task, shots, squares)
+    size = max(1, BLOCK_NUMBERS // (taken.shape[-1] * (task.dim + OTHER_CLASSES)))
+    blocks = [slice(start, start + size) for start in range(0, len(shots), size)]
+    slopes = torch.cat(
+        [logistic_slope(*left_out_margins(frame, squares[rows], taken[rows], there[rows], rows)) for rows in blocks]
+    )
+    if not bool(repeated.all()):
+        slopes = slopes.where(repeated, NATS_OF_SPREAD / _spread_of_query(frame))
+    return slopes.expand(task.n_tasks)
 
 
-def _squared_scale(frame: Frame) -> Float[Tensor, "task"]:
-    """c² of tasks that share a support."""
-    if bool((frame.support.mass > 1).any()):
-        return logistic_slope(*left_out_margins(frame)).expand(frame.task.n_tasks)
-    return NATS_OF_SPREAD / _spread_of_query(frame)
-
-
-def left_out_margins(frame: Frame) -> tuple[Float[Tensor, "#task point other"], Bool[Tensor, "#task point other"]]:
-    """Δ of left-out points against other classes, and which of these pairs count."""
-    task, means, shots = frame.task, frame.support.mean(), frame.support.mass
-    n, n_classes = shots.shape
-    rows = torch.arange(n, device=shots.device).unsqueeze(-1)
-    n_chosen = max(FEWEST_CLASSES, min(MOST_CLASSES, int(ENOUGH_POINTS / float(shots.mean()))))
-    by_length = means.square().sum(-1).argsort(-1)
-    chosen, others = (by_length[:, _evenly(n_classes, most)] for most in (n_chosen, OTHER_CLASSES))
-
-    real = torch.ones_like(task.support_labels, dtype=torch.bool) if task.support_mask is None else task.support_mask
-    labels = task.support_labels.where(real, 0)
-    takes_part = torch.zeros_like(shots, dtype=torch.bool).scatter(-1, chosen, True) & (shots > 1)
-    taken, there = _positions(real & takes_part.gather(-1, labels))
-    own = labels.gather(-1, taken)
-    points = task.support[rows, taken] - frame.origin.unsqueeze(-2)
+def left_out_margins(
+    frame: Frame,
+    squares: Float[Tensor, "block class"],
+    taken: Int[Tensor, "block point"],
+    there: Bool[Tensor, "block point"],
+    rows: slice,
+) -> tuple[Float[Tensor, "block point other"], Bool[Tensor, "block point other"]]:
+    """Δ of left-out points against other classes, zero for the pairs that do not count; and which count."""
+    task, sums, shots = frame.task, frame.support.sums[rows], frame.support.mass[rows]
+    others = squares.argsort(-1)[:, _evenly(task.n_classes, OTHER_CLASSES)]
+    own = task.support_labels[rows].gather(-1, taken)
+    points = _rows_of(task.support[rows], taken).sub_(frame.origin[rows].unsqueeze(-2))
 
     count = shots.gather(-1, own)
-    # ‖z - w⁻‖ = s/(s-1) ‖z - w‖ for the mean w⁻ of the s-1 others.
-    stretch = (count / (count - 1).clamp(min=1)).square()
-    without = 0.5 * stretch * (points - means[rows, own]).square().sum(-1)
-    margins = half_squared_distances(points, means[rows, others]) - without.unsqueeze(-1)
-    return margins, (others.unsqueeze(1) != own.unsqueeze(-1)) & there.unsqueeze(-1)
+    # ‖z - w⁻‖² = (s/(s-1))² ‖z - w‖² for the mean w⁻ of the s-1 others; times 1 - 1/s².
+    stretch = (count + 1) / (count - 1).clamp(min=1)
+    away = torch.addcmul(points, _rows_of(sums, own), count.reciprocal().unsqueeze(-1), value=-1)
+    own_side = 0.5 * (_squares(points) - stretch * _squares(away))
+    means = _rows_of(sums, others).div_(shots.gather(-1, others).unsqueeze(-1))
+    constant = 0.5 * squares.gather(-1, others).unsqueeze(1) + own_side.unsqueeze(-1)
+    margins = torch.baddbmm(constant, points, means.mT, alpha=-1)
+    counts = (others.unsqueeze(1) != own.unsqueeze(-1)) & there.unsqueeze(-1)
+    return margins.masked_fill_(~counts, 0), counts
 
 
 def logistic_slope(
-    margins: Float[Tensor, "#task point other"], counts: Bool[Tensor, "#task point other"]
-) -> Float[Tensor, "#task"]:
+    margins: Float[Tensor, "block point other"], counts: Bool[Tensor, "block point other"]
+) -> Float[Tensor, "block"]:
     """`argmin_b Σ ln(1 + exp(-b Δ))` over the pairs that count, by Newton's method from `2 mean(Δ) / var(Δ)`."""
-    weight = counts.to(margins.dtype)
-    total = weight.sum((-2, -1)).clamp(min=1)
-    size = (margins.abs() * weight).sum((-2, -1)) / total
+    flat = margins.flatten(1)
+    total = counts.flatten(1).sum(-1).clamp(min=1).to(flat.dtype)
+    size = flat.abs().sum(-1) / total
     # A single class, or points that all coincide: no pair says anything, and any scale will do.
     size = size.where(size > 0, 1)
-    scaled = margins / size.reshape(-1, 1, 1)
-    mean = (scaled * weight).sum((-2, -1)) / total
-    variance = (scaled.square() * weight).sum((-2, -1)) / total - mean.square()
+    scaled = flat / size.unsqueeze(-1)
+    mean = scaled.sum(-1) / total
+    variance = torch.linalg.vecdot(scaled, scaled) / total - mean.square()
     slope = (2 * mean / variance.clamp(min=1e-6)).clamp(LEAST_NATS, MOST_NATS)
+    # Newton's method converges quadratically: after a step of √ε the next one is below rounding.
+    negligible = torch.finfo(slope.dtype).eps ** 0.5
     for _ in range(NEWTON_STEPS):
-        wrong = torch.sigmoid(-slope.reshape(-1, 1, 1) * scaled)
-        pull = (weight * scaled * wrong).sum((-2, -1))
-        bend = (weight * scaled.square() * wrong * (1 - wrong)).sum((-2, -1))
+        pulls = torch.mul(scaled, -slope.unsqueeze(-1)).sigmoid_().mul_(scaled)  # Δ σ(-bΔ)
+        pull = pulls.sum(-1)
+        bend = torch.linalg.vecdot(pulls, scaled - pulls)
         # Far from the optimum the curvature all but vanishes: no step may change the slope more than fourfold.
+        before = slope
         slope = (slope + pull / bend.clamp(min=1e-12)).clamp(slope / 4, slope * 4).clamp(LEAST_NATS, MOST_NATS)
-    return slope / size
+        if bool(((slope - before).abs() <= negligible * slope).all()):
+            break
+    nats: Tensor = slope / size
+    return nats
+
+
+def left_out(
+    task: TaskBatch, shots: Float[Tensor, "#task class"], squares: Float[Tensor, "#task class"]
+) -> tuple[Int[Tensor, "#task point"], Bool[Tensor, "#task point"]]:
+    """Positions in the support of the points to leave out, padded to the longest task, and which are there."""
+    by_length = squares.argsort(-1)
+    wanted = (ENOUGH_POINTS / shots.mean(-1)).long().clamp(FEWEST_CLASSES, MOST_CLASSES)
+    chosen = torch.zeros_like(shots, dtype=torch.bool)
+    for n_chosen in sorted(set(wanted.tolist())):
+        places = by_length[:, _evenly(task.n_classes, n_chosen)]
+        chosen |= torch.zeros_like(chosen).scatter_(-1, places, True) & (wanted == n_chosen).unsqueeze(-1)
+    chosen &= shots > 1
+    labels = task.support_labels
+    usable = chosen.gather(-1, labels if task.support_mask is None else labels.where(task.support_mask, 0))
+    if task.support_mask is not None:
+        usable = usable & task.support_mask
+    most = max(1, int(usable.sum(-1).max()))
+    there = torch.arange(most, device=labels.device) < usable.sum(-1, keepdim=True)
+    taken = torch.zeros(len(usable), most, dtype=torch.int64, device=labels.device)
+    taken[there] = usable.nonzero()[:, 1]
+    return taken, there
+
+
+def _rows_of(values: Float[Tensor, "block row dim"], rows: Int[Tensor, "block chosen"]) -> Tensor:
+    """`values[t, rows[t, i]]`, as one copy of whole rows: many times faster than `gather` along that axis."""
+    n, n_rows, dim = values.shape
+    flat = (rows + n_rows * torch.arange(n, device=rows.device).unsqueeze(-1)).reshape(-1)
+    return values.reshape(-1, dim).index_select(0, flat).reshape(*rows.shape, dim)
+
+
+def _squares(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
+    """`‖x‖²` in one pass, without the array of squares."""
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
+    return lengths.square_()
 
 
 def _evenly(n_classes: int, most: int) -> Tensor:
     """At most so many places among n, spread evenly from the first to the last."""
     return torch.linspace(0, n_classes - 1, min(n_classes, most)).round().long()
-
-
-def _positions(usable: Bool[Tensor, "#task support"]) -> tuple[Tensor, Tensor]:
-    """Row numbers of the usable points, padded to the longest task, and which of them are there."""
-    most = max(1, int(usable.sum(-1).max()))
-    slots = torch.arange(most, device=usable.device) < usable.sum(-1, keepdim=True)
-    taken = torch.zeros(len(usable), most, dtype=torch.int64, device=usable.device)
-    taken[slots] = usable.nonzero()[:, 1]
-    return taken, slots
 
 
 def _spread_of_query(frame: Frame) -> Float[Tensor, "task"]:
@@ -113,4 +158,8 @@ def _spread_of_query(frame: Frame) -> Float[Tensor, "task"]:
     if frame.query_mask is not None:
         nearest = nearest.where(frame.query_mask, 0)
     spread = 2 * nearest.sum(-1) / frame.n_query / (1 + 1 / frame.support.mass).mean(-1)
-    return spread.clamp(min=torch.finfo(spread.dtype).tiny)
+    # A query that repeats the examples has no spread of its own; what is left is rounding, beside the prototypes' own
+    # distances. Where these coincide too, any scale will do.
+    between = frame.support.mean().square().sum(-1).mean(-1)
+    spread = spread.clamp(min=torch.finfo(spread.dtype).eps * between)
+    return spread.where(spread > 0, 1)

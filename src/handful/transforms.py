@@ -31,6 +31,11 @@ def l2(task: TaskBatch) -> TaskBatch:
     return task.with_features(unit(task.support), unit(task.query))
 
 
+def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
+    """`z ← factor · z / ‖z‖`: what decides how a method weighs a distance against a nat, made explicit."""
+    return task.with_features(unit(task.support).mul_(factor), unit(task.query).mul_(factor))
+
+
 def range_scale(task: TaskBatch) -> TaskBatch:
     """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: each dimension by its range over the task's query."""
     low, width = _query_range(task)
@@ -81,6 +86,7 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
     {
         "raw": raw,
         "l2": l2,
+        "l2_times": l2_times,
         "cl2n": cl2n,
         "pt_map_preprocess": pt_map_preprocess,
         "range_scale": range_scale,
