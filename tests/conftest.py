@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import ModuleType
 
 from jaxtyping import install_import_hook
 
@@ -28,3 +29,11 @@ def oracle() -> Path:
     if not folder.is_dir():
         pytest.skip("reference outputs are not here: expected a folder shared/oracle beside the repository")
     return folder
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Ray, if it is installed, without its warning that a default of its own will change."""
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    found: ModuleType = pytest.importorskip("ray")
+    return found

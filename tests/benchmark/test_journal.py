@@ -69,6 +69,38 @@ def test_half_written_shards_are_not_rows_and_are_cleared_away(journal):
         assert not half.exists()
 
 
+def rewrite(shard, change):
+    """Replace a shard by a changed one, as another version would have written it."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(change(parquet.read_table(shard)), shard)
+
+
+def test_rows_written_before_a_column_was_are_read_as_missing_it(journal, banks):
+    complete(journal, banks)
+    first, *_ = journal.shards()
+    before = journal.columns()
+    rewrite(first, lambda table: table.drop_columns(["proportion_error"]))
+    after = journal.columns()
+    assert np.isnan(after["proportion_error"]).any()
+    assert after["accuracy"].tolist() == before["accuracy"].tolist()
+    complete(journal, banks)  # nothing is left to do
+    assert len(journal.columns()["task"]) == len(before["task"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda table: table.drop_columns(["accuracy"]), "missing are accuracy, unknown are none"),
+        (lambda table: table.append_column("mood", table["task"]), "missing are none, unknown are mood"),
+    ],
+)
+def test_rows_of_another_kind_are_refused(journal, banks, change, words):
+    complete(journal, banks)
+    rewrite(journal.shards()[0], change)
+    with pytest.raises(PlanError, match=words):
+        journal.table()
+
+
 def hold(folder, ready, leave):
     with Journal(folder).writing():
         ready.set()

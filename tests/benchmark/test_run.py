@@ -8,7 +8,7 @@ import handful
 from handful import FixedSupport, UniformOverPool
 from handful.benchmark.journal import COLUMNS
 from handful.benchmark.plan import Cell
-from handful.benchmark.run import Material, run_range
+from handful.benchmark.run import Material, run_range, trace_of
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
@@ -97,3 +97,11 @@ def test_a_fixed_support_comes_from_its_own_bank():
     assert cell.bank_hash == f"{banks['toy'].content_hash}+{library.content_hash}"
     rows = run_range(cell, Material.of(cell, banks), range(4))
     assert all(row["error"] is None for row in rows)
+
+
+def test_a_trace_is_of_the_task_that_the_row_is_of(banks, cell):
+    material = Material.of(cell, banks)
+    (row,) = run_range(cell, material, [3])
+    trace = trace_of(cell, material, 3)
+    assert trace.change.shape == (1, row["n_iter"])
+    assert len(trace.seconds) == row["n_iter"]

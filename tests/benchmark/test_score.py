@@ -28,6 +28,8 @@ def test_scores_are_those_of_scikit_learn():
         assert scores.n_predicted[t] == len(found)
         assert scores.presence_precision[t] == pytest.approx(len(found & present) / len(found))
         assert scores.presence_recall[t] == pytest.approx(len(found & present) / len(present))
+        shares = np.bincount(y, minlength=7) / 30
+        assert scores.proportion_error[t] == pytest.approx(np.abs(p.mean(0) - shares).sum() / 2, abs=1e-6)
         expected = log_loss(y, p / p.sum(1, keepdims=True), labels=np.arange(7))
         assert scores.negative_log_likelihood[t] == pytest.approx(expected, rel=1e-5)
 
@@ -36,3 +38,11 @@ def test_a_class_ruled_out_costs_a_finite_amount():
     log_p = torch.tensor([[[0.0, -torch.inf], [0.0, -torch.inf]]])
     scores = score(solution_of(log_p), torch.tensor([[0, 1]]))
     assert scores.negative_log_likelihood.item() == pytest.approx(-math.log(1e-12) / 2)
+
+
+def test_proportions_are_right_or_wholly_wrong():
+    log_p = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]).log()
+    assert (
+        score(solution_of(log_p), torch.tensor([[1, 0]])).proportion_error.item() == 0.0
+    )  # the right classes, mixed up
+    assert score(solution_of(log_p), torch.tensor([[2, 2]])).proportion_error.item() == 1.0

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+from handful import FeatureBank
 from handful.benchmark.journal import Journal
+from handful.benchmark.paper import TABLE_1_METHODS
 from handful.cli.main import main
+from handful.datasets import load_clinc150
 from tests.banks_at_hand import random_bank
 
 
@@ -80,6 +83,57 @@ def test_a_plan_of_the_paper_runs_on_stand_ins(tmp_path, capsys):
     ]
 
 
+@pytest.fixture
+def stand_ins(tmp_path):
+    """Banks for all columns of Table 1: 20 test classes beside base classes, and all 150 classes."""
+    whole = load_clinc150()
+    splits = {"test": list(range(20)), "base": list(range(20, 60))}
+    small = FeatureBank.from_arrays(np.array(whole.features), whole.labels, whole.class_names, splits=splits)
+    small.save(tmp_path / "20_classes")
+    whole.save(tmp_path / "150_classes")
+    places = {"mini": "20_classes", "mini_wrn": "20_classes", "tiered": "150_classes", "tiered_wrn": "150_classes"}
+    return [option for name, place in places.items() for option in ("--bank", f"{name}={tmp_path / place}")]
+
+
+def table_1_of(tmp_path, capsys, arguments, methods):
+    """Run it and report it; check that every column has our numbers with the published ones beside them."""
+    pytest.importorskip("matplotlib")
+    lines = run(capsys, "run", "--paper", "table1", *arguments, "--out", tmp_path / "run")
+    titles = [
+        f"{bank}, {shots}-shot, K_eff=5"
+        for bank in ("mini/test", "tiered", "mini_wrn/test", "tiered_wrn")
+        for shots in (5, 10, 20)
+    ]
+    assert [line for line in lines if not line.startswith(" ")] == titles
+    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
+    table = [line.split(" | ") for line in (tmp_path / "report" / "accuracy.md").read_text().splitlines()]
+    assert [cell.strip("| ") for cell in table[0]] == ["method", *titles]
+    rows = {row[0].strip("| "): [cell.strip("| ") for cell in row[1:]] for row in table[2:]}
+    assert list(rows) == list(methods)
+    found = {
+        name: [float(cell.split(" / ")[1]) if " / " in cell else None for cell in row] for name, row in rows.items()
+    }
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert page.count("class='paper'") == sum(number is not None for row in found.values() for number in row)
+    return found
+
+
+def test_table_1_runs_on_stand_ins_for_both_networks(tmp_path, capsys, stand_ins):
+    methods = ("bd_cspn", "laplacian_shot", "paddle")
+    chosen = [option for method in methods for option in ("--method", method)]
+    found = table_1_of(tmp_path, capsys, [*stand_ins, *chosen, "--tasks", 2], methods)
+    assert found["paddle"] == [63.2, 73.3, 80.0, 45.8, 62.5, 72.0, 62.5, 72.8, 79.3, 46.4, 60.3, 71.1]
+    assert found["bd_cspn"] == [49.6, 54.1, 55.6, 24.0, 26.7, 26.0, 51.2, 55.5, 58.4, 23.7, 24.9, 23.8]
+    assert found["laplacian_shot"] == [60.4, 65.2, 68.4, 34.7, 36.8, 39.1, 64.9, 65.3, 70.9, 28.1, 38.0, 45.2]
+
+
+@pytest.mark.slow
+def test_table_1_runs_on_stand_ins_with_all_its_methods(tmp_path, capsys, stand_ins):
+    found = table_1_of(tmp_path, capsys, [*stand_ins, "--tasks", 1], TABLE_1_METHODS)
+    assert all(row.count(None) == (6 if name == "ici" else 0) for name, row in found.items())
+    assert not any(error for error in Journal(tmp_path / "run").columns()["error"])
+
+
 def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
     options = ("--bank", "clinc150", "--method", "nearest_prototype", "--tasks", 2, "--out", tmp_path / "run")
     assert run(capsys, "run", *options)[0] == "clinc150, 5-shot, K_eff=5"
@@ -92,7 +146,13 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
         ([], "nothing to run"),
         (["--paper", "table9"], "the paper has no 'table9'; there are table1"),
         (["--paper", "table1"], "needs at least one bank named mini"),
-        (["--paper", "table1", "--method", "paddle"], "not several"),
+        (["plan.toml", "--method", "paddle"], "says all by itself"),
+        (["plan.toml", "--paper", "table1"], "says all by itself"),
+        (["--paper", "table1", "--method", "paddle"], "needs at least one bank named mini"),
+        (
+            ["--paper", "table1", "--bank", "mini=clinc150", "--method", "prior_em"],
+            "table1 has no prior_em; it has base",
+        ),
         (["--bank", "clinc150", "--method", "magic"], "no method is called 'magic'"),
         (["--on", "moon"], "--on must be here, ray or ray:ADDRESS"),
         (["--on", "ray", "--workers", "2"], "leave it out"),

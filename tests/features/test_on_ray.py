@@ -7,15 +7,8 @@ from handful.errors import ExtractionError, MissingExtraError
 from handful.features.extract import extract, skipped_items
 from handful.features.items import list_items
 from handful.features.on_ray import on_ray
+from tests.clusters_at_hand import small_cluster
 from tests.items_at_hand import image_folder, slowly, small_backbone
-
-
-@pytest.fixture(scope="module")
-def ray():
-    with pytest.MonkeyPatch.context() as patch:
-        # Ray warns that a default of its own will change.
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        yield pytest.importorskip("ray")
 
 
 @pytest.fixture
@@ -26,15 +19,10 @@ def items(tmp_path):
 
 
 def test_the_same_bytes_when_a_node_dies(ray, tmp_path, items):
-    from ray.cluster_utils import Cluster
-
     expected = extract(items, small_backbone(), tmp_path / "here", shard_size=2, batch_size=2)
     book = tmp_path / "book"
     book.mkdir()
-    # A dead node is noticed after three missed signs of life rather than after half a minute.
-    quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 3}
-    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = small_cluster()
     try:
         doomed = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()

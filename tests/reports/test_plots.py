@@ -34,10 +34,10 @@ def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
     assert {line.get_label() for line in axis.lines} == {"paddle", "soft_kmeans"}
     # Told apart without colour.
     assert len({(line.get_marker(), line.get_linestyle()) for line in axis.lines}) == 2
-    svg = plots.as_svg(figure)
+    svg = plots.as_svg(figure, "a name")
     assert svg.startswith("<svg")
     assert ">soft_kmeans<" in svg
-    assert plots.as_svg(figure) == svg
+    assert plots.as_svg(figure, "a name") == svg
     paths = plots.save(figure, tmp_path, "figure")
     assert [path.suffix for path in paths] == [".svg", ".pdf", ".png"]
     assert all(path.stat().st_size > 1000 for path in paths)
@@ -49,8 +49,12 @@ def test_panels_come_in_the_order_of_the_plan(tmp_path):
         for shots in (5, 10)
         for k in (2, 3)
     ]
-    figure = plots.accuracy_against_k_eff(columns(tmp_path, cells))
+    found = columns(tmp_path, cells)
+    figure = plots.accuracy_against_k_eff(found)
     assert [axis.get_title() for axis in figure.axes] == ["toy, 5-shot", "toy, 10-shot"]
+    narrow = plots.accuracy_against_k_eff(found, across=1)
+    assert narrow.get_figwidth() == figure.get_figwidth() / 2
+    assert [axis.get_title() for axis in narrow.axes] == ["toy, 5-shot", "toy, 10-shot"]
 
 
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):

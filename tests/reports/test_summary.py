@@ -78,3 +78,12 @@ def test_a_cell_without_rows_has_no_place(tmp_path):
 def test_options_are_named_only_where_they_tell_variants_apart(tmp_path):
     plan = (replace(PADDLE, options={"max_iter": 7}), replace(PADDLE, seed=1, options={"max_iter": 9}))
     assert [r.label for r in results(made_up_run(tmp_path / "run", plan, [[0.5], [0.5]]))] == ["paddle", "paddle"]
+
+
+def test_a_measure_is_averaged_over_the_rows_that_have_it(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]], proportion_error=0.25)
+    later = made_up_run(tmp_path / "later", (PADDLE,), [[0.5, 0.7, 0.9]], proportion_error=None)
+    assert results(journal)[0].estimate("proportion_error") == Estimate(0.25, 0.0, 2)
+    (without,) = results(later)
+    assert without.estimate("proportion_error").n == 0
+    assert without.estimate().n == 3

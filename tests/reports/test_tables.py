@@ -76,6 +76,15 @@ def test_a_transform_other_than_asked_for_is_noted(tmp_path):
     assert note.startswith("nearest_prototype on my_own ran with l2 instead of cl2n")
 
 
+def test_a_note_is_made_once_for_methods_and_banks_that_share_it(tmp_path):
+    plan = [Cell(bank, OWN, method) for bank in ("a", "b") for method in ("nearest_prototype", "laplacian_shot")]
+    plan += [Cell("c", OWN, "laplacian_shot"), Cell("c", MINI, "laplacian_shot")]
+    journal = made_up_run(tmp_path / "run", tuple(plan), [noisy(0.5)] * 6, transform="l2")
+    first, second = accuracy_table(columns_of(results(journal))).notes
+    assert first.startswith("nearest_prototype, laplacian_shot on a, b ran with l2")
+    assert second.startswith("laplacian_shot on c ran with l2")
+
+
 def test_differences_are_from_the_best(columns):
     ((label, estimate),) = differences_table(columns[0])
     assert label == "paddle − nearest_prototype"

@@ -23,7 +23,7 @@ import numpy as np
 from handful.benchmark.plan import Cell, Plan
 from handful.benchmark.run import Row
 from handful.errors import PlanError
-from handful.features.extras import import_extra
+from handful.features.extras import import_pyarrow
 from handful.shapes import Int
 
 # Columns of the journal and their Arrow types.
@@ -37,6 +37,7 @@ COLUMNS = {
     "n_predicted": "int64",
     "presence_precision": "float64",
     "presence_recall": "float64",
+    "proportion_error": "float64",
     "negative_log_likelihood": "float64",
     "n_iter": "int64",
     "converged": "bool",
@@ -44,6 +45,8 @@ COLUMNS = {
     "cpu_seconds": "float64",
     "error": "string",
 }
+# Columns that rows of earlier versions lack; there they are read as missing, and whoever averages leaves them out.
+ADDED_LATER = frozenset({"proportion_error"})
 PLAN_FILE, LOCK_FILE, PARTIAL = "plan.json", ".lock", ".partial-"
 # Most tasks of a cell in one range; smaller where there are few tasks, so that several workers have something to do.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
@@ -121,7 +124,7 @@ class Journal:
         """Write rows as the next shard; call it while `writing`."""
         if not rows:
             return
-        pa, parquet = _pyarrow()
+        pa, parquet = import_pyarrow()
         table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink)
@@ -134,9 +137,9 @@ class Journal:
 
     def table(self) -> Any:
         """All rows as one `pyarrow.Table`."""
-        pa, parquet = _pyarrow()
+        pa, _ = import_pyarrow()
         schema = pa.schema(list(COLUMNS.items()))
-        return pa.concat_tables([schema.empty_table(), *(parquet.read_table(shard) for shard in self.shards())])
+        return pa.concat_tables([schema.empty_table(), *map(_read_shard, self.shards())])
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -171,8 +174,18 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in ("torch", "numpy")}}
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    return import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
+def _read_shard(shard: Path) -> Any:
+    pa, parquet = import_pyarrow()
+    table = parquet.read_table(shard)
+    missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
+    if unknown or missing - ADDED_LATER:
+        raise PlanError(
+            f"{shard} does not have the columns of a journal: missing are {', '.join(sorted(missing)) or 'none'}, "
+            f"unknown are {', '.join(sorted(unknown)) or 'none'}; read it with the version of handful that wrote it"
+        )
+    for name in missing:
+        table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS[name]))
+    return table.select(list(COLUMNS))
 
 
 def _write_whole(path: Path, content: Any) -> None:

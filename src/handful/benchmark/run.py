@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 
 from handful.benchmark.plan import Banks, Cell, named_bank
 from handful.benchmark.score import Scores, score
@@ -21,7 +22,9 @@ from handful.dispatch import solve
 from handful.features import FeatureBank
 from handful.features.threads import one_thread
 from handful.gather import gather
-from handful.shapes import Float
+from handful.numerics.fixed_point import Trace
+from handful.shapes import Float, Int
+from handful.task import TaskBatch
 from handful.tasks import draw
 from handful.transforms import parameters_of, transform
 
@@ -104,12 +107,28 @@ def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, An
     return cell.transform, parameters
 
 
-def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
-    cpu = time.thread_time()
+def trace_of(cell: Cell, material: Material, index: int) -> Trace:
+    """Objective, criterion and elapsed time of every iteration on one task; for methods with the option `record`."""
+    with one_thread():
+        _, task, _ = _tasks(cell, material, [index])
+        trace = solve(cell.method, task, **{**cell.options, "record": True}).trace
+    assert trace is not None
+    return trace
+
+
+def _tasks(
+    cell: Cell, material: Material, indices: Sequence[int]
+) -> tuple[str, TaskBatch, Int[torch.Tensor, "task query"]]:
+    """Name of the transform, the tasks after it, and the labels of their queries."""
     name, parameters = applied_transform(cell, material)
     drawn = draw(material.bank.labels, cell.spec, cell.seed, indices)
     task, truth = gather(material.bank, drawn, support_bank=material.support_bank)
-    task = transform(name, task, **parameters)
+    return name, transform(name, task, **parameters), truth
+
+
+def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
+    cpu = time.thread_time()
+    name, task, truth = _tasks(cell, material, indices)
     start = time.perf_counter()
     solution = solve(cell.method, task, **cell.options)
     seconds = (time.perf_counter() - start) / len(indices)

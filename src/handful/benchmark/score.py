@@ -28,6 +28,9 @@ class Scores(NamedTuple):
         How many classes some query was given to.
     presence_precision, presence_recall : Float[Tensor, "task"]
         Of the classes predicted, the share that occurs; of those that occur, the share predicted.
+    proportion_error : Float[Tensor, "task"]
+        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the proportions answered and the true ones:
+        0 where they agree, 1 where they share no class.
     negative_log_likelihood : Float[Tensor, "task"]
         `-(1/|Q|) Σ_n ln max(u_{n,y_n}, 10⁻¹²)`, in nats.
     """
@@ -37,6 +40,7 @@ class Scores(NamedTuple):
     n_predicted: Int[Tensor, "task"]
     presence_precision: Float[Tensor, "task"]
     presence_recall: Float[Tensor, "task"]
+    proportion_error: Float[Tensor, "task"]
     negative_log_likelihood: Float[Tensor, "task"]
 
 
@@ -48,8 +52,8 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     >>> from handful import TaskBatch, solve
     >>> task = TaskBatch.single([[0.0], [9.0], [99.0]], [0, 1, 2], [[1.0], [0.5], [8.0], [9.5]], n_classes=3)
     >>> scores = score(solve("nearest_prototype", task), torch.tensor([[0, 0, 0, 1]]))
-    >>> [round(float(value), 3) for value in scores[:5]]
-    [0.75, 0.833, 2.0, 1.0, 1.0]
+    >>> [round(float(value), 3) for value in scores[:6]]
+    [0.75, 0.833, 2.0, 1.0, 1.0, 0.25]
     """
     predictions = solution.predictions
     n_classes = solution.log_assignments.shape[-1]
@@ -65,6 +69,7 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
         predicted.sum(-1),
         both / predicted.sum(-1),
         both / present.sum(-1),
+        (solution.proportions - counts / truth.shape[-1]).abs().sum(-1) / 2,
         -log_p.clamp(min=math.log(LEAST_PROBABILITY), max=0).mean(-1),
     )
 

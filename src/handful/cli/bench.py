@@ -12,21 +12,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from handful.benchmark.completion import Executor, complete, progress
 from handful.benchmark.completion import Progress as CellProgress
+from handful.benchmark.completion import complete, progress
 from handful.benchmark.journal import Journal
 from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray
 from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
+from handful.cli.banks import open_bank
+from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import data
-from handful.datasets import load_clinc150
 from handful.errors import OptionError, PlanError
-from handful.features import FeatureBank, read_bank
 from handful.reports.summary import columns_of, paired_difference, results
-
-# Banks that come with the package, by the name one asks for them.
-SHIPPED: dict[str, Callable[[], FeatureBank]] = {"clinc150": load_clinc150}
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Benchmarks: many methods on the same tasks, resumable."
@@ -49,7 +46,9 @@ def run(
         list[str] | None,
         typer.Option(help="A bank, as PATH or NAME=PATH; clinc150 comes with the package. Repeat for several."),
     ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="A method. Repeat for several.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method; with --paper, only these of its methods. Repeat for several.")
+    ] = None,
     shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
     n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
@@ -62,7 +61,7 @@ def run(
         float | None,
         typer.Option(help="Seconds of processor time a cell may take; the first tasks are done.", show_default=False),
     ] = None,
-    on: Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")] = "here",
+    on: On = HERE,
     workers: Annotated[int, typer.Option(min=1, help="Threads when running here; each range of tasks uses one.")] = 1,
     resume: Annotated[
         bool, typer.Option(help="Go on with the run in --out; its own plan holds if none is given.")
@@ -74,19 +73,20 @@ def run(
     Examples:
       handful bench run --bank clinc150 --method paddle --method tim_adm --k-eff 2 --k-eff 10 --tasks 50 --out runs/one
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
+      handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
       handful bench run plan.toml --out runs/mine --on ray
       handful bench run --resume --out runs/mine
     """
-    executor = _executor(on, workers)
+    executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
     places = dict(map(_named, bank or []))
     changes = {"tasks": tasks, "seed": seed, "cpu_budget": budget}
     given = {name: value for name, value in changes.items() if value is not None}
-    if sum((plan is not None, paper is not None, bool(method))) > 1:
-        raise PlanError("give one of a plan in TOML, --paper and --method, not several")
+    if plan is not None and (paper is not None or method):
+        raise PlanError("a plan in TOML says all by itself; leave out --paper and --method")
     if plan is not None:
         entries, in_file = read_plan(plan)
         places = {**in_file, **places}
-    elif method:
+    elif method and paper is None:
         kinds = {"shots": shots or [5], "k_eff": k_eff or [5], "method": method}
         entries = [{"bank": list(places), "split": split, "n_query": n_query, **kinds}]
     elif paper is None and resume:
@@ -95,12 +95,12 @@ def run(
         places = {**Journal(out).bank_places, **places}
     elif paper is None:
         raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
-    banks = {name: _open(place) for name, place in places.items()}
+    banks = {name: open_bank(place) for name, place in places.items()}
     if plan is None and paper is None and not method:
         journal = Journal(out)
     else:
         cells = (
-            _paper_plan(paper, banks, given)
+            _paper_plan(paper, banks, given, method or [])
             if paper is not None
             else grid([{**entry, **given} for entry in entries], banks)
         )
@@ -168,10 +168,15 @@ def _only(found: Sequence[Any], name: str) -> Any:
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
 
 
-def _paper_plan(name: str, banks: Banks, given: dict[str, Any]) -> Plan:
+def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
     if name not in PAPER_PLANS:
         raise PlanError(f"the paper has no {name!r}; there are {', '.join(PAPER_PLANS)}")
-    return PAPER_PLANS[name](banks, **{("n_tasks" if key == "tasks" else key): value for key, value in given.items()})
+    sizes = {("n_tasks" if key == "tasks" else key): value for key, value in given.items()}
+    plan = PAPER_PLANS[name](banks, **sizes)
+    there = list(dict.fromkeys(cell.method for cell in plan))
+    if absent := set(methods) - set(there):
+        raise PlanError(f"the paper's {name} has no {', '.join(sorted(absent))}; it has {', '.join(there)}")
+    return tuple(cell for cell in plan if cell.method in (methods or there))
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -186,22 +191,6 @@ def _journal(out: Path, plan: Plan, places: dict[str, str], *, resume: bool) -> 
         journal.extend(plan)
         return journal
     return Journal.create(out, plan, {name: str(Path(place).absolute()) for name, place in places.items()})
-
-
-def _open(place: str) -> FeatureBank:
-    shipped = SHIPPED.get(Path(place).name)
-    return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
-
-
-def _executor(on: str, workers: int) -> Executor:
-    place, colon, address = on.partition(":")
-    if on == "here":
-        return in_process(workers)
-    if place != "ray" or (colon and not address):
-        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
-    if workers != 1:
-        raise OptionError("--workers is for running here; a Ray cluster uses all cores it has: leave it out")
-    return on_ray(address or None)
 
 
 class Rate(ProgressColumn):

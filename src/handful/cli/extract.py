@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import data, waiting
-from handful.errors import OptionError
 from handful.features.backbones import load_backbone
-from handful.features.extract import Executor, extract, in_process, skipped_items
+from handful.features.extract import extract, in_process, skipped_items
 from handful.features.items import list_items
 from handful.features.on_ray import on_ray
 
@@ -41,7 +41,7 @@ def extract_command(
     ],
     out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
-    on: Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")] = "here",
+    on: On = HERE,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads when running here; by default one a core.", show_default=False)
     ] = None,
@@ -60,7 +60,8 @@ def extract_command(
       handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
-    executor = _executor(on, workers, device)
+    only_here = {"--workers": workers is not None, "--device": device != "cpu"}
+    executor = executor_at(on, lambda: in_process(workers or torch.get_num_threads()), on_ray, only_here)
     with waiting(f"listing {items}"):
         listed = list_items(items, split=split)
     console = Console(stderr=True)
@@ -82,19 +83,6 @@ def extract_command(
         rest = [f"and {len(skipped) - SHOWN} more, see the bank's notes"] if len(skipped) > SHOWN else []
         typer.echo("\n  ".join([f"skipped {len(skipped)} of {len(listed)} items:", *skipped[:SHOWN], *rest]), err=True)
     data(f"{bank.content_hash}  {out}")
-
-
-def _executor(on: str, workers: int | None, device: str) -> Executor:
-    place, colon, address = on.partition(":")
-    if on == "here":
-        return in_process(workers or torch.get_num_threads())
-    if place != "ray" or (colon and not address):
-        raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
-    if workers is not None:
-        raise OptionError("--workers is for running here; a Ray cluster uses all cores it has: leave it out")
-    if device != "cpu":
-        raise OptionError(f"--device is for running here; over Ray backbones run on processors, got {device!r}")
-    return on_ray(address or None)
 
 
 class Rate(ProgressColumn):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from handful.benchmark.journal import Journal
+from handful.cli.banks import find_bank
 from handful.cli.terminal import data, waiting
 from handful.reports.page import write_report
 
@@ -18,10 +20,14 @@ def report(
 ) -> None:
     """Write one self-contained page about a run, and print where it is.
 
+    Where the run compares PADDLE with its projected gradient, and its banks are where they were, a task is solved again
+    for the figure of convergence.
+
     \b
     Examples:
       handful report runs/first --out reports/first
     """
     with waiting(f"reporting {run}"):
-        page = write_report(Journal(run), out)
+        journal = Journal(run)
+        page = write_report(journal, out, partial(find_bank, journal.bank_places))
     data(str(page))

@@ -16,3 +16,8 @@ def import_extra(module: str, extra: str) -> Any:
         raise MissingExtraError(
             f"this needs the package {error.name!r}, which is not installed; run: pip install 'handful[{extra}]'"
         ) from error
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """Import `pyarrow` and `pyarrow.parquet`."""
+    return import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")

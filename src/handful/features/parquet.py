@@ -1,4 +1,4 @@
-"""Banks in Parquet, in and out: one column of vectors and one of labels. The only file that knows pyarrow."""
+"""Banks in Parquet, in and out: one column of vectors and one of labels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from handful.errors import BankError, MissingExtraError
+from handful.errors import BankError
 from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
+from handful.features.extras import import_pyarrow
 from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.shapes import Float
 
@@ -28,7 +29,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
     The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
     names. Class names that handful or Hugging Face `datasets` left in the metadata are used.
     """
-    pa, parquet = _pyarrow()
+    pa, parquet = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
         tables = [parquet.ParquetFile(file) for file in files]
@@ -66,7 +67,7 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
     at all.
     """
-    pa, parquet = _pyarrow()
+    pa, parquet = import_pyarrow()
     final = Path(path)
     if final.exists():
         raise BankError(f"{final} already exists; remove it, or choose another name")
@@ -99,15 +100,6 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("Parquet needs pyarrow; run: pip install 'handful[parquet]'") from error
-    return pyarrow, pyarrow.parquet
 
 
 def _vector_column(pa: Any, schema: Any, where: str) -> str | None:

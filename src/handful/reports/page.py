@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from handful.benchmark.journal import Journal
+from handful.benchmark.run import Material, trace_of
+from handful.features import FeatureBank
+from handful.numerics.fixed_point import Trace
 from handful.reports import plots
 from handful.reports.published import source
-from handful.reports.summary import METRICS, Column, Result, columns_of, mean_ranks, results
+from handful.reports.summary import METRICS, Column, Estimate, Result, columns_of, mean_ranks, results
 from handful.reports.tables import (
     accuracy_table,
     differences_table,
@@ -19,6 +23,8 @@ from handful.reports.tables import (
     render_latex,
     render_markdown,
 )
+
+FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2 }
@@ -28,21 +34,28 @@ body { margin: 0 auto; max-width: 1180px; padding: 1.5rem 1rem 4rem; color: var(
 h1 { font-size: 1.7rem; margin: 0 0 .2rem } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem }
 h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; overflow-wrap: anywhere }
 p { max-width: 46rem; margin: .4rem 0 } .quiet { color: var(--quiet) }
-.wide { overflow-x: auto; margin: .6rem 0; border: 1px solid var(--rule); border-radius: 6px }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; width: 100% }
+.wide { overflow-x: auto; width: fit-content; max-width: 100%; margin: .6rem 0; border: 1px solid var(--rule);
+  border-radius: 6px }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
 th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule) }
 tbody tr:last-child > * { border-bottom: 0 } thead th { background: var(--soft); font-weight: 600 }
 td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: #fff }
+thead th span { display: block; white-space: nowrap }
+tbody tr.group > th { background: var(--soft); font-weight: 600; white-space: nowrap }
+tr.group > th > span { position: sticky; left: .7rem }
 td b { color: var(--accent) } .interval { color: var(--quiet) }
 .count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: #a04000 }
-figure { margin: 1rem 0 } figure svg { max-width: 100%; height: auto }
-figcaption { color: var(--quiet); font-size: .9rem }
+.figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 2rem; margin: 1rem 0 }
+figure { margin: 0; flex: 0 1 auto; max-width: 100%; display: table }
+figure svg { max-width: 100%; height: auto; display: block } .narrow { display: none }
+figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; caption-side: bottom }
+@media screen and (max-width: 700px) { .broad { display: none } .narrow { display: block } }
 details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
 @media print { .wide { overflow: visible; border: 0 } details > * { display: block } }
 """
 
 
-def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
+def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
     """Write `index.html`, which needs no other file, and beside it every table and figure on its own.
 
     Parameters
@@ -51,6 +64,9 @@ def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
         The run; it need not be complete.
     out : path
         Folder, made if it is not there; files of an earlier report are replaced.
+    find_bank : callable, optional
+        Answers the name of a bank of the run with the bank, or with None: `banks.get` of a mapping does. The figure of
+        convergence is drawn from a task that is solved again, and left out where its bank is not found.
 
     Returns
     -------
@@ -64,45 +80,89 @@ def write_report(journal: Journal, out: str | os.PathLike[str]) -> Path:
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
-    figures = {
-        "accuracy_against_k_eff": (
-            plots.accuracy_against_k_eff(columns),
-            "Accuracy against K_eff; bands are 95 % intervals.",
-        ),
-        "accuracy_against_weight": (
-            plots.accuracy_against_weight(columns),
-            "Accuracy against λ; the dotted line is λ = |Q|.",
-        ),
-        "best_weight_against_n_query": (plots.best_weight_against_n_query(columns), "The most accurate λ against |Q|."),
-    }
-    drawn = {name: pair for name, pair in figures.items() if pair[0] is not None}
-    for name, (figure, _) in drawn.items():
-        plots.save(figure, folder, name)
+    figures = _figures(columns, find_bank)
+    for name, figure in figures.items():
+        plots.save(figure.broad, folder, name)
     page = folder / "index.html"
-    page.write_text(_page(journal, found, columns, list(drawn.values())), encoding="utf-8")
+    page.write_text(_page(journal, found, columns, figures), encoding="utf-8")
     return page
 
 
-def _page(
-    journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Sequence[tuple[Any, str]]
-) -> str:
+class Figure(NamedTuple):
+    """A figure as wide as it likes, the same with one panel below the other, and its caption."""
+
+    broad: Any
+    narrow: Any
+    caption: str
+
+
+def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, Figure]:
+    """Those figures of the paper that this run has the cells for, by name."""
+    figures = {}
+    for draw, caption in (
+        (plots.accuracy_against_k_eff, "Accuracy against K_eff; bands are 95 % intervals."),
+        (plots.accuracy_against_weight, "Accuracy against λ; the dotted line is λ = |Q|."),
+        (plots.best_weight_against_n_query, "The most accurate λ against |Q|."),
+    ):
+        if (broad := draw(columns)) is not None:
+            figures[draw.__name__] = Figure(broad, draw(columns, across=1), caption)
+    traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
+    if traces:
+        curves = plots.convergence(traces)
+        figures["convergence"] = Figure(
+            curves,
+            curves,
+            "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. "
+            "Solved again on one thread when this page was made.",
+        )
+    if _first_with(columns, ("soft_kmeans", "paddle")):
+        cost = plots.label_cost()
+        figures["label_cost"] = Figure(
+            cost,
+            cost,
+            "What the partition term, which soft_kmeans lacks, stands for: of two classes, how many are used, and the "
+            "entropy of their shares, which is continuous and takes the place of this count.",
+        )
+    return figures
+
+
+def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
+    """Results of these methods in the first column that has them all with their default options; else none."""
+    for column in columns:
+        members = {result.cell.method: result for result in column.results if not result.cell.options}
+        if all(method in members for method in methods):
+            return [members[method] for method in methods]
+    return []
+
+
+def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
+    """Traces of the first task that all solved, by method; none if a bank is not found or not the one the run had."""
+    solved = set.intersection(*(set(result.tasks.tolist()) for result in members)) if members else set()
+    if not solved:
+        return {}
+    cells = [result.cell for result in members]
+    found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    banks = {name: bank for name, bank in found.items() if bank is not None}
+    if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
+        return {}
+    return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
+
+
+def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, Figure]) -> str:
     table = accuracy_table(columns)
     n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval. "
         "Blue: the best of its column and all that tie with it on the same tasks."
     )
-    paper = f" In red, what the paper printed ({source()})" if table.has_published else ""
+    paper = f" In red, what the paper printed: {source()}" if table.has_published else ""
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
         f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
-        *(
-            f"<figure><div>{plots.as_svg(f)}</div><figcaption>{escape(words)}</figcaption></figure>"
-            for f, words in figures
-        ),
+        f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
         "<p>Most accurate method minus each other, in percentage points. An interval that holds zero is a tie.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
@@ -111,7 +171,7 @@ def _page(
         _wide(_measures(found)),
         _failures(found),
         "<h2>How this was made</h2>",
-        _wide(_rows([("component", "version")], sorted(journal.versions.items()))),
+        _wide(_rows(("component", "version"), sorted(journal.versions.items()))),
         "<details><summary>Plan and hashes</summary>",
         _wide(_plan(found)),
         "</details>",
@@ -123,17 +183,33 @@ def _page(
     )
 
 
+def _figure(name: str, figure: Figure) -> str:
+    """Put the figure in, and for small screens its panels one below the other if it has several."""
+    broad = plots.as_svg(figure.broad, name)
+    if figure.narrow is figure.broad or len(figure.broad.axes) == 1:
+        drawings = broad
+    else:
+        narrow = plots.as_svg(figure.narrow, f"{name}, narrow")
+        drawings = f"<div class='broad'>{broad}</div><div class='narrow'>{narrow}</div>"
+    return f"<figure>{drawings}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+
+
 def _wide(table: str) -> str:
     return f"<div class='wide' tabindex='0'>{table}</div>"
 
 
-def _rows(head: Iterable[Sequence[str]], body: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<tr>{''.join(f'<th scope=col>{escape(text)}</th>' for text in row)}</tr>" for row in head)
-    rest = "".join(
-        f"<tr><th scope=row>{escape(row[0])}</th>{''.join(f'<td>{escape(text)}</td>' for text in row[1:])}</tr>"
-        for row in body
-    )
-    return f"<table><thead>{top}</thead><tbody>{rest}</tbody></table>"
+def _rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    return _table(head, map(_row, body))
+
+
+def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+    top = "".join(f"<th scope=col>{escape(text)}</th>" for text in head)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _row(texts: Sequence[str]) -> str:
+    rest = "".join(f"<td>{escape(text)}</td>" for text in texts[1:])
+    return f"<tr><th scope=row>{escape(texts[0])}</th>{rest}</tr>"
 
 
 def _differences(column: Column) -> str:
@@ -141,7 +217,7 @@ def _differences(column: Column) -> str:
         (label, f"{e.mean:+.1f} ± {e.half_width:.1f}", "tie" if e.holds_zero else "", f"{e.n:,}")
         for label, e in differences_table(column)
     ]
-    table = _rows([("difference", "points", "", "tasks")], body)
+    table = _rows(("difference", "points", "", "tasks"), body)
     return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
 
 
@@ -150,24 +226,40 @@ def _ranks(columns: Sequence[Column]) -> str:
     if not ranks:
         return ""
     body = [(label, f"{rank:.2f}", str(n)) for label, (rank, n) in ranks.items()]
-    return "<h2>Mean ranks</h2>" + _wide(_rows([("method", "mean rank", "columns")], body))
+    return "<h2>Mean ranks</h2>" + _wide(_rows(("method", "mean rank", "columns"), body))
 
 
 def _measures(found: Sequence[Result]) -> str:
+    head = ("method", "tasks", *(metric.replace("_", " ") for metric in METRICS), "transform")
     body = []
     for column in columns_of(found):
+        body.append(f"<tr class='group'><th colspan='{len(head)}'><span>{escape(column.title)}</span></th></tr>")
         for result in column.results:
-            estimates = [result.estimate(metric) for metric in METRICS]
-            values = [f"{e.mean:.3g} ± {e.half_width:.1g}" if e.n else "" for e in estimates]
-            body.append((f"{result.label}: {column.title}", f"{len(result.tasks):,}", result.transform, *values))
-    return _rows([("cell", "tasks", "transform", *(metric.replace("_", " ") for metric in METRICS))], body)
+            n = len(result.tasks)
+            values = [_measure(result.estimate(metric), n) for metric in METRICS]
+            body.append(_row((result.label, f"{n:,}", *values, result.transform)))
+    return _table(head, body)
+
+
+def _measure(estimate: Estimate, n_tasks: int) -> str:
+    """Mean and interval to the interval's second digit; the number of tasks if some rows lack the measure."""
+    if not estimate.n:
+        return ""
+    fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
+    mean, half = estimate.mean, estimate.half_width
+    if not math.isfinite(mean):
+        return f"{mean}{fewer}"
+    # Three digits of the mean, or as many decimals, are enough however small the interval is.
+    enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
+    digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
+    if not 0.5 * 10**-digits <= half < math.inf:
+        return f"{round(mean, enough):g}{fewer}"
+    return f"{mean:.{digits}f} ± {half:.{digits}f}{fewer}"
 
 
 def _failures(found: Sequence[Result]) -> str:
     failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in found if r.n_failed]
-    return (
-        "" if not failed else "<h2>Failures</h2>" + _wide(_rows([("method", "bank", "tasks", "first error")], failed))
-    )
+    return "" if not failed else "<h2>Failures</h2>" + _wide(_rows(("method", "bank", "tasks", "first error"), failed))
 
 
 def _plan(found: Sequence[Result]) -> str:
@@ -178,4 +270,4 @@ def _plan(found: Sequence[Result]) -> str:
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
         words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
         body.append((f"{cell.content_hash} {cell.method}", *words))
-    return _rows([("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash")], body)
+    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash"), body)

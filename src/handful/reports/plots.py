@@ -23,20 +23,25 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
+ACROSS = 3  # panels side by side, unless a narrower figure is asked for
 
 
-def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
+def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> Any:
     """Accuracy against K_eff, a panel for each bank and number of shots, with 95 % bands; None if it never varies."""
 
     def panel(column: Column) -> str:
         return f"{column.bank}, {_shots(column)}"
 
     return _curves(
-        columns, panel, lambda result: float(result.cell.spec.query.k_eff), "number of classes present, $K_{eff}$"
+        columns,
+        panel,
+        lambda result: float(result.cell.spec.query.k_eff),
+        "number of classes present, $K_{eff}$",
+        across,
     )
 
 
-def accuracy_against_weight(columns: Sequence[Column]) -> Any:
+def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> Any:
     """Accuracy against λ, a panel for each column of tasks, the default λ = |Q| dotted; None without two λ."""
 
     def weight(result: Result) -> float | None:
@@ -48,12 +53,13 @@ def accuracy_against_weight(columns: Sequence[Column]) -> Any:
         lambda column: column.title,
         weight,
         "weight of the partition term, λ",
+        across,
         by_method=True,
         mark_n_query=True,
     )
 
 
-def best_weight_against_n_query(columns: Sequence[Column]) -> Any:
+def best_weight_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
     """Return the most accurate λ against |Q|, a panel for each K_eff, with the line λ = |Q|. None without two |Q|."""
     found: dict[str, list[tuple[int, float]]] = {}
     for column in columns:
@@ -67,7 +73,7 @@ def best_weight_against_n_query(columns: Sequence[Column]) -> Any:
     found = {name: sorted(points) for name, points in found.items() if len({n for n, _ in points}) > 1}
     if not found:
         return None
-    figure, axes = _panels(len(found))
+    figure, axes = _panels(len(found), across)
     for axis, (name, points) in zip(axes, found.items(), strict=True):
         n_query, weight = np.array(points).T
         axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
@@ -102,10 +108,10 @@ def label_cost() -> Any:
     return figure
 
 
-def as_svg(figure: Any) -> str:
-    """Return the figure as an `<svg>` element to put into a page, text as text."""
+def as_svg(figure: Any, name: str) -> str:
+    """Return the figure as an `<svg>` element to put into a page, text as text; names in it are its own in the page."""
     buffer = io.StringIO()
-    with import_extra("matplotlib", "plots").rc_context({"svg.fonttype": "none", "svg.hashsalt": "handful"}):
+    with import_extra("matplotlib", "plots").rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
@@ -124,6 +130,7 @@ def _curves(
     panel: Any,
     position: Any,
     axis_name: str,
+    across: int,
     *,
     by_method: bool = False,
     mark_n_query: bool = False,
@@ -143,7 +150,7 @@ def _curves(
     groups = {name: lines for name, lines in varying.items() if lines}
     if not groups:
         return None
-    figure, axes = _panels(len(groups))
+    figure, axes = _panels(len(groups), across)
     labels = list(dict.fromkeys(label for lines in groups.values() for label in lines))
     for axis, (name, lines) in zip(axes, groups.items(), strict=True):
         for label, points in lines.items():
@@ -159,16 +166,22 @@ def _curves(
                 axis.axvline(points[0][1].cell.spec.n_query, color="black", linestyle=":", linewidth=1)
         axis.set(title=name, xlabel=axis_name, ylabel="accuracy, %")
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(handles)), frameon=False
-    )
+    beside = min(2 * min(across, len(axes)), 4, len(handles))
+    place = {
+        "loc": "outside lower center",
+        "ncols": beside,
+        "frameon": False,
+        "fontsize": "small",
+        "columnspacing": 1.2,
+    }
+    figure.legend(handles.values(), handles.keys(), **place)
     return figure
 
 
-def _panels(n: int) -> tuple[Any, list[Any]]:
+def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
     import_extra("matplotlib", "plots")
     figure_module = import_extra("matplotlib.figure", "plots")
-    across = min(n, 3)
+    across = min(n, across)
     down = -(-n // across)
     figure = figure_module.Figure((WIDTH * across, HEIGHT * down + 0.5), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handful.benchmark.journal import Journal
+from handful.benchmark.journal import ADDED_LATER, Journal
 from handful.benchmark.plan import Cell
 from handful.methods import METHODS
 from handful.shapes import Float
@@ -24,6 +24,7 @@ METRICS = (
     "n_predicted",
     "presence_precision",
     "presence_recall",
+    "proportion_error",
     "negative_log_likelihood",
     "n_iter",
     "seconds",
@@ -79,8 +80,9 @@ class Result:
         return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
 
     def estimate(self, metric: str = "accuracy") -> Estimate:
-        """Mean and interval of a metric."""
-        return Estimate.of(self.columns[metric].astype(np.float64))
+        """Mean and interval of a metric, over the tasks whose rows have it: rows of earlier versions may not."""
+        values = self.columns[metric].astype(np.float64)
+        return Estimate.of(values[~np.isnan(values)] if metric in ADDED_LATER else values)
 
 
 @dataclass(frozen=True, eq=False)

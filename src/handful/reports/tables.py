@@ -14,7 +14,10 @@ LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar
 
 @dataclass(frozen=True)
 class Entry:
-    """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one."""
+    """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one.
+
+    `note` is what a reader must know about it, as the rest of a sentence about a method on a bank.
+    """
 
     estimate: Estimate
     best: bool
@@ -36,8 +39,17 @@ class Table:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know about single entries."""
-        return list(dict.fromkeys(entry.note for _, row in self.rows for entry in row if entry and entry.note))
+        """What a reader must know about single entries, said once for all methods and banks that it is true of."""
+        labels: dict[tuple[str, str], list[str]] = {}
+        for label, row in self.rows:
+            for title, entry in zip(self.columns, row, strict=True):
+                if entry is not None and entry.note:
+                    seen = labels.setdefault((entry.note, title.partition(",")[0]), [])
+                    seen += [label] if label not in seen else []
+        banks: dict[tuple[str, str], list[str]] = {}
+        for (note, bank), names in labels.items():
+            banks.setdefault((", ".join(names), note), []).append(bank)
+        return [f"{names} on {', '.join(members)} {note}" for (names, note), members in banks.items()]
 
 
 def accuracy_table(columns: Sequence[Column]) -> Table:
@@ -63,8 +75,8 @@ def _note(result: Result) -> str:
     if result.transform == cell.transform:
         return ""
     return (
-        f"{cell.method} on {cell.bank} ran with {result.transform} instead of {cell.transform}: "
-        "the bank has no base classes apart from those of the tasks"
+        f"ran with {result.transform} instead of {cell.transform}: "
+        "there are no base classes apart from those of the tasks"
     )
 
 
@@ -135,8 +147,9 @@ def _latex_entry(entry: Entry | None) -> str:
 
 
 def render_html(table: Table) -> str:
-    """Render as an HTML table; the paper's number stands below ours."""
-    head = "".join(f"<th scope='col'>{escape(title)}</th>" for title in table.columns)
+    """Render as an HTML table; the paper's number stands below ours, and a title has a line for each of its parts."""
+    titles = [[f"<span>{escape(part)}</span>" for part in title.split(", ")] for title in table.columns]
+    head = "".join(f"<th scope='col'>{' '.join(parts)}</th>" for parts in titles)
     body = "".join(
         f"<tr><th scope='row'>{escape(label)}</th>{''.join(map(_html_entry, row))}</tr>" for label, row in table.rows
     )

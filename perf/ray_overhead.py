@@ -1,0 +1,106 @@
+"""What Ray costs on one machine, beside running in process: `python perf/ray_overhead.py`.
+
+Start-up is paid once a run, the overhead of a range once for each of them: a range is up to 64 tasks of a cell. Times
+are wall times on a machine whose load is printed with them; ranges are timed several times in turn, and the shortest
+counts. The ranges are those of a run: clinc150, 150 classes, 10 shots, K_eff = 5.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+from handful import ShotsPerClass, TaskSpec, UniformOverPool
+from handful.benchmark import Cell
+from handful.benchmark.local import in_process
+from handful.benchmark.on_ray import in_memory, on_ray
+from handful.benchmark.plan import bound_plan
+from handful.benchmark.run import Job, Material
+from handful.datasets import load_clinc150
+from handful.features.ray_cluster import as_completed, connected, remote
+
+N_EMPTY, N_RANGES, TASKS_IN_RANGE, REPEATS = 300, 12, 64, 3
+SPEC = TaskSpec(ShotsPerClass(10), UniformOverPool(5))
+
+
+def nothing(number: int) -> int:
+    """Do nothing, elsewhere."""
+    return number
+
+
+@contextmanager
+def printed(what: str, divided_by: int = 1, unit: str = "s") -> Iterator[None]:
+    """Print the wall time of the block, or its share of one of several."""
+    start = time.perf_counter()
+    yield
+    seconds = (time.perf_counter() - start) / divided_by
+    print(f"{what:<64} {seconds * (1000 if unit == 'ms' else 1):8.2f} {unit}")
+
+
+def ranges(method: str) -> list[Job]:
+    """Make the ranges of one cell, as a run would."""
+    banks = {"clinc150": load_clinc150()}
+    (cell,) = bound_plan([Cell("clinc150", SPEC, method, n_tasks=N_RANGES * TASKS_IN_RANGE)], banks)
+    material = Material.of(cell, banks)
+    starts = range(0, cell.n_tasks, TASKS_IN_RANGE)
+    return [Job(cell, material, range(start, start + TASKS_IN_RANGE)) for start in starts]
+
+
+def seconds_a_range(executor: Callable[[list[Job]], Iterator[Any]], jobs: list[Job]) -> tuple[float, float]:
+    """Wall time of a range, and the processor time that its rows say it took."""
+    start = time.perf_counter()
+    rows = [row for part in executor(jobs) for row in part]
+    return (time.perf_counter() - start) / len(jobs), sum(row["cpu_seconds"] for row in rows) / len(jobs)
+
+
+def main() -> None:
+    """Measure and print."""
+    # Ray's workers give way to everything else on the machine unless told not to; here both sides must have the same.
+    os.environ.setdefault("RAY_worker_niceness", str(os.nice(0)))
+    cores = os.cpu_count() or 1
+    print(f"load {os.getloadavg()[0]:.1f} on {cores} cores")
+    jobs = {method: ranges(method) for method in ("nearest_prototype", "paddle")}
+    start = time.perf_counter()
+    with connected() as ray:
+        submit = remote(ray, nothing)
+        print(f"{'Ray: start a cluster here':<64} {time.perf_counter() - start:8.2f} s")
+        with printed("Ray: first task, which starts a worker"):
+            ray.get(submit(0))
+        warm = jobs["nearest_prototype"][:4]
+        with printed("Ray: first ranges, whose workers import handful and torch"):
+            seconds_a_range(on_ray(), warm)
+        with printed(f"Ray: put the bank ({warm[0].material.bank.n_rows:,} rows) into its store"):
+            ray.put(in_memory(warm[0].material))
+        alone = []
+        for number in range(N_EMPTY):
+            begun = time.perf_counter()
+            ray.get(submit(number))
+            alone.append(time.perf_counter() - begun)
+        print(f"{'Ray: an empty task, there and back (median)':<64} {1000 * median(alone):8.2f} ms")
+        with printed("Ray: an empty task, when several are on their way", N_EMPTY, "ms"):
+            list(as_completed(ray, map(submit, range(N_EMPTY))))
+        executors = {
+            "in process, 1 thread": in_process(),
+            f"in process, {cores} threads": in_process(cores),
+            f"Ray, {cores} cores": on_ray(),
+        }
+        for method, of_method in jobs.items():
+            found: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}
+            for _ in range(REPEATS):
+                for name, executor in executors.items():
+                    found[name].append(seconds_a_range(executor, of_method))
+            for name, times in found.items():
+                wall, cpu = (1000 * min(numbers) for numbers in zip(*times, strict=True))
+                what = f"{method}, a range of {TASKS_IN_RANGE} tasks, {name}"
+                print(f"{what:<64} {wall:8.2f} ms, {cpu:.2f} ms of processor time")
+        start = time.perf_counter()
+    print(f"{'Ray: end the cluster':<64} {time.perf_counter() - start:8.2f} s")
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

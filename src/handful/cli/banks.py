@@ -1,0 +1,27 @@
+"""Banks that a command line names: a path, or one that comes with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from handful.datasets import load_clinc150
+from handful.features import FeatureBank, read_bank
+
+# By the name one asks for them.
+SHIPPED: Mapping[str, Callable[[], FeatureBank]] = MappingProxyType({"clinc150": load_clinc150})
+
+
+def open_bank(place: str) -> FeatureBank:
+    """Open the bank at a path; where there is none, the shipped one of that name."""
+    shipped = SHIPPED.get(Path(place).name)
+    return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
+
+
+def find_bank(places: Mapping[str, str], name: str) -> FeatureBank | None:
+    """Open the bank of that name if it is where it was."""
+    place = places.get(name)
+    if place is None or not (Path(place).exists() or Path(place).name in SHIPPED):
+        return None
+    return open_bank(place)

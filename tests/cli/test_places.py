@@ -1,0 +1,26 @@
+import pytest
+
+pytest.importorskip("typer")
+from handful.cli.places import executor_at
+from handful.errors import OptionError
+
+
+def chosen(on, only_here=None):
+    return executor_at(on, lambda: "in process", lambda address: f"over {address}", only_here or {})
+
+
+def test_the_place_is_here_a_new_cluster_or_one_with_an_address():
+    assert chosen("here", {"--workers": True}) == "in process"
+    assert chosen("ray", {"--workers": False}) == "over None"
+    assert chosen("ray:10.0.0.1:6379") == "over 10.0.0.1:6379"
+
+
+@pytest.mark.parametrize("on", ["", "there", "ray:", "here:8"])
+def test_other_places_are_refused(on):
+    with pytest.raises(OptionError, match="--on must be here, ray or ray:ADDRESS"):
+        chosen(on)
+
+
+def test_options_that_mean_nothing_over_ray_are_named():
+    with pytest.raises(OptionError, match=r"--device is for running here; .* leave it out"):
+        chosen("ray", {"--workers": False, "--device": True})
