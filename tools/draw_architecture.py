@@ -1,7 +1,7 @@
 """Draw the layers from the contracts that import-linter holds: python tools/draw_architecture.py.
 
 Reads `[[tool.importlinter.contracts]]` of pyproject.toml and the first line of each module's docstring, and writes
-docs/images/architecture.svg. The site draws it anew whenever it is built.
+docs/drawn/architecture.svg. The site draws it anew whenever it is built.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACE = ROOT / "docs" / "images" / "architecture.svg"
+PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
 WIDTH, BOX, GAP, MARGIN = 1000, 76, 14, 12
 # At most so many boxes side by side; a longer layer goes on in a second row of the same band.
 ACROSS = 3

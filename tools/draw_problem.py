@@ -1,4 +1,4 @@
-"""Draw the problem in one picture: python tools/draw_problem.py. Writes docs/images/problem.svg.
+"""Draw the problem in one picture: python tools/draw_problem.py. Writes docs/drawn/problem.svg.
 
 One batch of 75 sentences, of which five intents out of 150 occur (CLINC150, task 0 of seed 0, five examples of each
 intent): how many sentences each intent really holds, how many a classifier gives it that looks at each sentence alone,
@@ -17,7 +17,7 @@ import handful
 from handful.datasets import load_clinc150
 from handful.reports.plots import COLOURS
 
-PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "problem.svg"
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "drawn" / "problem.svg"
 RIGHT, WRONG = COLOURS[0], COLOURS[1]
 
 
