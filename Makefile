@@ -5,7 +5,7 @@ help:      ## list the commands
 	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
 
 install:   ## the package and its tools, editable; install torch first
-	python -m pip install --editable . --requirement requirements-dev.txt
+	python -m pip install --editable . --requirement requirements-dev.txt --requirement requirements-docs.txt
 	pre-commit install
 
 format:    ## rewrite to the house style

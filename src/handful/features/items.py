@@ -117,7 +117,7 @@ class Items:
 
 
 def list_items(path: str | Path, *, split: str | None = None) -> Items:
-    """List what lies at `path`, see the module's docstring, and hash all of it.
+    r"""List what lies at `path`, see the module's docstring, and hash all of it.
 
     Parameters
     ----------
@@ -125,6 +125,15 @@ def list_items(path: str | Path, *, split: str | None = None) -> Items:
         Folder, archive or table.
     split : str, optional
         Only the rows of a table whose column `split` has this value.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = Path(tempfile.mkdtemp()) / "sentences.csv"
+    >>> _ = table.write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
+    >>> items = list_items(table)
+    >>> len(items), items.class_names
+    (2, ('alarm', 'luggage'))
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):
