@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -87,6 +88,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 1e9,  # times belong to the machine, not to the page
     "show_memory": False,
+    "capture_repr": (),
     "show_signature": False,
     "write_computation_times": False,
     "abort_on_example_error": True,
@@ -102,7 +104,8 @@ def gather_changes(app: Sphinx) -> None:
     drafted = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     released = root / "CHANGELOG.md"
     past = released.read_text(encoding="utf-8") if released.is_file() else ""
-    page = f"# Changelog\n\n{drafted}\n{past}"
+    entries = re.sub(r"^#", "##", f"{drafted}\n{past}", flags=re.MULTILINE)
+    page = f"# Changelog\n\n{entries}"
     place = HERE / "changelog.md"
     if not place.is_file() or place.read_text(encoding="utf-8") != page:  # an untouched page is not built again
         place.write_text(page, encoding="utf-8")

@@ -34,22 +34,22 @@ def draw_problem(place: Path = PLACE, task_number: int = 0) -> Path:
     }
     really = np.bincount(truth[0], minlength=bank.n_classes)
     most = 1.3 * really.max()
-    figure = Figure((9.2, 5.4), layout="constrained")
+    figure = Figure((7.2, 6.2), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True, sharey=True)
     for axis, (title, labels) in zip(panels, answers.items(), strict=True):
         counts = np.bincount(labels[0], minlength=bank.n_classes)
         believed, errors = int((counts > 0).sum()), int((labels != truth).sum())
         said = f"{believed} intents" if labels is truth else f"{believed} intents, {errors} of 75 labels wrong"
-        axis.set_title(f"{title}: {said}", loc="left", fontsize=10.5)
+        axis.set_title(f"{title}: {said}", loc="left", fontsize=11.5)
         for present, colour in ((really > 0, RIGHT), (really == 0, WRONG)):
             chosen = np.flatnonzero(present & (counts > 0))
             axis.vlines(chosen, 0, counts[chosen], color=colour, linewidth=3.2)
         if labels is truth:
             names = "\n".join(f"{counts[k]} × {bank.class_names[k]}" for k in np.flatnonzero(counts))
-            axis.text(2, most, names, va="top", fontsize=8.5, linespacing=1.5, bbox={"color": "white"})
+            axis.text(2, most, names, va="top", fontsize=10, linespacing=1.35, bbox={"color": "white"})
         axis.set(ylim=(0, most), ylabel="sentences", xlim=(-2, bank.n_classes + 1))
         axis.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("the 150 intents of the catalogue; blue ones are in the batch, orange ones are not")
+    panels[-1].set_xlabel("the 150 intents of the catalogue; blue: in the batch, orange: not")
     place.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "handful"}):
         figure.savefig(place, metadata={"Date": None})

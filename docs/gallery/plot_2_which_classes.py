@@ -34,7 +34,7 @@ for k_eff in K_EFF:
         found[method].append(presence(solution.predictions, truth))
 
 # %%
-# Looking at each sentence alone finds nearly all that is there, and as much again that is not.
+# Looking at each sentence alone finds nearly all that is there, and much that is not.
 
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True, layout="constrained")
 for panel, (name, column) in zip(panels, (("precision", 0), ("recall", 1)), strict=True):

@@ -20,14 +20,17 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrain
 above = solution.trace.observed - solution.objective[:, None]
 for t, curve in enumerate(above.numpy()):
     left.plot(range(1, len(curve) + 1), curve, label=f"task {t}")
-left.set(xlabel="iteration", ylabel="nats above the answer", xscale="log", yscale="symlog")
+left.set(xlabel="iteration", ylabel="nats above the answer", xscale="log")
+left.set_yscale("symlog", linthresh=1)
+left.set_ylim(bottom=0)
 left.grid(alpha=0.25)
 
 length = solution.description_length
 right.bar(range(8), length.data, label="data")
 right.bar(range(8), length.partition, bottom=length.data, label="partition")
 right.set(xlabel="task", ylabel="nats")
-right.legend(frameon=False, loc="lower right")
+right.set_ylim(top=1.25 * float(solution.objective.max()))
+right.legend(frameon=False, ncols=2, loc="upper center")
 
 # %%
 # Each task stops by itself, when its prototypes stand still:
