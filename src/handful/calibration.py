@@ -158,4 +158,8 @@ def _spread_of_query(frame: Frame) -> Float[Tensor, "task"]:
     if frame.query_mask is not None:
         nearest = nearest.where(frame.query_mask, 0)
     spread = 2 * nearest.sum(-1) / frame.n_query / (1 + 1 / frame.support.mass).mean(-1)
-    return spread.clamp(min=torch.finfo(spread.dtype).tiny)
+    # A query that repeats the examples has no spread of its own; what is left is rounding, beside the prototypes' own
+    # distances. Where these coincide too, any scale will do.
+    between = frame.support.mean().square().sum(-1).mean(-1)
+    spread = spread.clamp(min=torch.finfo(spread.dtype).eps * between)
+    return spread.where(spread > 0, 1)

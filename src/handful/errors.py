@@ -51,3 +51,35 @@ class PlanError(HandfulError, ValueError):
 
 class FileFormatError(HandfulError, ValueError):
     """A file of tensors is damaged, or holds what the format cannot."""
+
+
+class CheckpointError(HandfulError, ValueError):
+    """A file meant to hold a trained network does not, or holds another one."""
+
+
+class TrainingError(HandfulError, RuntimeError):
+    """A network cannot be trained as asked: the images, the classes or the folder of the run do not allow it."""
+
+
+class LabelError(HandfulError, ValueError):
+    """Labels given to a classifier are of the wrong kind, unknown where they should be known, or the reverse."""
+
+
+class HandfulWarning(UserWarning):
+    """Parent of all warnings about an answer; each says what was seen, what it means and what to do."""
+
+
+class NotConvergedWarning(HandfulWarning):
+    """The answer was still changing when the iterations ran out."""
+
+
+class CollapseWarning(HandfulWarning):
+    """Nearly all items got the label of one class, which few of them would have got alone."""
+
+
+class CalibrationBorderWarning(HandfulWarning):
+    """The examples could not fix the scale of the features."""
+
+
+class UnlikeSupportWarning(HandfulWarning):
+    """The batch lies far from every class of the catalogue."""

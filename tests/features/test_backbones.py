@@ -5,11 +5,15 @@ import types
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from handful.errors import MissingExtraError, OptionError, UnknownNameError
+from handful.errors import CheckpointError, MissingExtraError, OptionError, UnknownNameError
 from handful.features.backbones import load_backbone
 from handful.features.decode import decode_image
 from handful.features.items import list_items
+from handful.networks import NETWORKS
+from handful.networks.checkpoint import Checkpoint
+from handful.networks.views import CentreView
 from tests.items_at_hand import Resized, cosines, image_bytes, shared_data, small_network
 
 
@@ -155,3 +159,30 @@ def test_a_missing_package_names_its_extra(monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=rf"handful\[{extra}\]"):
         load_backbone(name)
+
+
+def test_a_checkpoint_is_a_backbone_wherever_it_lies(tmp_path):
+    weights = NETWORKS["conv4"].build(3).state_dict()
+    kept = Checkpoint("conv4", weights, CentreView(28, 32), ("a", "b"), {}, "", 1, {})
+    kept.save(tmp_path / "one")
+    kept.save(tmp_path / "two")
+    one, two = (load_backbone(f"checkpoint:{tmp_path / name}") for name in ("one", "two"))
+    assert one.dim == 256
+    assert one.fingerprint == two.fingerprint
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8))
+    expected = NETWORKS["conv4"].build(3).eval()(CentreView(28, 32)(image)[None])
+    np.testing.assert_allclose(one.embed([image]), expected.detach().numpy(), rtol=1e-5)
+
+
+def test_a_public_checkpoint_is_a_backbone(tmp_path):
+    state = {f"module.{name}": value for name, value in NETWORKS["resnet18"].build(0).state_dict().items()}
+    torch.save({"epoch": 90, "arch": "resnet18", "state_dict": state}, tmp_path / "model_best.pth.tar")
+    found = load_backbone(f"checkpoint:{tmp_path / 'model_best.pth.tar'}")
+    assert found.dim == 512
+    assert found.name == "checkpoint of resnet18"
+    assert found.preprocessing.startswith("shorter side to 96 (bilinear), centre crop 84")
+
+
+def test_a_path_without_a_checkpoint_says_what_is_missing(tmp_path):
+    with pytest.raises(CheckpointError, match="expected the folder of a run"):
+        load_backbone(f"checkpoint:{tmp_path}")

@@ -8,7 +8,7 @@ import pytest
 from handful.errors import ItemsError
 from handful.features import items as items_module
 from handful.features.decode import Unreadable
-from handful.features.items import list_items
+from handful.features.items import holds_items, list_items, pick
 from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
 
 ROWS = [
@@ -195,3 +195,36 @@ def test_the_folders_of_omniglot():
     listed = list_items(shared_data("images/omniglot.zip") / "base")
     assert (len(listed), len(listed.class_names)) == (4840, 242)
     assert listed.class_names[0] == "Balinese/character01"
+
+
+def test_without_labels_images_may_lie_anywhere(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 2)
+    (folder / "z.png").write_bytes(image_bytes(7))
+    for place in (folder, zipped(folder, tmp_path / "a.zip")):
+        listed = list_items(place, labelled=False)
+        assert listed.names == ("z.png", "class0/00.png", "class0/01.png")
+        assert listed.class_names == ("unlabelled",)
+        assert listed.labels.tolist() == [0, 0, 0]
+        with pytest.raises(ItemsError, match=r"'z\.png' lies in none"):
+            list_items(place)
+
+
+def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
+    listed = list_items(jsonl(tmp_path / "a.jsonl", [{"text": "hello"}, {"text": "bye"}]), labelled=False)
+    assert (listed.names, list(listed.source)) == (("row 1", "row 2"), ["hello", "bye"])
+    with pytest.raises(ItemsError, match="has no rows; expected a column 'text' or 'path'"):
+        list_items(jsonl(tmp_path / "b.jsonl", []), labelled=False)
+
+
+def test_what_holds_items(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 1)
+    (tmp_path / "empty").mkdir()
+    assert all(holds_items(place) for place in (folder, zipped(folder, tmp_path / "a.zip"), tmp_path / "x.jsonl.gz"))
+    assert not any(holds_items(tmp_path / name) for name in ("empty", "nothing", "x.parquet"))
+
+
+def test_picked_contents_come_in_the_order_asked_for(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 3)
+    for place in (folder, zipped(folder, tmp_path / "a.zip")):
+        assert list(pick(list_items(place).source, [2, 0])) == [image_bytes(2), image_bytes(0)]
+    assert pick(("a", "b", "c"), [2, 0]) == ("c", "a")

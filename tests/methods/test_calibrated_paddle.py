@@ -1,5 +1,6 @@
 """Calibrated PADDLE: scale-free, its evidence rises, it follows what the batch says about the number of classes."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,3 +66,13 @@ def test_padding_and_batches_do_not_touch_the_scale():
     together = squared_scale(Frame(task))
     alone = torch.cat([squared_scale(Frame(task.select(slice(t, t + 1)))) for t in range(3)])
     torch.testing.assert_close(together, alone)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_query_that_repeats_the_examples(dtype):
+    """One shot, no spread at all: each item is its own class."""
+    points = torch.eye(4, dtype=dtype)
+    found = handful.solve("calibrated_paddle", handful.TaskBatch.single(points, torch.arange(4), points, 4))
+    assert found.predictions[0].tolist() == [0, 1, 2, 3]
+    alone = handful.solve("calibrated_paddle", handful.TaskBatch.single(points[:1], torch.tensor([0]), points[:1], 1))
+    assert alone.log_assignments.exp().tolist() == [[[1.0]]]

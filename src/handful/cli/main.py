@@ -21,15 +21,17 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, demo, doctor, features, report, tasks
+    from handful.cli import bench, classify, demo, doctor, features, report, tasks, train
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
     )
+    app.command("classify")(classify.classify_command)
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")
     app.add_typer(bench.app, name="bench")
     app.command("report")(report.report)
+    app.command("train")(train.train_command)
     app.command("demo")(demo.demo)
     app.command("doctor")(doctor.doctor)
     return app

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from handful.errors import OptionError, UnknownNameError
 from handful.features.backbone import Backbone, identified, without_addresses
 from handful.features.extras import import_extra
+from handful.networks.checkpoint import Checkpoint
+from handful.networks.public import read_public
 from handful.shapes import Float
 
 
@@ -27,7 +29,8 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     name : str
         `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download, or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
-        where NAME is a name on the library's hub or, if the library takes one, a folder.
+        where NAME is a name on the library's hub or, if the library takes one, a folder; or `checkpoint:PATH`, PATH
+        being the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
     device : str
         Where to run it, as torch names devices.
     """
@@ -169,6 +172,17 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
     return Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
 
 
+def _checkpoint(path: str, device: torch.device) -> Backbone:
+    found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
+    return Backbone.of_images(
+        found.module().to(device),
+        found.view,
+        # Not the path: the same weights elsewhere are the same backbone.
+        name=f"checkpoint of {found.network}",
+        preprocessing=f"{found.view.describe()}; last feature map averaged",
+    )
+
+
 def _transformers(name: str, device: torch.device) -> Backbone:
     return _mean_of_tokens(f"transformers:{name}", name, device, max_length=512, packages=())
 
@@ -221,5 +235,6 @@ HUBS: Mapping[str, Callable[[str, torch.device], Backbone]] = MappingProxyType(
         "open_clip": _open_clip,
         "transformers": _transformers,
         "sentence-transformers": _sentence_transformers,
+        "checkpoint": _checkpoint,
     }
 )

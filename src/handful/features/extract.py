@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,10 +87,12 @@ class ShardFunction:
         """Read, decode and embed the shard, batch by batch."""
         rows = [np.empty((0, backbone.dim), self.dtype)]
         skipped: list[tuple[int, str]] = []
+        # One pass over the shard: each new one would open an archive, and read its whole table of contents, again.
+        contents = iter(shard.source)
         with one_thread():
             for start in range(0, len(shard.source), self.batch_size):
                 readable = []
-                for position, content in enumerate(shard.source[start : start + self.batch_size], start):
+                for position, content in enumerate(islice(contents, self.batch_size), start):
                     item = _decoded(content)
                     if isinstance(item, Unreadable):
                         skipped.append((position, item.reason))

@@ -31,6 +31,8 @@ from handful.features.decode import Unreadable
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
+# The class of items whose class nobody knows.
+UNLABELLED = "unlabelled"
 # An image file beyond this is read no further: inside a .zip a small entry can unfold to any size.
 MAX_FILE_BYTES = 256 * 2**20
 
@@ -116,7 +118,7 @@ class Items:
         return len(self.names)
 
 
-def list_items(path: str | Path, *, split: str | None = None) -> Items:
+def list_items(path: str | Path, *, split: str | None = None, labelled: bool = True) -> Items:
     r"""List what lies at `path`, see the module's docstring, and hash all of it.
 
     Parameters
@@ -125,6 +127,9 @@ def list_items(path: str | Path, *, split: str | None = None) -> Items:
         Folder, archive or table.
     split : str, optional
         Only the rows of a table whose column `split` has this value.
+    labelled : bool
+        Whether classes are asked for. If not, images may lie anywhere in the folder, a table needs no column `label`,
+        and all items are of one class, `unlabelled`.
 
     Examples
     --------
@@ -137,41 +142,58 @@ def list_items(path: str | Path, *, split: str | None = None) -> Items:
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return _list_table(path, split)
+        return _list_table(path, split, labelled)
     if split is not None:
         raise ItemsError(f"a split can be chosen only from a table with a column 'split', got {path}; leave it out")
     if path.is_dir():
-        return _list_folder(path)
+        return _list_folder(path, labelled)
     archive = _archive_above(path)
     if archive is None:
         raise ItemsError(
             f"expected a folder, a .zip or a table ({', '.join(TABLE_SUFFIXES)}) of items, got {path}, "
             f"which {'is none of these' if path.exists() else 'does not exist'}; check the path"
         )
-    return _list_archive(archive, path.relative_to(archive).as_posix())
+    return _list_archive(archive, path.relative_to(archive).as_posix(), labelled)
 
 
-def _list_folder(root: Path) -> Items:
+def holds_items(path: str | Path) -> bool:
+    """Whether `list_items` could list it: a table or an archive by its name, a folder by an image in it."""
+    path = Path(path)
+    if path.name.lower().endswith(TABLE_SUFFIXES) or _archive_above(path) is not None:
+        return True
+    return path.is_dir() and any(file.suffix.lower() in IMAGE_SUFFIXES for file in path.rglob("*"))
+
+
+def pick(source: Source, positions: Sequence[int]) -> Source:
+    """Return the contents at these positions, in this order, not yet read."""
+    if isinstance(source, tuple):
+        return tuple(source[position] for position in positions)
+    return replace(source, names=tuple(source.names[position] for position in positions))
+
+
+def _list_folder(root: Path, labelled: bool) -> Items:
     found = (file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
-    names = _image_names(found, str(root))
-    return _of_folders(names, FolderFiles(root, names))
+    names = _image_names(found, str(root), labelled)
+    return _of_folders(names, FolderFiles(root, names), labelled)
 
 
-def _list_archive(archive: Path, inside: str) -> Items:
+def _list_archive(archive: Path, inside: str, labelled: bool) -> Items:
     prefix = "" if inside == "." else f"{inside}/"
     try:
         with zipfile.ZipFile(archive) as opened:
             entries = [name for name in opened.namelist() if name.startswith(prefix)]
     except zipfile.BadZipFile as error:
         raise ItemsError(f"{archive} is not a complete .zip file ({error}); download or pack it again") from error
-    names = _image_names((name.removeprefix(prefix) for name in dict.fromkeys(entries)), f"{archive}/{inside}")
-    return _of_folders(names, ZipFiles(archive, tuple(prefix + name for name in names)))
+    found = (name.removeprefix(prefix) for name in dict.fromkeys(entries))
+    names = _image_names(found, f"{archive}/{inside}", labelled)
+    return _of_folders(names, ZipFiles(archive, tuple(prefix + name for name in names)), labelled)
 
 
-def _list_table(table: Path, split: str | None) -> Items:
+def _list_table(table: Path, split: str | None, labelled: bool) -> Items:
     rows = list(_table_rows(table))
     if not rows:
-        raise ItemsError(f"{table} has no rows; expected a column 'label' and a column 'text' or 'path'")
+        wanted = "a column 'label' and a column" if labelled else "a column"
+        raise ItemsError(f"{table} has no rows; expected {wanted} 'text' or 'path'")
     columns = [name for name in ("text", "path") if name in rows[0]]
     if len(columns) != 1:
         raise ItemsError(
@@ -179,7 +201,9 @@ def _list_table(table: Path, split: str | None) -> Items:
             f"got the columns {', '.join(map(str, rows[0]))}; rename or drop columns"
         )
     values = _column(rows, columns[0], table)
-    labels = [str(value) for value in _column(rows, "label", table, (str, int))]
+    labels = [UNLABELLED] * len(rows)
+    if labelled:
+        labels = [str(value) for value in _column(rows, "label", table, (str, int))]
     chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
     kept = tuple(values[row] for row in chosen)
     if columns[0] == "text":
@@ -239,7 +263,7 @@ def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: An
     return [row[name] for row in rows]
 
 
-def _image_names(found: Iterable[str], where: str) -> tuple[str, ...]:
+def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str, ...]:
     """Images among the files, sorted; hidden files, and folders that archivers add, are left out."""
     names = []
     for name in found:
@@ -247,19 +271,20 @@ def _image_names(found: Iterable[str], where: str) -> tuple[str, ...]:
         if Path(name).suffix.lower() in IMAGE_SUFFIXES and not any(p.startswith((".", "__MACOSX")) for p in parts):
             names.append(name)
     if not names:
-        raise ItemsError(f"{where} holds no image ({', '.join(sorted(IMAGE_SUFFIXES))}); expected one folder a class")
+        raise ItemsError(f"{where} holds no image ({', '.join(sorted(IMAGE_SUFFIXES))}); check the path")
     outside = [name for name in names if "/" not in name]
-    if outside:
+    if outside and labelled:
         raise ItemsError(
             f"{where} must hold one folder a class, but {outside[0]!r} lies in none; "
             "move it into the folder of its class, or list paths and labels in a table"
         )
     # By folder first: 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
-    return tuple(sorted(names, key=lambda name: tuple(name.rsplit("/", 1))))
+    return tuple(sorted(names, key=lambda name: tuple(f"/{name}".rsplit("/", 1))))
 
 
-def _of_folders(names: tuple[str, ...], source: Source) -> Items:
-    return _items("image", names, [name.rsplit("/", 1)[0] for name in names], source, range(len(names)))
+def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items:
+    labels = [name.rsplit("/", 1)[0] if labelled else UNLABELLED for name in names]
+    return _items("image", names, labels, source, range(len(names)))
 
 
 def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,13 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
         classes = labels or ("label" if ours else None)
         classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
-        n_rows = sum(table.metadata.num_rows for table in tables)
-        blocks = (batch for table in tables for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors, classes]))
         names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
-        bank = _bank_of_batches(pa, blocks, n_rows, vectors, classes, names, where)
+        matrix, others = _columns(pa, tables, vectors, [classes], where)
+        if None in others[classes]:
+            raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
+        bank = bank_of(matrix, np.asarray(others[classes]), names, where)
     except (pa.ArrowException, OSError) as error:
-        raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
+        raise _unreadable(where, error) from error
     if not ours:
         return bank
     try:
@@ -59,6 +60,22 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
         raise BankError(
             f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
         ) from error
+
+
+def read_vectors(
+    files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = ()
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
+    """Read the vectors of Parquet files that need not have labels, and those of the other columns that are there."""
+    pa, parquet = import_pyarrow()
+    where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
+    try:
+        tables = [parquet.ParquetFile(file) for file in files]
+        schema = tables[0].schema_arrow
+        vectors = features or _vector_column(pa, schema, where)
+        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
+        return _columns(pa, tables, vectors, [name for name in others if name in schema.names], where)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(where, error) from error
 
 
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
@@ -112,6 +129,10 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
         raise
 
 
+def _unreadable(where: str, error: Exception) -> BankError:
+    return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
+
+
 def _vector_column(pa: Any, schema: Any, where: str) -> str | None:
     """Return the only column of lists of numbers, if there is just one; None leaves the choice to the names."""
     columns = [f.name for f in schema if _is_list(pa, f.type) and _is_number(pa, f.type.value_type)]
@@ -128,30 +149,30 @@ def _is_number(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
-def _bank_of_batches(
-    pa: Any, batches: Iterator[Any], n_rows: int, vectors: str, classes: str, names: Any, where: str
-) -> FeatureBank:
-    table: np.ndarray | None = None
-    labels: list[Any] = []
+def _columns(
+    pa: Any, tables: Sequence[Any], vectors: str, others: Sequence[str], where: str
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
+    """Read the column of vectors, and other columns as plain values."""
+    n_rows = sum(table.metadata.num_rows for table in tables)
+    matrix: np.ndarray | None = None
+    values: dict[str, list[Any]] = {name: [] for name in others}
     start = 0
-    for batch in batches:
+    for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
         block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
-        if table is None:
-            table = _room((n_rows, block.shape[1]), block.dtype)
-        if block.shape[1] != table.shape[1]:
+        if matrix is None:
+            matrix = _room((n_rows, block.shape[1]), block.dtype)
+        if block.shape[1] != matrix.shape[1]:
             raise BankError(
-                f"{where}: vectors of column {vectors!r} have lengths {table.shape[1]} and {block.shape[1]}; "
+                f"{where}: vectors of column {vectors!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
                 "all must be equally long"
             )
-        table[start : start + len(block)] = block
-        column = batch.column(classes)
-        if column.null_count:
-            raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
-        labels.append(np.asarray(column.to_pylist()))
+        matrix[start : start + len(block)] = block
+        for name in others:
+            values[name].extend(batch.column(name).to_pylist())
         start += len(block)
-    if table is None:
+    if matrix is None:
         raise BankError(f"{where} has no rows")
-    return bank_of(table, np.concatenate(labels), names, where)
+    return matrix, values
 
 
 def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:

@@ -60,7 +60,7 @@ class CalibratedPaddleOptions:
         iterations.
     """
 
-    max_iter: int = 100
+    max_iter: int = 1000
     tol: float = 1e-3
 
     def __post_init__(self) -> None:

@@ -1,0 +1,64 @@
+"""`handful classify`: a catalogue and a batch to labels, and perhaps a page to look at."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handful.classification import check_ending, classify, write_predictions
+from handful.cli.terminal import data, waiting
+from handful.reports.batch_page import write_batch_page
+
+
+def classify_command(
+    catalogue: Annotated[
+        Path,
+        typer.Option(
+            help="Labelled examples: a bank, .parquet or .npz with vectors and labels; or images, one folder a class "
+            "(also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns 'label' and 'text' or 'path'."
+        ),
+    ],
+    batch: Annotated[
+        Path,
+        typer.Option(
+            help="Items to label, all at once: a bank, .parquet, .npz or .npy with vectors; or a folder or .zip of "
+            "images, or a table with a column 'text' or 'path'."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Predictions, one row an item: .parquet or .csv.")],
+    report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
+            "the catalogue; where both sides are items, efficientnet-lite0 for images and minilm for sentences."
+        ),
+    ] = None,
+    features: Annotated[str | None, typer.Option(help="Column of vectors, where it cannot be told by itself.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be told by itself.")] = None,
+    device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
+) -> None:
+    """Label a batch as a whole, and print the classes present: expected count, chance of being there, name.
+
+    \b
+    Examples:
+      handful classify --catalogue photos.bank --batch new_photos/ --out labels.parquet --report labels.html
+      handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
+      handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
+    """
+    check_ending(out)
+    with waiting(f"labelling {batch}"):
+        classified = classify(catalogue, batch, backbone=backbone, features=features, labels=labels, device=device)
+        write_predictions(classified, out)
+        if report is not None:
+            write_batch_page(classified, report, title=batch.stem)
+    for line in classified.batch.skipped:
+        sys.stderr.write(f"skipped {line}\n")
+    for diagnostic in classified.inference.diagnostics:
+        sys.stderr.write(f"warning: {diagnostic.message}\n")
+    counts, chances = classified.inference.expected_counts, classified.inference.presence
+    for k in classified.present:
+        data(f"{counts[k]:8.1f}  {chances[k]:.3f}  {classified.class_names[k]}")

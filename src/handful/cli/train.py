@@ -1,0 +1,148 @@
+"""`handful train`: list the images, read the recipe off the options, call `train`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handful.cli.terminal import data, waiting
+from handful.errors import OptionError
+from handful.features.items import list_items
+from handful.networks import NETWORKS
+from handful.networks.views import IMAGENET_MEAN, IMAGENET_STD
+from handful.training import BaseSplit, Recipe, hold_out, read_benchmark, train
+from handful.training.splits import BENCHMARKS
+
+# The table of a benchmark's images in the folder of a run, for `handful features extract`.
+TABLE = "items.csv"
+
+
+def train_command(
+    items: Annotated[
+        Path,
+        typer.Option(
+            help="Images of base classes: one folder a class, also in a .zip or a folder inside one, or a table."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to go on after a kill.")],
+    validation: Annotated[
+        Path | None, typer.Option(help="Images of validation classes, none of them a base class.", show_default=False)
+    ] = None,
+    hold_out_classes: Annotated[
+        int, typer.Option("--hold-out", min=0, help="Base classes to set aside for validation instead.")
+    ] = 0,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(help=f"Split --items as a benchmark does: {', '.join(BENCHMARKS)}.", show_default=False),
+    ] = None,
+    lists: Annotated[Path | None, typer.Option(help="Folder with that benchmark's lists.", show_default=False)] = None,
+    network: Annotated[str, typer.Option(help=f"{', '.join(NETWORKS)}.")] = "resnet18",
+    side: Annotated[
+        int | None, typer.Option(help="Pixels of height and width; by default 84, for conv4 28.", show_default=False)
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Passes over the images.")] = 90,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Images a step, over all devices; by default 256 for resnet18, else 128.", show_default=False
+        ),
+    ] = None,
+    learning_rate: Annotated[float, typer.Option(help="At the beginning, of stochastic gradient descent.")] = 0.1,
+    drop_at: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Epoch from which the rate is a tenth; repeat. By default 45 and 66 of 90.", show_default=False
+        ),
+    ] = None,
+    momentum: Annotated[float, typer.Option(help="Of stochastic gradient descent.")] = 0.9,
+    weight_decay: Annotated[float, typer.Option(help="Of stochastic gradient descent.")] = 1e-4,
+    label_smoothing: Annotated[float, typer.Option(help="Share of a label for all other classes.")] = 0.1,
+    smallest_area: Annotated[
+        float, typer.Option(help="Least part of an image a random crop shows; 1: no crop.")
+    ] = 0.08,
+    jitter: Annotated[float, typer.Option(help="Random factors of brightness, contrast, colour: 1 ± this.")] = 0.4,
+    flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = True,
+    rotations: Annotated[bool, typer.Option(help="Make each of four rotations a class of its own.")] = False,
+    enlarge: Annotated[bool, typer.Option(help="Validate on the middle of an image of 8/7 the side.")] = True,
+    mean: Annotated[tuple[float, float, float], typer.Option(help="Of each channel, subtracted.")] = IMAGENET_MEAN,
+    std: Annotated[tuple[float, float, float], typer.Option(help="Of each channel, divided by.")] = IMAGENET_STD,
+    seed: Annotated[int, typer.Option(help="Of first weights, order, views and classes held out.")] = 0,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    devices: Annotated[int, typer.Option(min=1, help="Processes that train together, one a device.")] = 1,
+    precision: Annotated[str, typer.Option(help="32-true, 16-mixed, bf16-mixed or 64-true.")] = "32-true",
+    workers: Annotated[int, typer.Option(min=0, help="Processes that load images, for each device.")] = 0,
+) -> None:
+    """Train a network on base classes, and print the epoch that is kept with its validation accuracies.
+
+    \b
+    Examples:
+      handful train --items photos/base --validation photos/validation --out runs/photos
+      handful train --benchmark mini-imagenet --lists split/mini --items data/mini_imagenet --out runs/mini
+      handful train --items omniglot.zip/base --hold-out 22 --network conv4 --epochs 20 --rotations --out runs/omniglot
+    """
+    recipe = Recipe(
+        network=network,
+        side=side,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        drop_at=None if drop_at is None else tuple(drop_at),
+        label_smoothing=label_smoothing,
+        smallest_area=smallest_area,
+        jitter=jitter,
+        flip=flip,
+        rotations=rotations,
+        enlarge=enlarge,
+        mean=mean,
+        std=std,
+        seed=seed,
+    )
+    with waiting(f"listing {items}"):
+        split = _split(items, validation, hold_out_classes, benchmark, lists, out / TABLE, seed)
+    kept = train(
+        split,
+        recipe,
+        out,
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,
+        workers=workers,
+        progress=sys.stderr.isatty(),
+        on_progress=_checked if sys.stderr.isatty() else None,
+    )
+    if kept is not None:
+        accuracies = "  ".join(f"{name} {100 * value:.1f} %" for name, value in kept.validation.items())
+        data(f"{out}  epoch {kept.epoch}  {accuracies}".rstrip())
+
+
+def _checked(done: int, total: int) -> None:
+    """Say how many images were looked at before the training."""
+    sys.stderr.write(f"\rchecked {done:,} of {total:,} images" + ("\n" if done == total else ""))
+
+
+def _split(
+    items: Path,
+    validation: Path | None,
+    n_held_out: int,
+    benchmark: str | None,
+    lists: Path | None,
+    table: Path,
+    seed: int,
+) -> BaseSplit:
+    if validation is not None and (n_held_out or benchmark):
+        raise OptionError("--validation stands alone: leave out --hold-out and --benchmark")
+    if (benchmark is None) != (lists is None):
+        raise OptionError("--benchmark and --lists belong together: the folder of lists that come with the benchmark")
+    if benchmark is not None and lists is not None:
+        split = read_benchmark(benchmark, lists, items, table)
+        if n_held_out and split.validation is not None:
+            raise OptionError(f"{benchmark} has validation classes of its own: leave out --hold-out")
+        return split if split.validation is not None else hold_out(split.base, n_held_out, seed)
+    if validation is not None:
+        return BaseSplit(list_items(items), list_items(validation))
+    return hold_out(list_items(items), n_held_out, seed)

@@ -1,0 +1,7 @@
+"""scikit-learn dress: `fit` on the labelled catalogue, then every `predict` labels its batch as one joint problem."""
+
+from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
+from handful.estimators.diagnostics import Diagnostic
+from handful.estimators.inference import Inference
+
+__all__ = ["Diagnostic", "Inference", "PaddleClassifier", "TransductiveClassifier"]

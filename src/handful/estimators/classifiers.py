@@ -1,0 +1,355 @@
+"""TransductiveClassifier gives every method scikit-learn's words; PaddleClassifier is the one with nothing to tune."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from handful.calibration import squared_scale
+from handful.dispatch import solve
+from handful.errors import FileFormatError, LabelError, OptionError, TaskError
+from handful.estimators import saving
+from handful.estimators.catalogue import Catalogue, is_unlabelled
+from handful.estimators.containers import container_of, labels_of
+from handful.estimators.diagnostics import diagnose, warnings_of
+from handful.estimators.inference import PRESENT_COUNT, Inference, presence
+from handful.frame import Frame
+from handful.methods import METHODS
+from handful.shapes import Float, Int
+from handful.task import TaskBatch
+from handful.transforms import TRANSFORMS, parameters_of, transform
+
+# Instead of a transform that subtracts the mean of base classes.
+WITHOUT_BASE_CLASSES = "l2"
+
+
+@dataclass(frozen=True, eq=False)
+class Transduction:
+    """What `fit` found out about the rows it was given without label."""
+
+    codes: Int[np.ndarray, "row"]
+    unlabelled: npt.NDArray[np.bool_]
+    probabilities: Float[np.ndarray, "unlabelled class"]
+
+
+class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Every `predict` is one joint batch: the label of an item depends on the other items in the call.
+
+    X may be an array, a tensor, or a frame of pandas, polars or Arrow, whose columns are the features or whose single
+    column holds the vectors; answers come in the same container, see `Inference`. Labels may be text, numbers,
+    booleans, dates or tuples, and come back as they were. The computation runs where a tensor lies.
+
+    Parameters
+    ----------
+    method : str
+        A key of `handful.METHODS`.
+    feature_transform : str or None
+        A key of `handful.TRANSFORMS` without parameters; None means the one the method names, or `l2` where that one
+        needs the mean of base classes, which nobody gave.
+    options : dict or None
+        Options of the method.
+
+    Attributes
+    ----------
+    classes_ : ndarray [class]
+        Distinct labels, in increasing order.
+    transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
+        For the rows given to `fit`: their labels, where y was -1 those found, and the probabilities behind them.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]]), ["up", "up", "right", "right"]
+    >>> classifier = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(X, y)
+    >>> classifier.predict(np.array([[0.0, 2.0], [3.0, 0.1]])).tolist()
+    ['up', 'right']
+    """
+
+    n_features_in_: int
+
+    def __init__(
+        self,
+        method: str = "calibrated_paddle",
+        *,
+        feature_transform: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.method = method
+        self.feature_transform = feature_transform
+        self.options = options
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the catalogue, at least one row of every class.
+
+        Rows whose label is the number -1 are unlabelled, as in `sklearn.semi_supervised`: they are labelled jointly at
+        once, see `transduction_` and `label_distributions_`, and are no part of the catalogue. Only where y holds just
+        one other label is -1 a class itself.
+        """
+        self._check_parameters()
+        features, labels = self._checked(X, y, reset=True)
+        unlabelled = is_unlabelled(labels)
+        if unlabelled.all():
+            raise LabelError("every row is unlabelled (y is -1); give at least one labelled row of every class")
+        kept = torch.from_numpy(~unlabelled).to(features.device)
+        self._catalogue = Catalogue.of(features[kept], labels[~unlabelled])
+        codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
+        codes[~unlabelled] = self._catalogue.codes.cpu().numpy()
+        if unlabelled.any():
+            inference = self._infer(self._catalogue, features[~kept])
+            _warn(inference)
+            probabilities = inference.probabilities.cpu().numpy()
+            codes[unlabelled] = probabilities.argmax(-1)
+        self._transduction: Transduction | None = Transduction(codes, unlabelled, probabilities)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Add examples; the classifier is then what `fit` on all rows together would have made.
+
+        The first call is a `fit`. Afterwards a label must be known, or announced in `classes`, so that a mistyped one
+        does not become a class; whole new classes are added by `add_classes`.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        features, labels = self._checked(X, y, reset=False)
+        announced = [] if classes is None else np.asarray(labels_of(classes)).tolist()
+        unknown = [label for label in self._catalogue.unknown(labels) if label not in announced]
+        if unknown:
+            raise LabelError(
+                f"label {unknown[0]!r} is not among the {len(self.classes_)} classes; "
+                "mend it, announce it in classes, or add the class with add_classes"
+            )
+        return self._became(self._catalogue.with_rows(features, labels))
+
+    def add_classes(self, X: Any, y: Any) -> Self:
+        """Add examples of classes that are not in the catalogue yet."""
+        check_is_fitted(self)
+        features, labels = self._checked(X, y, reset=False)
+        unknown = set(self._catalogue.unknown(labels))
+        known = [label for label in np.unique(labels).tolist() if label not in unknown]
+        if known:
+            raise LabelError(
+                f"class {known[0]!r} is in the catalogue already; add examples of known classes with partial_fit"
+            )
+        return self._became(self._catalogue.with_rows(features, labels))
+
+    def remove_classes(self, labels: Any) -> Self:
+        """Forget these classes and all their examples."""
+        check_is_fitted(self)
+        leaving = np.asarray(labels_of(labels))
+        unknown = self._catalogue.unknown(leaving)
+        if unknown:
+            raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for what is")
+        return self._became(self._catalogue.without(leaving))
+
+    def infer(self, X: Any) -> Inference:
+        """Label all rows of X jointly and say which classes are there; nothing is stored, so threads may share it."""
+        inference = self._infer_like(X)
+        _warn(inference)
+        return inference
+
+    def predict(self, X: Any) -> Any:
+        """Label all rows of X jointly."""
+        inference = self._infer_like(X)
+        _warn(inference)
+        return inference.labels
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
+        inference = self._infer_like(X)
+        _warn(inference)
+        return inference.probabilities
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier as one file: safetensors, with all that is no tensor as JSON in its header."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        saving.save(
+            path,
+            saving.SavedClassifier(
+                type(self).__name__, self.get_params(), None if names is None else names.tolist(), self._catalogue
+            ),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a classifier that `save` wrote; nothing in the file is executed."""
+        saved = saving.load(path)
+        if saved.kind != cls.__name__:
+            raise FileFormatError(f"{path} holds a {saved.kind}; load it with {saved.kind}.load")
+        try:
+            classifier = cls(**saved.parameters)
+        except TypeError as error:
+            raise FileFormatError(f"{path} has parameters that {cls.__name__} does not know ({error})") from error
+        classifier._check_parameters()
+        classifier.n_features_in_ = saved.catalogue.features.shape[1]
+        if saved.feature_names is not None:
+            classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        return classifier._became(saved.catalogue)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Distinct labels, in increasing order."""
+        return self._fitted("_catalogue", "classes_").classes  # type: ignore[no-any-return]
+
+    @property
+    def transduction_(self) -> npt.NDArray[Any]:
+        """Labels of all rows given to `fit`, those found where y was -1."""
+        labels: npt.NDArray[Any] = self.classes_[self._fitted("_transduction", "transduction_").codes]
+        return labels
+
+    @property
+    def label_distributions_(self) -> Float[np.ndarray, "row class"]:
+        """Probabilities of all rows given to `fit`; one and zeros where a label was given."""
+        found: Transduction = self._fitted("_transduction", "label_distributions_")
+        distributions = np.zeros((len(found.codes), len(self.classes_)))
+        distributions[np.arange(len(found.codes)), found.codes] = 1
+        distributions[found.unlabelled] = found.probabilities
+        return distributions
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_catalogue" in vars(self)
+
+    def _fitted(self, field: str, name: str) -> Any:
+        value = vars(self).get(field)
+        if value is None:
+            raise AttributeError(
+                f"{type(self).__name__} has {name} after fit, and no longer once its catalogue was changed or loaded"
+                if "_catalogue" in vars(self)
+                else f"{type(self).__name__} has {name} only after fit"
+            )
+        return value
+
+    def _became(self, catalogue: Catalogue) -> Self:
+        """Change to another catalogue, in one step; what `fit` said about its rows is no longer true."""
+        self._catalogue, self._transduction = catalogue, None
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.method not in METHODS:
+            raise OptionError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        usable = [name for name in TRANSFORMS if not parameters_of(name)]
+        if self.feature_transform not in (None, *usable):
+            raise OptionError(
+                f"feature_transform must be None or one of {', '.join(usable)}, got {self.feature_transform!r}"
+            )
+        METHODS[self.method].make_options(**(self.options or {}))
+
+    @property
+    def _transform(self) -> str:
+        named = METHODS[self.method].transform if self.feature_transform is None else self.feature_transform
+        return WITHOUT_BASE_CLASSES if parameters_of(named) else named
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Float[Tensor, "row dim"], npt.NDArray[Any]]:
+        """Return features of our own and labels, as many of one as of the other."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        features = self._checked_features(X, reset=reset, copy=True)
+        labels = column_or_1d(labels_of(y), warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(features, labels)
+        if labels.dtype.kind == "f":
+            check_classification_targets(labels)
+        return features, labels
+
+    def _checked_features(self, X: Any, *, reset: bool, copy: bool = False) -> Float[Tensor, "row dim"]:
+        vectors = container_of(X).vectors(X)
+        if not isinstance(vectors, Tensor):
+            if getattr(vectors, "dtype", None) == np.float16:
+                vectors = vectors.astype(np.float32)
+            return torch.from_numpy(
+                validate_data(self, vectors, reset=reset, dtype=[np.float64, np.float32], copy=copy, order="C")
+            )
+        expected = vectors.shape[-1] if reset else self.n_features_in_
+        if vectors.ndim != 2 or vectors.shape[1] != expected or 0 in vectors.shape:
+            raise TaskError(
+                f"X must have the axes (row, feature) with {expected} features, got shape {tuple(vectors.shape)}"
+            )
+        if not bool(vectors.isfinite().all()):
+            raise TaskError("X has NaN or infinity; drop or impute these rows")
+        if reset:
+            self.n_features_in_ = expected
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        dtype = (
+            torch.float64 if vectors.dtype == torch.float64 or not vectors.dtype.is_floating_point else torch.float32
+        )
+        return vectors.detach().to(dtype, copy=copy)
+
+    def _infer_like(self, X: Any) -> Inference:
+        """Infer, and hand the answer back in the container of X."""
+        check_is_fitted(self)
+        catalogue, container = self._catalogue, container_of(X)
+        inference = self._infer(catalogue, self._checked_features(X, reset=False))
+        return replace(
+            inference,
+            labels=container.labels(X, inference.labels),
+            probabilities=container.probabilities(X, inference.probabilities, catalogue.classes),
+        )
+
+    def _infer(self, catalogue: Catalogue, query: Float[Tensor, "item dim"]) -> Inference:
+        """Pose the one task, solve it, read the answer; labels as an array, probabilities as a tensor."""
+        support = catalogue.features.to(query.device)
+        task = TaskBatch.single(support, catalogue.codes.to(query.device), query.to(support), len(catalogue.classes))
+        task = transform(self._transform, task)
+        solution = solve(self.method, task, **(self.options or {}))
+        frame = Frame(task)
+        square = float(squared_scale(frame)[0]) if self.method == "calibrated_paddle" else None
+        probabilities = solution.log_assignments[0].exp().double()
+        probabilities /= probabilities.sum(-1, keepdim=True)
+        of_classes = probabilities.cpu().numpy()
+        counts = of_classes.sum(0)
+        order = np.argsort(-counts, kind="stable")
+        return Inference(
+            labels=catalogue.classes[probabilities.argmax(-1).cpu().numpy()],
+            probabilities=probabilities,
+            class_proportions=counts / len(of_classes),
+            expected_counts=counts,
+            present_classes=catalogue.classes[order[counts[order] >= PRESENT_COUNT]],
+            presence=presence(of_classes),
+            n_iter=int(solution.n_iter[0]),
+            converged=bool(solution.converged[0]),
+            scale=None if square is None else math.sqrt(square),
+            diagnostics=diagnose(frame, solution, [str(label) for label in catalogue.classes.tolist()], square),
+        )
+
+
+class PaddleClassifier(TransductiveClassifier):
+    """Every `predict` is one joint batch, labelled by calibrated PADDLE: nothing to tune, features of any scale.
+
+    All else is as in `TransductiveClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from handful.datasets import load_clinc150
+    >>> bank, rng = load_clinc150(), np.random.default_rng(0)
+    >>> rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(150)]
+    >>> catalogue = np.concatenate([of_class[:5] for of_class in rows])
+    >>> batch = np.concatenate([rows[k][5:35] for k in (3, 30)])
+    >>> names = np.array(bank.class_names)
+    >>> classifier = PaddleClassifier().fit(bank.take(catalogue), names[bank.labels[catalogue]])
+    >>> classifier.infer(bank.take(batch)).present_classes.tolist()
+    ['application_status', 'credit_score']
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def _warn(inference: Inference) -> None:
+    for warning in warnings_of(inference.diagnostics):
+        warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier

@@ -1,0 +1,131 @@
+"""What X and y come in, and what the answer goes out in: arrays, tensors, and frames of pandas, polars and Arrow.
+
+None of these libraries is imported here: a value of theirs can only arrive when they are loaded already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.errors import TaskError
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Container:
+    """How to take vectors out of one kind of container, and how to hand an answer about its rows back.
+
+    Attributes
+    ----------
+    vectors : callable
+        `X -> X`, or the matrix inside where X is a frame with a single column of equally long vectors.
+    labels : callable
+        `(X, labels [row]) -> ` the same labels beside the rows of X.
+    probabilities : callable
+        `(X, probabilities [row, class], classes [class]) -> ` the same table beside the rows of X.
+    """
+
+    vectors: Callable[[Any], Any]
+    labels: Callable[[Any, Array], Any]
+    probabilities: Callable[[Any, Tensor, Array], Any]
+
+
+def container_of(X: Any) -> Container:
+    """Return what fits the type of X; whatever is not known by name is treated as an array."""
+    families = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
+    return next((known for name, known in CONTAINERS.items() if name in families), ARRAYS)
+
+
+def labels_of(y: Any) -> Any:
+    """Return labels as scikit-learn can check them, their values unchanged."""
+    if isinstance(y, Tensor):
+        return y.detach().cpu().numpy()
+    # scikit-learn would turn the nullable integers of pandas into floats.
+    return y.to_numpy() if container_of(y) is CONTAINERS["pandas"] else y
+
+
+def _same(X: Any) -> Any:
+    return X
+
+
+def _as_array(probabilities: Tensor) -> Array:
+    return probabilities.cpu().numpy()
+
+
+def _names(classes: Array) -> list[str]:
+    return [str(name) for name in classes.tolist()]
+
+
+def _tensor_labels(X: Tensor, labels: Array) -> Any:
+    """Numbers as a tensor where X is; names, which no tensor holds, as an array."""
+    return torch.from_numpy(labels).to(X.device) if labels.dtype.kind in "biuf" else labels
+
+
+def _pandas_vectors(X: Any) -> Any:
+    if X.ndim == 2 and X.shape[1] == 1 and len(X) and isinstance(X.iloc[0, 0], (list, tuple, np.ndarray)):
+        return _stacked(list(X.iloc[:, 0]))
+    return X
+
+
+def _polars_vectors(X: Any) -> Any:
+    if X.shape[1] == 1 and X.dtypes[0].is_nested():
+        return _stacked(list(X.to_series()))
+    return X
+
+
+def _arrow_vectors(X: Any) -> Any:
+    if X.num_columns == 1 and X.schema.types[0].num_fields == 1:
+        return _stacked(X.column(0).to_numpy().tolist())
+    return X
+
+
+def _stacked(vectors: list[Any]) -> Array:
+    try:
+        return np.stack([np.asarray(vector, dtype=np.float64) for vector in vectors])
+    except (TypeError, ValueError) as error:
+        raise TaskError(
+            f"the vectors in the column must hold numbers and be equally long ({error}); drop or mend these rows"
+        ) from error
+
+
+def _pandas_labels(X: Any, labels: Array) -> Any:
+    return sys.modules["pandas"].Series(labels, index=X.index, name="label")
+
+
+def _pandas_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
+    return sys.modules["pandas"].DataFrame(_as_array(probabilities), index=X.index, columns=classes)
+
+
+def _polars_labels(X: Any, labels: Array) -> Any:
+    return sys.modules["polars"].Series("label", labels.tolist() if labels.dtype.kind == "O" else labels)
+
+
+def _polars_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
+    return sys.modules["polars"].DataFrame(_as_array(probabilities), schema=_names(classes))
+
+
+def _arrow_labels(X: Any, labels: Array) -> Any:
+    return sys.modules["pyarrow"].array(labels)
+
+
+def _arrow_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
+    columns = [np.ascontiguousarray(column) for column in _as_array(probabilities).T]
+    return sys.modules["pyarrow"].Table.from_arrays(columns, names=_names(classes))
+
+
+ARRAYS = Container(_same, lambda X, labels: labels, lambda X, probabilities, classes: _as_array(probabilities))
+CONTAINERS = {
+    "torch": Container(_same, _tensor_labels, lambda X, probabilities, classes: probabilities),
+    "pandas": Container(_pandas_vectors, _pandas_labels, _pandas_probabilities),
+    "polars": Container(_polars_vectors, _polars_labels, _polars_probabilities),
+    "pyarrow": Container(_arrow_vectors, _arrow_labels, _arrow_probabilities),
+}

@@ -1,0 +1,7 @@
+"""Base training: from images of base classes to a network whose features serve other classes, as the paper does it."""
+
+from handful.training.recipe import Recipe
+from handful.training.run import train
+from handful.training.splits import BaseSplit, hold_out, read_benchmark
+
+__all__ = ["BaseSplit", "Recipe", "hold_out", "read_benchmark", "train"]

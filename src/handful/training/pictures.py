@@ -1,0 +1,102 @@
+"""Pictures: decoded images of a list of items, at random access; small collections stay in memory.
+
+Every image is decoded once before a training begins. So a broken file is named in the first minutes and not in the
+first night, and images that fit into the memory set aside for them are never decoded again.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from handful.errors import TrainingError
+from handful.features.decode import Unreadable, decode_image
+from handful.features.items import Content, Items, ZipFiles
+
+# Decoded images kept in memory, in each process that trains.
+KEPT_BYTES = 2 * 2**30
+# Images decoded between two messages about how far it is.
+BLOCK = 500
+# Unreadable images named in the message about them.
+SHOWN = 5
+
+
+class Pictures:
+    """RGB images of Pillow by row.
+
+    Parameters
+    ----------
+    items : Items
+        Images, from `list_items`.
+    kept_bytes : int
+        Memory for decoded images, three bytes a pixel; images beyond it are decoded each time.
+    on_progress : callable, optional
+        Called with (images decoded, images in all).
+
+    Raises
+    ------
+    TrainingError
+        If an image cannot be read; the message names the first few.
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        *,
+        kept_bytes: int = KEPT_BYTES,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        if items.kind != "image":
+            raise TrainingError(
+                "networks are trained on images, but these items are sentences; give a folder of images"
+            )
+        self.items = items
+        self._kept: list[Any] = []
+        self._archive: tuple[int, zipfile.ZipFile] | None = None
+        broken: list[str] = []
+        for row, content in enumerate(items.source):
+            image = _decoded(content)
+            if isinstance(image, Unreadable):
+                broken.append(f"{items.names[row]}: {image.reason}")
+                continue
+            kept_bytes -= 3 * image.width * image.height
+            if kept_bytes >= 0 and len(self._kept) == row:
+                self._kept.append(image)
+            if on_progress is not None and (row + 1 == len(items) or row % BLOCK == 0):
+                on_progress(row + 1, len(items))
+        if broken:
+            more = [f"and {len(broken) - SHOWN} more"] if len(broken) > SHOWN else []
+            said = f"{len(broken)} of {len(items)} images cannot be read; mend or remove them:"
+            raise TrainingError("\n  ".join([said, *broken[:SHOWN], *more]))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, row: int) -> Any:
+        """Return one image."""
+        if row < len(self._kept):
+            return self._kept[row]
+        image = _decoded(self._content(row))
+        if isinstance(image, Unreadable):
+            raise TrainingError(f"{self.items.names[row]} could be read before and cannot any more: {image.reason}")
+        return image
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the open archive: each process opens its own."""
+        return {**self.__dict__, "_archive": None}
+
+    def _content(self, row: int) -> Content:
+        source = self.items.source
+        if not isinstance(source, ZipFiles):
+            return next(iter(source[row : row + 1]))
+        # Opening an archive reads its whole table of contents, so it stays open; never across processes, which would
+        # share the position in the file.
+        if self._archive is None or self._archive[0] != os.getpid():
+            self._archive = (os.getpid(), zipfile.ZipFile(source.archive))
+        return self._archive[1].read(source.names[row])
+
+
+def _decoded(content: Content) -> Any:
+    return decode_image(content) if isinstance(content, bytes) else content

@@ -1,0 +1,273 @@
+"""Splits: which images belong to base, validation and test classes, read from the files benchmarks come with.
+
+| benchmark | lists | classes (base, validation, test) | images |
+|---|---|---|---|
+| mini-imagenet | `train.csv`, `val.csv`, `test.csv`: header, then `file,class` | 64, 16, 20 | 600 a class |
+| tiered-imagenet | the same names: `file,class` a line, or `class,superclass` a line | 351, 97, 160 | 779,165 in all |
+| inat | `train.csv`, `repr.csv` (support), `query.csv`: `file,class` a line | 908, none, 227 | 50 to 1,000 a class |
+
+Files of images are relative to the folder given. Where a tiered list has classes, each has a folder of that name there.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from handful.errors import TrainingError
+from handful.features.items import IMAGE_SUFFIXES, FolderFiles, Items, ZipFiles, list_items
+from handful.networks.checkpoint import replace_text
+
+BASE, VALIDATION, TEST = "base", "validation", "test"
+# Images of test classes, where a benchmark has one support for all tasks.
+SUPPORT, QUERY = "support", "query"
+
+
+class Row(NamedTuple):
+    """One image of a benchmark: its file, its class, and the split it belongs to."""
+
+    path: str
+    label: str
+    split: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What the files of a benchmark have to hold.
+
+    Attributes
+    ----------
+    lists : Mapping[str, str]
+        Split of each file of the folder of lists.
+    classes : Mapping[str, int]
+        Number of classes of each split.
+    check_images : callable
+        Given the rows, raises if there are too few or too many images.
+    source : str
+        Where to get it.
+    numbered : bool
+        Whether a class that is a number means this number within its split, each counting from 0.
+    """
+
+    lists: Mapping[str, str]
+    classes: Mapping[str, int]
+    check_images: Callable[[Sequence[Row], str], None]
+    source: str
+    numbered: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BaseSplit:
+    """Images to train on and images to validate with, of other classes."""
+
+    base: Items
+    validation: Items | None
+
+
+def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
+    """Set classes aside for validation, drawn with the seed; none if `n_classes` is 0."""
+    there = len(items.class_names)
+    if n_classes == 0:
+        return BaseSplit(items, None)
+    if not 2 <= n_classes <= there - 2:
+        raise TrainingError(
+            f"{n_classes} of {there} classes cannot be held out; at least 2 must be, and 2 must be left to train on"
+        )
+    chosen = np.sort(np.random.default_rng(seed).choice(there, n_classes, replace=False))
+    rest = np.setdiff1d(np.arange(there), chosen)
+    return BaseSplit(only_classes(items, rest.tolist()), only_classes(items, chosen.tolist()))
+
+
+def only_classes(items: Items, classes: Sequence[int]) -> Items:
+    """Items of some classes, which are numbered anew in this order."""
+    number = {old: new for new, old in enumerate(classes)}
+    rows = [row for row, label in enumerate(items.labels.tolist()) if label in number]
+    digest = hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest()
+    source = items.source
+    if isinstance(source, (FolderFiles, ZipFiles)):
+        kept: FolderFiles | ZipFiles | tuple[str, ...] = replace(source, names=tuple(source.names[r] for r in rows))
+    else:
+        kept = tuple(source[row] for row in rows)
+    return Items(
+        items.kind,
+        tuple(items.names[row] for row in rows),
+        np.array([number[int(items.labels[row])] for row in rows], dtype=np.int64),
+        tuple(items.class_names[old] for old in classes),
+        kept,
+        digest,
+    )
+
+
+def check_disjoint(base: Items, validation: Items) -> None:
+    """Refuse classes of the same name on both sides: validation would measure memory."""
+    common = sorted(set(base.class_names) & set(validation.class_names))
+    if common:
+        raise TrainingError(
+            f"{len(common)} classes are both trained on and validated with, the first is {common[0]!r}; "
+            "give validation classes that are not among the base classes, or hold some out"
+        )
+
+
+def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSplit:
+    """Read the lists of a benchmark, check them, and list its images.
+
+    Parameters
+    ----------
+    name : str
+        A key of `BENCHMARKS`.
+    lists : Path
+        Folder with its lists.
+    images : Path
+        Folder with its images.
+    table : Path
+        A table `path,label,split` of all of it is written here, from which `handful features extract` reads any split.
+    """
+    rows = benchmark_rows(name, lists, images)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows((str((images / row.path).absolute()), row.label, row.split) for row in rows)
+    table.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(table, text.getvalue())
+    return BaseSplit(
+        _listed(table, BASE), _listed(table, VALIDATION) if VALIDATION in BENCHMARKS[name].classes else None
+    )
+
+
+def _listed(table: Path, split: str) -> Items:
+    items = list_items(table, split=split)
+    return only_classes(items, sorted(set(items.labels.tolist())))
+
+
+def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
+    """Read and check the lists of a benchmark: every file there, every count as published, no class in two splits."""
+    if name not in BENCHMARKS:
+        raise TrainingError(f"no benchmark is called {name!r}; there are {', '.join(BENCHMARKS)}")
+    benchmark = BENCHMARKS[name]
+    if not images.is_dir():
+        raise TrainingError(f"the images of {name} are expected in a folder, and {images} is none; {benchmark.source}")
+    rows: list[Row] = []
+    for file, split in benchmark.lists.items():
+        rows += _read_list(lists / file, split, images, benchmark)
+    _check_classes(name, rows, benchmark)
+    _check_files(name, rows, images, benchmark)
+    benchmark.check_images(rows, name)
+    return rows
+
+
+def _read_list(path: Path, split: str, images: Path, benchmark: Benchmark) -> Iterator[Row]:
+    """Rows of one list, of images or of classes; a header is a first line whose first entry is neither."""
+    try:
+        entries = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    except FileNotFoundError as error:
+        raise TrainingError(f"the list {path} is missing; {benchmark.source}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise TrainingError(f"{path} is not a CSV file in UTF-8 ({error}); {benchmark.source}") from error
+    for number, entry in enumerate(entries, 1):
+        if not entry or (number == 1 and entry[0] in ("filename", "file")):
+            continue
+        if len(entry) != 2 or not all(part.strip() for part in entry):
+            raise TrainingError(
+                f"line {number} of {path} must have two entries, `file,class` or `class,superclass`, got {entry}"
+            )
+        first, second = (part.strip() for part in entry)
+        if Path(first).suffix.lower() in IMAGE_SUFFIXES:
+            yield Row(first, f"{split}/{second}" if benchmark.numbered and second.isdecimal() else second, split)
+        else:
+            yield from _folder_rows(images, first, split, benchmark)
+
+
+def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> Iterator[Row]:
+    folder = images / label
+    if not folder.is_dir():
+        raise TrainingError(f"class {label} has no folder {folder}; {benchmark.source}")
+    found = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+    return (Row(f"{label}/{file}", label, split) for file in found)
+
+
+def _check_classes(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
+    splits: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        splits[row.split].add(row.label)
+    for split, expected in benchmark.classes.items():
+        if len(splits[split]) != expected:
+            raise TrainingError(
+                f"{name} has {expected} {split} classes, but the lists have {len(splits[split])}; {benchmark.source}"
+            )
+    for one, other in combinations(benchmark.classes, 2):
+        common = splits[one] & splits[other]
+        if {one, other} == {SUPPORT, QUERY}:
+            strays = splits[one] ^ splits[other]
+            if strays:
+                raise TrainingError(f"class {min(strays)} of {name} has a support or a query, not both; mend the lists")
+        elif common:
+            raise TrainingError(f"class {min(common)} of {name} is in {one} and in {other}; mend the lists")
+
+
+def _check_files(name: str, rows: Sequence[Row], images: Path, benchmark: Benchmark) -> None:
+    twice = [path for path, number in Counter(row.path for row in rows).items() if number > 1]
+    if twice:
+        raise TrainingError(f"{len(twice)} images of {name} are listed twice, the first is {twice[0]}; mend the lists")
+    missing = [row.path for row in rows if not (images / row.path).is_file()]
+    if missing:
+        raise TrainingError(
+            f"{len(missing)} of {len(rows)} images of {name} are not in {images}, the first is {missing[0]}; "
+            f"{benchmark.source}"
+        )
+
+
+def _six_hundred_a_class(rows: Sequence[Row], name: str) -> None:
+    for label, number in Counter(row.label for row in rows).items():
+        if number != 600:
+            raise TrainingError(f"{name} has 600 images of each class, but {number} of {label}; get the missing ones")
+
+
+def _as_many_as_published(rows: Sequence[Row], name: str) -> None:
+    if len(rows) != 779_165:
+        raise TrainingError(f"{name} has 779,165 images, but the lists lead to {len(rows):,}; get the missing ones")
+
+
+def _fifty_to_a_thousand(rows: Sequence[Row], name: str) -> None:
+    for label, number in Counter(row.label for row in rows).items():
+        if not 50 <= number <= 1000:
+            raise TrainingError(
+                f"{name} has 50 to 1,000 images of each class, but {number} of {label}; check the lists"
+            )
+
+
+IMAGENET_LISTS = MappingProxyType({"train.csv": BASE, "val.csv": VALIDATION, "test.csv": TEST})
+BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
+    {
+        "mini-imagenet": Benchmark(
+            IMAGENET_LISTS,
+            {BASE: 64, VALIDATION: 16, TEST: 20},
+            _six_hundred_a_class,
+            "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see docs/how_to/train_a_backbone.md",
+        ),
+        "tiered-imagenet": Benchmark(
+            IMAGENET_LISTS,
+            {BASE: 351, VALIDATION: 97, TEST: 160},
+            _as_many_as_published,
+            "images and lists are made by scripts/make_splits of github.com/mboudiaf/TIM, or the lists are those of "
+            "classes in github.com/renmengye/few-shot-ssl-public, see docs/how_to/train_a_backbone.md",
+            numbered=True,
+        ),
+        "inat": Benchmark(
+            MappingProxyType({"train.csv": BASE, "repr.csv": SUPPORT, "query.csv": QUERY}),
+            {BASE: 908, SUPPORT: 227, QUERY: 227},
+            _fifty_to_a_thousand,
+            "images are made by github.com/daviswer/fewshotlocal and lists by src/inatural_split.py of "
+            "github.com/mileyan/simple_shot, see docs/how_to/train_a_backbone.md",
+        ),
+    }
+)

@@ -1,0 +1,65 @@
+"""`handful classify`: one command from files to labels."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from handful.cli.main import main
+from handful.datasets import load_clinc150
+
+
+@pytest.fixture
+def files(tmp_path):
+    bank = load_clinc150()
+    catalogue = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(150)])
+    batch = np.concatenate([np.flatnonzero(bank.labels == k)[10:30] for k in (3, 17)])
+    names = np.array(bank.class_names)[bank.labels]
+    np.savez(tmp_path / "catalogue.npz", features=bank.take(catalogue), intent=names[catalogue])
+    np.savez(tmp_path / "batch.npz", features=bank.take(batch))
+    return tmp_path, names[batch]
+
+
+def run(capsys, *arguments):
+    code = main(["classify", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_labels_a_page_and_the_classes_present(files, capsys):
+    folder, truth = files
+    code, out, err = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
+        "--out", folder / "p.csv", "--report", folder / "p.html",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    with (folder / "p.csv").open() as stream:
+        labels = [row["label"] for row in csv.DictReader(stream)]
+    assert (np.array(labels) == truth).mean() > 0.9
+    lines = [line.split() for line in out.splitlines()]
+    assert {line[2] for line in lines[:2]} == set(truth)
+    assert float(lines[0][0]) >= float(lines[1][0]) > 15
+    assert "batch: " in (folder / "p.html").read_text()
+
+
+def test_what_looks_wrong_is_said_on_standard_error(files, capsys):
+    folder, _ = files
+    np.save(folder / "noise.npy", np.random.default_rng(0).standard_normal((30, 384)))
+    code, out, err = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "noise.npy", "--out", folder / "p.csv"
+    )
+    assert code == 0
+    assert "warning: Half the items lie at least" in err
+    assert "warning" not in out
+
+
+def test_a_missing_file_is_one_sentence(tmp_path, capsys):
+    code, out, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.csv")
+    assert (code, out) == (1, "")
+    assert err == f"handful: {tmp_path / 'c'} does not exist; check the path\n"
+
+
+def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
+    code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.xlsx")
+    assert code == 1
+    assert "written as .parquet or .csv" in err

@@ -1,0 +1,252 @@
+"""The scikit-learn dress: its own contract, labels of any kind, and what a batch says."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import handful
+from handful.datasets import load_clinc150
+from handful.errors import LabelError, OptionError
+from handful.estimators import PaddleClassifier, TransductiveClassifier
+
+JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
+
+
+def by_design(estimator) -> dict[str, str]:
+    """The one declared exception to scikit-learn's contract."""
+    return {"check_methods_subset_invariance": JOINT}
+
+
+@parametrize_with_checks(
+    [PaddleClassifier(), TransductiveClassifier("soft_kmeans", feature_transform="raw")],
+    expected_failed_checks=by_design,
+)
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def catalogue(shots: int = 5):
+    """Random rows of every class, the other rows by class, and the names of all."""
+    bank, rng = load_clinc150(), np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    support = np.concatenate([of_class[:shots] for of_class in rows])
+    names = np.array(bank.class_names)[bank.labels]
+    return bank, bank.take(support).astype(np.float32), names[support], names, [of_class[shots:] for of_class in rows]
+
+
+def test_present_classes_of_real_sentences():
+    bank, features, labels, names, spare = catalogue()
+    classifier, rng = PaddleClassifier().fit(features, labels), np.random.default_rng(1)
+    one_by_one = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(features, labels)
+    right, right_alone, found, believed = [], [], [], []
+    for _ in range(20):
+        present = rng.choice(150, 3, replace=False)
+        rows = np.concatenate([spare[k][:20] for k in present])
+        batch = bank.take(rows).astype(np.float32)
+        inference = classifier.infer(batch)
+        right_alone.append((one_by_one.predict(batch) == names[rows]).mean())
+        right.append((inference.labels == names[rows]).mean())
+        found.append(len(set(names[rows]) & set(inference.present_classes)))
+        believed.append(len(inference.present_classes))
+        assert inference.expected_counts.sum() == pytest.approx(60)
+        assert inference.class_proportions.sum() == pytest.approx(1)
+    assert np.mean(right) > np.mean(right_alone) + 0.03
+    assert np.mean(found) > 2.8
+    assert np.mean(believed) < 4
+
+
+def test_the_answer_is_that_of_the_library():
+    bank, features, labels, _, spare = catalogue()
+    batch = bank.take(np.concatenate(spare[:4])).astype(np.float32)
+    classes, encoded = np.unique(labels, return_inverse=True)
+    task = handful.transform("l2", handful.TaskBatch.single(features, encoded, batch, 150))
+    expected = classes[handful.solve("calibrated_paddle", task).predictions[0]]
+    assert (PaddleClassifier().fit(features, labels).predict(batch) == expected).all()
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], np.array([2.0, 5.0, 2.0])])
+def test_labels_come_back_as_they_went_in(labels):
+    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]])
+    predicted = (
+        TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(features, labels).predict(features)
+    )
+    assert predicted.tolist() == list(labels)
+
+
+def test_mistakes_are_refused_with_a_sentence():
+    features = np.eye(3)
+    with pytest.raises(OptionError, match="method must be one of calibrated_paddle, "):
+        TransductiveClassifier("magic").fit(features, [0, 1, 2])
+    with pytest.raises(OptionError, match="feature_transform must be None or one of raw, "):
+        TransductiveClassifier(feature_transform="magic").fit(features, [0, 1, 2])
+    with pytest.raises(OptionError, match="has no option 'speed'"):
+        TransductiveClassifier(options={"speed": 1}).fit(features, [0, 1, 2])
+
+
+def toy(seed: int, n_classes: int = 5, dim: int = 6):
+    """Examples of unequal number a class, a batch of two of the classes, in double precision."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(n_classes), rng.integers(2, 5, n_classes)))
+    centres = 3 * rng.standard_normal((n_classes, dim))
+    X = centres[labels] + rng.standard_normal((len(labels), dim))
+    batch = centres[rng.integers(0, 2, 15)] + rng.standard_normal((15, dim))
+    return X, np.array(["ant", "bee", "cat", "dog", "elk"])[labels], batch
+
+
+quiet = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+
+
+@quiet
+@given(seed=st.integers(0, 1000), exponent=st.floats(-3, 3))
+def test_the_scale_of_the_features_does_not_matter(seed, exponent):
+    X, y, batch = toy(seed)
+    expected, factor = PaddleClassifier().fit(X, y).infer(batch), 10.0**exponent
+    found = PaddleClassifier().fit(factor * X, y).infer(factor * batch)
+    assert (found.labels == expected.labels).all()
+    np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-6)
+    raw = TransductiveClassifier(feature_transform="raw").fit(X, y).infer(batch)
+    scaled = TransductiveClassifier(feature_transform="raw").fit(factor * X, y).infer(factor * batch)
+    np.testing.assert_allclose(scaled.probabilities, raw.probabilities, atol=1e-6)
+    assert scaled.scale * factor == pytest.approx(raw.scale, rel=1e-6)
+
+
+@quiet
+@given(seed=st.integers(0, 1000))
+def test_neither_does_a_rotation_nor_without_l2_a_translation(seed):
+    X, y, batch = toy(seed)
+    rotation, _ = np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((6, 6)))
+    expected = PaddleClassifier().fit(X, y).predict_proba(batch)
+    np.testing.assert_allclose(
+        PaddleClassifier().fit(X @ rotation, y).predict_proba(batch @ rotation), expected, atol=1e-6
+    )
+    raw = TransductiveClassifier(feature_transform="raw")
+    expected, offset = raw.fit(X, y).predict_proba(batch), 10 * rotation[0]
+    np.testing.assert_allclose(raw.fit(X + offset, y).predict_proba(batch + offset), expected, atol=1e-6)
+
+
+@quiet
+@given(seed=st.integers(0, 1000))
+def test_the_order_of_examples_and_items_does_not_matter(seed):
+    X, y, batch = toy(seed)
+    rng = np.random.default_rng(seed)
+    rows, items = rng.permutation(len(X)), rng.permutation(len(batch))
+    expected = PaddleClassifier().fit(X, y).predict_proba(batch)[items]
+    np.testing.assert_allclose(
+        PaddleClassifier().fit(X[rows], y[rows]).predict_proba(batch[items]), expected, atol=1e-9
+    )
+
+
+def same_classifier(left, right, batch) -> None:
+    assert left.classes_.tolist() == right.classes_.tolist()
+    assert (left.predict_proba(batch) == right.predict_proba(batch)).all()
+
+
+@quiet
+@given(seed=st.integers(0, 1000), method=st.sampled_from(["calibrated_paddle", "alpha_tim", "nearest_prototype"]))
+def test_growing_and_shrinking_equal_a_fresh_fit(seed, method):
+    X, y, batch = toy(seed)
+    new, old = y == "bee", y != "bee"
+    fresh = TransductiveClassifier(method).fit(np.concatenate([X[old], X[new]]), np.concatenate([y[old], y[new]]))
+    same_classifier(TransductiveClassifier(method).fit(X[old], y[old]).add_classes(X[new], y[new]), fresh, batch)
+    first = TransductiveClassifier(method).partial_fit(X[:8], y[:8])
+    same_classifier(
+        first.partial_fit(X[8:], y[8:], classes=np.unique(y)), TransductiveClassifier(method).fit(X, y), batch
+    )
+    shrunk = TransductiveClassifier(method).fit(X, y).remove_classes(["bee"])
+    same_classifier(shrunk, TransductiveClassifier(method).fit(X[old], y[old]), batch)
+
+
+def test_growing_and_shrinking_say_what_does_not_fit():
+    X, y, _ = toy(0)
+    fitted = PaddleClassifier().fit(X, y)
+    with pytest.raises(LabelError, match="label 'fly' is not among the 5 classes"):
+        fitted.partial_fit(X[:1], ["fly"])
+    with pytest.raises(LabelError, match="class 'ant' is in the catalogue already"):
+        fitted.add_classes(X[:2], ["ant", "fly"])
+    with pytest.raises(LabelError, match="class 'fly' is not in the catalogue"):
+        fitted.remove_classes(["fly"])
+    with pytest.raises(NotFittedError):
+        PaddleClassifier().add_classes(X, y)
+    assert fitted.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
+
+
+@quiet
+@pytest.mark.parametrize("method", ["calibrated_paddle", "laplacian_shot"])
+def test_the_semi_supervised_spelling(method):
+    X, y, batch = toy(3)
+    rows, labels = np.concatenate([batch, X]), np.concatenate([np.full(len(batch), -1, dtype=object), y])
+    fitted = TransductiveClassifier(method).fit(rows, labels)
+    alone = TransductiveClassifier(method).fit(X, y).infer(batch)
+    assert fitted.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
+    assert fitted.transduction_.tolist() == alone.labels.tolist() + y.tolist()
+    assert (fitted.label_distributions_[: len(batch)] == alone.probabilities).all()
+    assert (fitted.classes_[fitted.label_distributions_.argmax(1)] == fitted.transduction_).all()
+    np.testing.assert_allclose(fitted.label_distributions_.sum(1), 1)
+    assert (fitted.predict(batch) == alone.labels).all()
+    with pytest.raises(AttributeError, match="no longer once its catalogue was changed"):
+        _ = fitted.remove_classes(["ant"]).transduction_
+
+
+@quiet
+def test_it_speaks_as_label_spreading_does():
+    X, _, batch = toy(4)
+    y = np.arange(len(X)) % 3
+    rows, labels = np.concatenate([X, batch]), np.concatenate([y, np.full(len(batch), -1)])
+    ours, theirs = PaddleClassifier().fit(rows, labels), LabelSpreading().fit(rows, labels)
+    for name in ("classes_", "transduction_", "label_distributions_"):
+        assert getattr(ours, name).shape == getattr(theirs, name).shape
+        assert getattr(ours, name).dtype == getattr(theirs, name).dtype
+    assert PaddleClassifier().fit(X, y).transduction_.tolist() == y.tolist()
+
+
+def test_nothing_but_unlabelled_rows():
+    with pytest.raises(LabelError, match="every row is unlabelled"):
+        PaddleClassifier().fit(np.eye(3), [-1, -1, -1])
+
+
+def test_tuples_are_labels_too():
+    labels = np.empty(4, dtype=object)
+    labels[:] = [("car", 1), ("car", 2), ("car", 1), ("car", 2)]
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0], [1.0, 0.1]])
+    fitted = TransductiveClassifier("nearest_prototype").fit(X, labels)
+    assert fitted.predict(X).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("method", list(handful.METHODS))
+@quiet
+def test_every_method_wears_the_dress(method):
+    X, y, batch = toy(5)
+    inference = TransductiveClassifier(method).fit(X, y).infer(batch)
+    assert set(inference.labels) <= set(y)
+    np.testing.assert_allclose(inference.probabilities.sum(1), 1)
+    assert (inference.scale is None) == (method != "calibrated_paddle")
+
+
+def test_inferring_stores_nothing_and_threads_may_share(recwarn):
+    bank, features, labels, _, spare = catalogue()
+    classifier = PaddleClassifier().fit(features, labels)
+    before = {name: id(value) for name, value in vars(classifier).items()}
+    batches = [bank.take(np.concatenate(spare[k : k + 3])).astype(np.float32) for k in range(0, 24, 3)]
+    expected = [classifier.predict_proba(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(classifier.predict_proba, batches))
+    assert all((a == b).all() for a, b in zip(found, expected, strict=True))
+    assert {name: id(value) for name, value in vars(classifier).items()} == before
+
+
+def test_the_catalogue_is_our_own():
+    X, y, batch = toy(6)
+    fitted = TransductiveClassifier("nearest_prototype").fit(X, y)
+    tensors = TransductiveClassifier("nearest_prototype").fit(rows := torch.from_numpy(X.copy()), y)
+    expected = fitted.predict_proba(batch)
+    X[:] = rows[:] = 0
+    assert (fitted.predict_proba(batch) == expected).all()
+    assert (tensors.predict_proba(batch) == expected).all()

@@ -1,0 +1,143 @@
+"""Files of classifiers: everything comes back, strangers' files are refused, nothing is executed."""
+
+import datetime
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from handful.errors import FileFormatError, LabelError
+from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators.saving import decode_labels, encode_labels
+from handful.safetensors_format import read_tensors, write_tensors
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((12, 5)) + np.repeat(3 * RNG.standard_normal((4, 5)), 3, axis=0)
+Y = np.repeat(["ant", "bee", "cat", "dog"], 3)
+BATCH = RNG.standard_normal((6, 5))
+pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+
+
+def objects(*values: object) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        PaddleClassifier(),
+        TransductiveClassifier("paddle", feature_transform="raw", options={"complexity_weight": 2.0, "max_iter": 7}),
+    ],
+)
+def test_a_classifier_comes_back_whole(tmp_path, made):
+    made.fit(X, Y).save(tmp_path / "c.safetensors")
+    again = type(made).load(tmp_path / "c.safetensors")
+    assert again.get_params() == made.get_params()
+    assert again.classes_.dtype == made.classes_.dtype
+    assert (again.predict_proba(BATCH) == made.predict_proba(BATCH)).all()
+    assert again.partial_fit(X[:1], Y[:1]).n_features_in_ == 5
+
+
+def test_names_of_features_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    PaddleClassifier().fit(frame, Y).save(tmp_path / "c")
+    again = PaddleClassifier.load(tmp_path / "c")
+    assert again.feature_names_in_.tolist() == list("abcde")
+    again.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[list("edcba")])
+
+
+def test_the_safetensors_package_reads_it(tmp_path):
+    PaddleClassifier().fit(X, Y).save(tmp_path / "c.safetensors")
+    with safe_open(tmp_path / "c.safetensors", "np") as file:
+        assert (file.get_tensor("features") == X).all()
+        assert json.loads(file.metadata()["handful"])["classes"]["values"] == ["ant", "bee", "cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["a", "ü", "c"]),
+        np.array([-3, 7], dtype=np.int8),
+        np.array([1.5, 2.0]),
+        np.array([False, True]),
+        np.array(["2026-01-01", "2026-02-03"], dtype="datetime64[D]"),
+        np.array([5, 60], dtype="timedelta64[s]"),
+        objects("a", "b"),
+        objects(("a", 1), ("a", (2, True))),
+    ],
+    ids=str,
+)
+def test_labels_survive_json(labels):
+    again = decode_labels(json.loads(json.dumps(encode_labels(labels))))
+    assert again.dtype == labels.dtype
+    assert again.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("labels", [objects(datetime.date(2026, 1, 1)), np.array([b"a"])])
+def test_labels_that_json_cannot_hold_are_refused(labels):
+    with pytest.raises(LabelError, match="cannot be saved"):
+        encode_labels(labels)
+
+
+def test_saving_replaces_the_older_file(tmp_path):
+    for n in (6, 12):
+        PaddleClassifier().fit(X[:n], Y[:n]).save(tmp_path / "c")
+    assert len(PaddleClassifier.load(tmp_path / "c").classes_) == 4
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+
+
+def changed(about=lambda a: a, **tensors):
+    """A saved file with some of it replaced."""
+
+    def make(path):
+        PaddleClassifier().fit(X, Y).save(path)
+        held, metadata = read_tensors(path)
+        write_tensors(path, held | tensors, {"handful": json.dumps(about(json.loads(metadata["handful"])))})
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: write_tensors(path, {"features": torch.zeros(2, 2)}),
+        changed(lambda a: a | {"format_version": 99}),
+        changed(lambda a: []),
+        changed(lambda a: a | {"classes": {"dtype": "object", "values": 3}}),
+        changed(lambda a: a | {"classes": {"dtype": "V8", "values": [1, 2, 3, 4]}}),
+        changed(lambda a: a | {"parameters": None}),
+        changed(codes=torch.arange(12)),
+        changed(codes=torch.full((12,), -1)),
+        changed(codes=torch.zeros(12, dtype=torch.int64)),
+        changed(features=torch.full((12, 5), torch.nan)),
+        changed(features=torch.zeros(12, 5, dtype=torch.int64)),
+    ],
+)
+def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
+    make(tmp_path / "c")
+    with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
+        PaddleClassifier.load(tmp_path / "c")
+
+
+def test_a_file_of_another_class_or_with_unknown_parameters_is_refused(tmp_path):
+    TransductiveClassifier().fit(X, Y).save(tmp_path / "c")
+    with pytest.raises(
+        FileFormatError, match=r"holds a TransductiveClassifier; load it with TransductiveClassifier\.load"
+    ):
+        PaddleClassifier.load(tmp_path / "c")
+    changed(lambda a: a | {"parameters": {"speed": 3}})(tmp_path / "d")
+    with pytest.raises(FileFormatError, match="does not know"):
+        PaddleClassifier.load(tmp_path / "d")
+
+
+def test_options_that_are_no_plain_values_are_refused(tmp_path):
+    made = TransductiveClassifier("paddle").fit(X, Y).set_params(options={"max_iter": np.int64(5)})
+    with pytest.raises(FileFormatError, match="cannot be written as JSON"):
+        made.save(tmp_path / "c")
