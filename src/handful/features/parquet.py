@@ -83,6 +83,16 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
 
     float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
     at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful import FeatureBank, read_bank
+    >>> bank = FeatureBank.from_arrays([[0.0, 1.0], [1.0, 0.0]], [0, 1], ["ant", "bee"])
+    >>> file = tempfile.mkdtemp() + "/bank.parquet"
+    >>> write_parquet(bank, file)
+    >>> read_bank(file).class_names
+    ('ant', 'bee')
     """
     pa, parquet = import_pyarrow()
     final = Path(path)

@@ -30,6 +30,13 @@ class Method:
         Paper and venue.
     support_arrays : int
         How many arrays of shape [support, class] live at the same time; none where the support is summed once.
+
+    Examples
+    --------
+    >>> import handful
+    >>> method = handful.METHODS["paddle"]
+    >>> method.transform, method.make_options(max_iter=20).max_iter
+    ('range_scale_public_code', 20)
     """
 
     name: str
