@@ -30,7 +30,7 @@ def test_exact_lists_hold_the_best(length):
     lists = exact_lists(points, contenders, length)
     scores = contenders.scores(points)
     torch.testing.assert_close(lists.scores, scores.topk(length).values)
-    torch.testing.assert_close(scores.gather(1, lists.classes), lists.scores)
+    torch.testing.assert_close(scores.gather(1, lists.classes.long()), lists.scores)
     torch.testing.assert_close(lists.log_totals[::8], scores[::8].logsumexp(-1))
     assert int(lists.log_totals.isnan().sum()) == 35
 
@@ -38,7 +38,7 @@ def test_exact_lists_hold_the_best(length):
 def test_whole_lists_are_in_the_order_of_the_classes_and_measured():
     points, prototypes = points_and_prototypes()
     lists = exact_lists(points, Contenders.of(prototypes, SCALE), 151)
-    assert torch.equal(lists.classes[0], torch.arange(151))
+    assert torch.equal(lists.classes[0], torch.arange(151, dtype=torch.int32))
     assert not bool(lists.log_totals.isnan().any())
 
 
@@ -51,6 +51,12 @@ def test_lists_survive_packing():
     assert torch.equal(again.classes, lists.classes)
     assert torch.equal(again.scores, lists.scores)
     np.testing.assert_array_equal(again.log_totals, lists.log_totals)
+
+
+def test_lists_look_up_and_add_by_class():
+    lists = Lists(torch.tensor([[2, 0], [2, 1]], dtype=torch.int32), torch.zeros(2, 2), torch.zeros(2))
+    assert lists.of_classes(torch.tensor([5.0, 6.0, 7.0])).tolist() == [[7.0, 5.0], [7.0, 6.0]]
+    assert lists.by_class(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 4).tolist() == [2.0, 4.0, 4.0, 0.0]
 
 
 def test_sums_of_far_classes_are_exact_enough():
@@ -68,7 +74,7 @@ def test_an_index_finds_nearly_what_is_there(kind, tmp_path):
     found, exact = faiss_lists(points, contenders, 8, index), exact_lists(points, contenders, 8)
     assert (found.classes[:, 0] == exact.classes[:, 0]).float().mean() > 0.9
     there = found.scores > -torch.inf
-    expected = contenders.scores(points).gather(1, found.classes)
+    expected = contenders.scores(points).gather(1, found.classes.long())
     torch.testing.assert_close(found.scores[there], expected[there], atol=1e-4, rtol=1e-4)
     assert (~found.log_totals.isnan()).nonzero().squeeze(-1).tolist() == [0, 256]
 

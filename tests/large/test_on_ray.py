@@ -94,7 +94,7 @@ def test_a_node_dies_then_the_driver_and_the_answer_is_that_of_an_undisturbed_ru
         driver = multiprocessing.get_context("spawn").Process(target=drive_slowly, args=arguments)
         driver.start()
         deadline = time.monotonic() + 300
-        while not (folder / "iteration-2").exists() and time.monotonic() < deadline:
+        while not (folder / "iteration-2").exists() and driver.is_alive() and time.monotonic() < deadline:
             time.sleep(0.02)
         cluster.remove_node(doomed, allow_graceful=False)
         (folder / "node-is-dead").touch()
@@ -124,12 +124,9 @@ def drive_slowly(banks, folder, address, doomed_node):
             return
         if progress.iteration == 2:
             # Some actor must live on the node that dies, or its death would show nothing.
-            import ray
-            from ray.util.state import list_actors
+            from ray._private.state import actors
 
-            assert any(
-                actor.node_id == doomed_node for actor in list_actors(address=ray.get_runtime_context().gcs_address)
-            )
+            assert doomed_node in {actor["Address"]["NodeID"] for actor in actors().values()}
             (folder / "iteration-2").touch()
             while not (folder / "node-is-dead").exists():
                 time.sleep(0.02)

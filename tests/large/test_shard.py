@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from handful.large import shard
 from handful.large.answers import read_answers
 from handful.large.candidates import Contenders
 from handful.large.inputs import sum_catalogue
@@ -41,13 +42,13 @@ def test_shards_add_up_to_the_dense_counts_and_moments(setting):
     dense = soft_moments(points[None], u[None])
     counts, sums = torch.zeros(60, dtype=torch.float64), torch.zeros(60, points.shape[1])
     log_normaliser = 0.0
-    for shard in range(3):
-        dropped = work.compare(shard, "all", contenders)
+    for number in range(3):
+        dropped = work.compare(number, "all", contenders)
         assert dropped.mass < 1e-6 * dropped.n_measured
-        part = work.count(shard, "all", tilts, 1.0)
+        part = work.count(number, "all", tilts, 1.0)
         counts += part.counts
         log_normaliser += part.log_normaliser
-        moments = work.moments(shard, "all", tilts, 1.0)
+        moments = work.moments(number, "all", tilts, 1.0)
         sums[moments.classes] += moments.sums
     torch.testing.assert_close(counts.float(), u.sum(0), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(sums, dense.sums[0], atol=1e-3, rtol=1e-3)
@@ -98,7 +99,8 @@ def test_a_shard_of_paddle_is_its_dense_step(setting):
 
 
 @pytest.mark.parametrize("list_length", [3, 60])
-def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length):
+def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length, monkeypatch):
+    monkeypatch.setattr(shard, "PRODUCT_ADVANTAGE", 16)
     make, points, contenders = setting
     work = make(list_length, 400)
     work.compare(0, "all", contenders)

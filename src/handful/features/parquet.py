@@ -70,7 +70,7 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
         schema = tables[0].schema_arrow
         vectors = find_column(schema.names, _vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
         n_rows = sum(table.metadata.num_rows for table in tables)
-        room: np.ndarray | None = None
+        room: np.memmap[Any, Any] | None = None
         start = 0
         for table in tables:
             for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors]):

@@ -70,9 +70,17 @@ class Lists:
     scores: Float[Tensor, "query listed"]
     log_totals: Float[Tensor, "query"]
 
+    def of_classes(self, values: Float[Tensor, "class"]) -> Float[Tensor, "query listed"]:
+        """Return `values[classes]`."""
+        return values.index_select(0, self.classes.flatten()).view(self.classes.shape)
+
+    def by_class(self, weights: Float[Tensor, "query listed"], n_classes: int) -> Float[Tensor, "class"]:
+        """Add weights by class, in double precision and in order."""
+        return torch.bincount(self.classes.flatten(), weights.double().flatten(), n_classes)
+
     def packed(self) -> Int[np.ndarray, "query number"]:
         """Return everything as one array of 32-bit words."""
-        columns = [self.classes.int(), self.scores.view(torch.int32), self.log_totals.view(torch.int32).unsqueeze(-1)]
+        columns = [self.classes, self.scores.view(torch.int32), self.log_totals.view(torch.int32).unsqueeze(-1)]
         words: np.ndarray = torch.cat(columns, -1).numpy()
         return words
 
@@ -83,7 +91,7 @@ class Lists:
         length = (numbers.shape[-1] - 1) // 2
         scores = numbers[:, length : 2 * length].contiguous().view(torch.float32)
         totals = numbers[:, 2 * length].contiguous().view(torch.float32)
-        return cls(numbers[:, :length].long(), scores, totals)
+        return cls(numbers[:, :length].contiguous(), scores, totals)
 
 
 def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int) -> Lists:
@@ -92,7 +100,8 @@ def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
     n_query, n_padded = scores.shape
     if length >= contenders.n_classes:
         kept = scores[:, : contenders.n_classes].contiguous()
-        return Lists(torch.arange(contenders.n_classes).expand(n_query, -1), kept, kept.logsumexp(-1))
+        classes = torch.arange(contenders.n_classes, dtype=torch.int32).expand(n_query, -1)
+        return Lists(classes, kept, kept.logsumexp(-1))
     groups = scores.view(n_query, GROUP, n_padded // GROUP)
     chosen = groups.amax(1).topk(min(length, groups.shape[-1]), sorted=False).indices
     n_chosen = chosen.shape[-1]
@@ -102,7 +111,7 @@ def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
     classes = (best.indices // n_chosen) * groups.shape[-1] + within
     log_totals = scores.new_full((n_query,), torch.nan)
     log_totals[::MEASURED_EVERY] = log_sums(scores[::MEASURED_EVERY], best.values[::MEASURED_EVERY, :1])
-    return Lists(classes, best.values, log_totals)
+    return Lists(classes.int(), best.values, log_totals)
 
 
 def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int, index: FaissIndex) -> Lists:
@@ -115,7 +124,7 @@ def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
     log_totals = scores.new_full((len(points),), torch.nan)
     whole = contenders.scores(points[::MEASURED_EVERY_FAISS])
     log_totals[::MEASURED_EVERY_FAISS] = log_sums(whole, whole.amax(-1, keepdim=True))
-    return Lists(classes.masked_fill(missing, 0), scores, log_totals)
+    return Lists(classes.masked_fill(missing, 0).int(), scores, log_totals)
 
 
 def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query 1"]) -> Float[Tensor, "query"]:

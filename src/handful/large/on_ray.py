@@ -61,16 +61,17 @@ class RayCrew:
 
     def __init__(self, ray: Any, work: Work, n_actors: int) -> None:
         self._ray, self._n_shards = ray, work.n_shards
-        # They reserve no core: one whose node died must find a place on those that are left, and are all in use.
+        # They reserve half a core: those whose node died must find a place on nodes whose cores are all in use.
         settings = {
-            "num_cpus": 0,
+            "num_cpus": 0.5,
             "max_restarts": -1,
             "max_task_retries": -1,
             "scheduling_strategy": "SPREAD",
         }
         kind = ray.remote(Worker).options(**settings)
-        shared = ray.put(work)
-        self._actors = [kind.remote(shared) for _ in range(n_actors)]
+        # Held for as long as the crew: an actor that begins again elsewhere asks for it anew.
+        self._work = ray.put(work)
+        self._actors = [kind.remote(self._work) for _ in range(n_actors)]
         self._sent = self._received = 0
 
     @property

@@ -21,7 +21,6 @@ from handful.large.answers import write_answers
 from handful.large.candidates import (
     BLOCK_NUMBERS,
     FEWEST_ROWS,
-    MOST_ROWS,
     Contenders,
     FaissIndex,
     Lists,
@@ -30,7 +29,7 @@ from handful.large.candidates import (
 )
 from handful.large.inputs import read_rows
 from handful.methods import paddle
-from handful.numerics.moments import labelled_moments, soft_moments
+from handful.numerics.moments import soft_moments
 from handful.numerics.simplex import softmax
 from handful.shapes import Float, Int
 
@@ -38,7 +37,7 @@ from handful.shapes import Float, Int
 NEGLIGIBLE_WEIGHT = 1e-7
 # Comparing a query with the classes of its list, gathered one by one, takes as long as with so many times as many
 # classes in one matrix product.
-PRODUCT_ADVANTAGE = 16
+PRODUCT_ADVANTAGE = 64
 
 
 class Dropped(NamedTuple):
@@ -63,6 +62,27 @@ class Sums(NamedTuple):
     classes: Int[Tensor, "some"]
     mass: Float[Tensor, "some"]
     sums: Float[Tensor, "some dim"]
+
+
+class Best(NamedTuple):
+    """The two most probable classes of every query of a shard.
+
+    Room is taken once: small results kept from every block would lie between the large arrays of the next ones, and
+    the heap would grow by an array a block.
+    """
+
+    labels: Int[Tensor, "query 2"]
+    values: Float[Tensor, "query 2"]
+
+    @classmethod
+    def room(cls, n_query: int) -> Best:
+        """Return it empty."""
+        return cls(torch.empty(n_query, 2, dtype=torch.int32), torch.empty(n_query, 2))
+
+    def fill(self, start: int, labels: Int[Tensor, "block top"], values: Float[Tensor, "block top"]) -> None:
+        """Put the results of a block in their place; with one class it is its own runner-up."""
+        self.labels[start : start + len(labels)] = labels.int()
+        self.values[start : start + len(values)] = values
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,25 +139,31 @@ class Work:
         counts = torch.zeros(len(tilts), dtype=torch.float64)
         log_normaliser = 0.0
         for _, lists in self._lists(shard, name):
-            u = softmax(lists.scores * factor + tilts[lists.classes])
-            counts += torch.bincount(lists.classes.flatten(), u.weights.double().flatten(), len(tilts))
+            u = softmax(torch.add(lists.of_classes(tilts), lists.scores, alpha=factor))
+            counts += lists.by_class(u.weights, len(tilts))
             log_normaliser += float(u.log_normaliser().sum(dtype=torch.float64))
         return Counts(counts, log_normaliser)
 
     def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"], factor: float) -> Sums:
         """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that have any, with u as in `count`."""
-        mass = torch.zeros(len(tilts))
+        mass = torch.zeros(len(tilts), dtype=torch.float64)
         sums = torch.zeros(len(tilts), len(self.origin))
         for block, lists in self._lists(shard, name):
             points = self._points(shard, block)
-            weights = softmax(lists.scores * factor + tilts[lists.classes]).weights
+            weights = softmax(torch.add(lists.of_classes(tilts), lists.scores, alpha=factor)).weights
+            mass += lists.by_class(weights, len(tilts))
             query, place = (weights > NEGLIGIBLE_WEIGHT).nonzero(as_tuple=True)
-            weight = weights[query, place]
+            # Of the classes in this block only: a sum of all would cost more than the points.
             classes, own = torch.unique(lists.classes[query, place], return_inverse=True)
-            for part in _parts(len(query), MOST_ROWS):
-                weighted = points[query[part]] * weight[part].unsqueeze(-1)
-                sums[classes] += labelled_moments(weighted[None], own[part][None], None, len(classes)).sums[0]
-            mass += torch.bincount(lists.classes[query, place], weight, len(tilts))
+            order = own.argsort(stable=True)
+            u = torch.sparse_coo_tensor(
+                torch.stack([own, query])[:, order],
+                weights[query, place][order],
+                (len(classes), len(points)),
+                is_coalesced=True,
+                check_invariants=False,
+            )
+            sums[classes] += torch.sparse.mm(u, points)
         some = mass.nonzero().squeeze(-1)
         return Sums(some, mass[some], sums[some])
 
@@ -149,12 +175,11 @@ class Work:
         `tilts` are those of all classes. The lists of the first pass tell who is near, `name` those of the living.
         """
         taken = torch.zeros(len(tilts), dtype=torch.float64)
-        outside = torch.ones(len(tilts), dtype=torch.bool).index_fill_(0, living, False)
+        outside = torch.ones(len(tilts)).index_fill_(0, living, 0)
         for (_, first), (_, last) in zip(self._lists(shard, "all"), self._lists(shard, name), strict=True):
-            normaliser = softmax(last.scores * factor + tilts[living][last.classes]).log_normaliser()
-            logits = first.scores * factor + tilts[first.classes] - normaliser.unsqueeze(-1)
-            weights = logits.clamp(max=0).exp().where(outside[first.classes], 0)
-            taken += torch.bincount(first.classes.flatten(), weights.double().flatten(), len(tilts))
+            normaliser = softmax(last.scores * factor + last.of_classes(tilts[living])).log_normaliser()
+            logits = first.scores * factor + first.of_classes(tilts) - normaliser.unsqueeze(-1)
+            taken += first.by_class(logits.clamp(max=0).exp() * first.of_classes(outside), len(tilts))
         return taken
 
     # -- prototypes that moved ---------------------------------------------------------------------------------------
@@ -189,8 +214,7 @@ class Work:
                 for part in _parts(len(points), contenders.rows_at_once())
             ]
             log_ratio = lists.scores + (1 - torch.cat(parts)).unsqueeze(-1)
-            weights = log_ratio.double().clamp(max=300).exp() * outside[lists.classes]
-            grown += torch.bincount(lists.classes.flatten(), weights.flatten(), len(outside))
+            grown += lists.by_class(log_ratio.double().clamp(max=300).exp() * lists.of_classes(outside), len(outside))
         return grown
 
     def answer(
@@ -209,20 +233,20 @@ class Work:
         if contenders.n_classes <= PRODUCT_ADVANTAGE * self.list_length:
             return self.answer_all(shard, contenders, tilts, classes)
         counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
-        pieces = []
+        best = Best.room(len(self._rows(shard)))
         for block, lists in self._lists(shard, name):
             points = self._points(shard, block)
             gathered = lists.classes.shape[-1] * points.shape[-1]
             for part in _parts(len(points), max(1, BLOCK_NUMBERS // gathered)):
-                listed = lists.classes[part]
+                listed = lists.classes[part].long()
                 scores = torch.bmm(contenders.prototypes[listed], points[part].unsqueeze(-1)).squeeze(-1)
                 logits = scores - contenders.half_norms[listed] + tilts[listed]
                 # A list that was not filled has -inf in its place, and keeps it.
                 u = softmax(logits.where(lists.scores[part] > -torch.inf, -torch.inf))
                 counts += torch.bincount(listed.flatten(), u.weights.double().flatten(), len(counts))
-                best = u.weights.topk(min(2, listed.shape[-1]))
-                pieces.append((classes[listed.gather(-1, best.indices)], best.values))
-        self._write(shard, pieces)
+                top = u.weights.topk(min(2, listed.shape[-1]))
+                best.fill(block.start + part.start, classes[listed.gather(-1, top.indices)], top.values)
+        self._write(shard, best)
         return counts
 
     def answer_all(
@@ -230,27 +254,26 @@ class Work:
     ) -> Float[Tensor, "class"]:
         """As `answer`, comparing every query with all contenders."""
         counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
-        pieces = []
-        for _, points in self._blocks(shard, contenders.rows_at_once()):
+        best = Best.room(len(self._rows(shard)))
+        for block, points in self._blocks(shard, contenders.rows_at_once()):
             u = softmax(contenders.scores(points)[:, : contenders.n_classes] + tilts)
             counts += u.weights.sum(0, dtype=torch.float64)
-            best = u.weights.topk(min(2, contenders.n_classes))
-            pieces.append((classes[best.indices], best.values))
-        self._write(shard, pieces)
+            top = u.weights.topk(min(2, contenders.n_classes))
+            best.fill(block.start, classes[top.indices], top.values)
+        self._write(shard, best)
         return counts
 
-    def _write(self, shard: int, pieces: list[tuple[Tensor, Tensor]]) -> None:
-        labels, values = (torch.cat(column) for column in zip(*pieces, strict=True))
+    def _write(self, shard: int, best: Best) -> None:
         rows = self._rows(shard)
         write_answers(
             self.folder,
             shard,
             {
                 "row": np.arange(rows.start, rows.stop),
-                "label": labels[:, 0].int().numpy(),
-                "probability": values[:, 0].numpy(),
-                "runner_up": labels[:, -1].int().numpy(),
-                "runner_up_probability": values[:, -1].numpy(),
+                "label": best.labels[:, 0].numpy(),
+                "probability": best.values[:, 0].numpy(),
+                "runner_up": best.labels[:, 1].numpy(),
+                "runner_up_probability": best.values[:, 1].numpy(),
             },
         )
 
