@@ -34,3 +34,4 @@ perf:      ## speed, never part of the tests
 	python perf/ici.py
 	python perf/methods.py
 	python perf/benchmark.py
+	python perf/large.py

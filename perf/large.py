@@ -94,7 +94,8 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         show(f"{method}, {shortlist}", figures[shortlist], bare)
     if arguments.paddle:
         # Published PADDLE knows no scale: give it features multiplied by the calibrated one.
-        scaled = [data.scaled(folder, bank, math.sqrt(scale)) for bank in (catalogue, queries)]
+        banks = {"catalogue": catalogue, "queries": queries}
+        scaled = [data.scaled(folder / f"scaled-{name}", bank, math.sqrt(scale)) for name, bank in banks.items()]
         found, figures["paddle"] = streamed(arguments, folder, scaled[0], scaled[1], "paddle", "exact")
         figures["paddle"] |= scores(found.labels(), queries.labels, arguments.k, found)
         figures["paddle"] |= data.drift(found, math.sqrt(scale))
@@ -189,7 +190,7 @@ def show(name: str, figures: dict[str, Any], bare: float) -> None:
         print(
             f"    distance to the true centre, over that of the support mean: median {figures['drift_median']:.3f}, "
             f"of classes with 5 queries or fewer {figures['drift_small']:.3f}, 99th percentile "
-            f"{figures['drift_99']:.3f}"
+            f"{figures['drift_99']:.3f}; {100 * figures['stray_queries']:.2f} % of the queries with classes not there"
         )
     if "equal_labels" in figures:
         print(
@@ -234,10 +235,9 @@ class Synthetic:
             noise = rng.standard_normal((len(classes), self.dim), dtype=np.float32)
             yield (self.centres[classes] + noise * self.spectrum).astype(np.float16)
 
-    def scaled(self, folder: Path, bank: FeatureBank, factor: float) -> FeatureBank:
+    def scaled(self, path: Path, bank: FeatureBank, factor: float) -> FeatureBank:
         """Return a bank with its features multiplied."""
         blocks = (block.astype(np.float32) * factor for block in bank.blocks())
-        path = folder / f"scaled-{bank.n_rows}"
         names = bank.class_names
         store.write(
             path, blocks, bank.labels, dtype="float32", dim=bank.dim, class_names=names, provenance={}, splits={}
@@ -258,6 +258,7 @@ class Synthetic:
             "drift_median": float(np.median(ratio)),
             "drift_small": float(np.median(ratio[small])) if small.any() else math.nan,
             "drift_99": float(np.quantile(ratio, 0.99)),
+            "stray_queries": float(found.proportions.numpy()[np.setdiff1d(np.arange(self.k), self.present)].sum()),
         }
 
 

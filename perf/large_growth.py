@@ -36,7 +36,7 @@ def main() -> None:
     """Run what is missing, fit, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=float, default=1e9, help="largest |Q|K to run; 1e11 is everything")
-    parser.add_argument("--scratch", type=Path, default=None)
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     PLACE.mkdir(exist_ok=True)
@@ -47,8 +47,9 @@ def main() -> None:
             if q * k <= arguments.most and not any(run["k"] == k and run["q"] == q for run in runs):
                 with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
                     runs.append(large.measure(settings(k, q), Path(folder)))
+                # After every run: the largest take an hour.
+                file.write_text(json.dumps({"rates": fit(runs), "runs": runs}, indent=1) + "\n")
     rates = fit(runs)
-    file.write_text(json.dumps({"rates": rates, "runs": runs}, indent=1) + "\n")
     for run in runs:
         print(
             f"K = {run['k']:>7,} |Q| = {run['q']:>9,}: {run['exact']['cpu']:8.1f} s, "

@@ -1,11 +1,13 @@
 """solve: one batch too large for memory, labelled jointly; read once in full, then only where classes are left.
 
-Memory of a worker, in bytes, whatever |Q|:
+Memory of a worker, in bytes, whatever |Q| (m classes a list, L living classes):
 
-    4 K d  (the contending prototypes)  +  8 K d in the driver (means, and one pass's sums)
-    + 4 · 2²³ · 2  (a block of scores and what is made of it)  +  16 K  (counts)
+    12 K d            means, and while queries are compared with all of them the scaled means and a copy in passing
+    + 3 · 4 · 2²³     a block of scores and what is made of it
+    + 4 (2m + 1) R    lists of a shard of R rows, while they are made
+    + 16 K            counts; and 28 L d in the driver when prototypes move
 
-and on disk `4 (2m + 1) |Q|` for the shortlists of a comparison, of which a block is mapped at a time.
+On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them.
 """
 
 from __future__ import annotations
