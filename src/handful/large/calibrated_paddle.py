@@ -4,7 +4,8 @@ The steps are those of `handful.methods.calibrated_paddle`, whose functions are 
 sums over queries come from. One pass over all K classes leaves every query a shortlist; the iterations live on the
 lists and on the counts N_k, which add. A list of the first pass may hold none of the few classes that are left after
 some iterations; so once they are few, and at every halving of their number, the queries are compared again with those
-alone. The costs of these comparisons add up to less than an eighth of the first.
+alone. Begun at a sixteenth, these comparisons cost less than an eighth of the first together; where a loop settles
+with more classes than that, up to one half, the one that follows costs their share.
 """
 
 from __future__ import annotations
