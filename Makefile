@@ -38,3 +38,4 @@ perf:      ## speed, never part of the tests
 	python perf/methods.py
 	python perf/benchmark.py
 	python perf/ray_overhead.py
+	python perf/large.py
