@@ -195,6 +195,7 @@ def render() -> None:
     """Write the page."""
     about = json.loads(RESULTS.read_text())
     cells = about["cells"]
+    tested = {c["method"] for c in cells}
     lines = [
         "# Against the field",
         "",
@@ -204,7 +205,7 @@ def render() -> None:
         "",
         "Tuned settings, chosen on clinc150, cub200 and omniglot659:",
         "",
-        *(f"- {method}: {_said(value)}" for method, value in about["tuned"].items()),
+        *(f"- {method}: {_said(value)}" for method, value in about["tuned"].items() if method in tested),
         "",
     ]
     for title, wanted in (("Banks to tune on", True), ("Banks to confirm on", False)):
