@@ -1,11 +1,11 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install format lint types test slow perf
+.PHONY: help install format lint types test docs slow perf
 
 help:      ## list the commands
 	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
 
 install:   ## the package and its tools, editable; install torch first
-	python -m pip install --editable . --requirement requirements-dev.txt
+	python -m pip install --editable . --requirement requirements-dev.txt --requirement requirements-docs.txt
 	pre-commit install
 
 format:    ## rewrite to the house style
@@ -24,6 +24,9 @@ types:     ## mypy, strict
 test:      ## all but the slow tests
 	python -m pytest -n 2
 
+docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no network
+	python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 slow:      ## the slow tests, with many more random examples
 	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
 
@@ -35,3 +38,4 @@ perf:      ## speed, never part of the tests
 	python perf/methods.py
 	python perf/benchmark.py
 	python perf/ray_overhead.py
+	python perf/large.py

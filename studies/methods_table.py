@@ -247,7 +247,8 @@ Budgets used: {budgets} CPU minutes a cell.
   laplacian_shot), which needs the mean feature of base classes: these banks have none, so `l2` stands in its place.
 - Rows called "{PUBLIC}" are what stands behind PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
   pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
-- No option was tuned on these banks.
+- No option was tuned on these banks, but `calibrated_paddle` as a whole was built on them; other banks and tuned
+  competitors stand in [against the field](../field_results.md).
 
 Cells that the budget stopped:
 

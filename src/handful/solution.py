@@ -16,7 +16,16 @@ from handful.shapes import Bool, Float, Int
 
 @dataclass(frozen=True)
 class DescriptionLength:
-    """The objective in nats and its two halves: what it takes to describe the data, and the partition."""
+    """The objective in nats and its two halves: what it takes to describe the data, and the partition.
+
+    Examples
+    --------
+    >>> import handful
+    >>> task = handful.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.0]], n_classes=2)
+    >>> length = handful.solve("paddle", task).description_length
+    >>> length.partition.abs().round(decimals=3).tolist()  # one class holds all: it costs nothing to say so
+    [0.0]
+    """
 
     data: Float[Tensor, "task"]
     partition: Float[Tensor, "task"]
@@ -42,6 +51,16 @@ class Solution:
         As in the task: False where a query is padding.
     trace : Trace or None
         Objective and criterion at each iteration, when the options asked to record them.
+
+    Examples
+    --------
+    >>> import handful
+    >>> task = handful.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.5], [8.0]], n_classes=2)
+    >>> solution = handful.solve("paddle", task)
+    >>> solution.predictions.tolist(), solution.converged.tolist()
+    ([[0, 0, 1]], [True])
+    >>> solution.log_assignments.shape, solution.prototypes.shape
+    (torch.Size([1, 3, 2]), torch.Size([1, 2, 1]))
     """
 
     log_assignments: Float[Tensor, "task query class"]

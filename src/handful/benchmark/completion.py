@@ -72,6 +72,19 @@ def complete(
         `handful.benchmark.local.in_process(...)`, the default, or `handful.benchmark.on_ray.on_ray(...)`.
     on_progress : callable, optional
         Called with a cell's progress whenever rows of it come in.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "nearest_prototype", n_tasks=3)
+    >>> journal = Journal.create(tempfile.mkdtemp() + "/run", bound_plan([cell], banks))
+    >>> complete(journal, banks)
+    >>> [(state.done, state.wanted) for state in progress(journal)]
+    [(3, 3)]
     """
     with journal.writing():
         states = {state.cell.content_hash: (state, done) for state, done in _states(journal)}

@@ -161,6 +161,13 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
 
     Ranges begin at multiples of their size, whatever is done, so a resumed run solves the very ranges that an
     undisturbed one would have.
+
+    Examples
+    --------
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> cell = Cell("mine", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=4)
+    >>> remaining(cell, np.array([0, 2]))
+    [[1], [3]]
     """
     size = min(MOST_IN_RANGE, -(-cell.n_tasks // RANGES_PER_CELL))
     if cell.cpu_budget is not None:

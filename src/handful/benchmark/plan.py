@@ -189,11 +189,20 @@ def named_bank(banks: Banks, name: str) -> FeatureBank:
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
+    r"""Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
 
     Each table `[[cells]]` is a grid: a list stands for each of its values in turn, all combinations are cells. What
     `[defaults]` says holds for every table that does not say otherwise. `grid(entries, banks)` makes cells of it.
     Paths are relative to the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "plan.toml"
+    >>> _ = file.write_text('[banks]\nmine = "mine.bank"\n[[cells]]\nbank = "mine"\nmethod = ["paddle", "tim"]\n')
+    >>> entries, places = read_plan(file)
+    >>> entries, list(places)
+    ([{'bank': 'mine', 'method': ['paddle', 'tim']}], ['mine'])
     """
     file = Path(path)
     try:

@@ -82,6 +82,15 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     rows : list of dict
         Keys are `handful.benchmark.journal.COLUMNS`. `seconds` is wall time in the method, `cpu_seconds` processor time
         of everything, both shared out equally among the tasks of the range.
+
+    Examples
+    --------
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.datasets import load_clinc150
+    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "nearest_prototype")
+    >>> rows = run_range(cell, Material(load_clinc150()), [0, 1])
+    >>> [row["task"] for row in rows], rows[0]["n_predicted"] >= 1
+    ([0, 1], True)
     """
     with one_thread():
         try:

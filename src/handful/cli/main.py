@@ -21,7 +21,7 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, classify, features, report, tasks, train
+    from handful.cli import bench, classify, demo, doctor, features, report, tasks, train
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -32,6 +32,8 @@ def make_app() -> typer.Typer:
     app.add_typer(bench.app, name="bench")
     app.command("report")(report.report)
     app.command("train")(train.train_command)
+    app.command("demo")(demo.demo)
+    app.command("doctor")(doctor.doctor)
     return app
 
 

@@ -35,6 +35,11 @@ class Provenance:
         Packages that took part, and their versions.
     notes : str
         Whatever else a user should know.
+
+    Examples
+    --------
+    >>> Provenance(dataset="photographs of our shelves", licence="ours").to_mapping()["dataset"]
+    'photographs of our shelves'
     """
 
     dataset: str = ""

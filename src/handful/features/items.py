@@ -119,7 +119,7 @@ class Items:
 
 
 def list_items(path: str | Path, *, split: str | None = None, labelled: bool = True) -> Items:
-    """List what lies at `path`, see the module's docstring, and hash all of it.
+    r"""List what lies at `path`, see the module's docstring, and hash all of it.
 
     Parameters
     ----------
@@ -130,6 +130,15 @@ def list_items(path: str | Path, *, split: str | None = None, labelled: bool = T
     labelled : bool
         Whether classes are asked for. If not, images may lie anywhere in the folder, a table needs no column `label`,
         and all items are of one class, `unlabelled`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = Path(tempfile.mkdtemp()) / "sentences.csv"
+    >>> _ = table.write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
+    >>> items = list_items(table)
+    >>> len(items), items.class_names
+    (2, ('alarm', 'luggage'))
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):

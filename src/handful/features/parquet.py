@@ -78,11 +78,50 @@ def read_vectors(
         raise _unreadable(where, error) from error
 
 
+def copy_vectors(files: Sequence[Path], path: Path) -> None:
+    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file that can be mapped; or nothing."""
+    pa, parquet = import_pyarrow()
+    where = str(files[0])
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial.npy")
+    try:
+        tables = [parquet.ParquetFile(file) for file in files]
+        schema = tables[0].schema_arrow
+        vectors = find_column(schema.names, _vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
+        n_rows = sum(table.metadata.num_rows for table in tables)
+        room: np.memmap[Any, Any] | None = None
+        start = 0
+        for table in tables:
+            for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors]):
+                block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+                if room is None:
+                    room = np.lib.format.open_memmap(partial, "w+", block.dtype, (n_rows, block.shape[1]))
+                room[start : start + len(block)] = block
+                start += len(block)
+        if room is None:
+            raise BankError(f"{where} has no rows")
+        room.flush()
+        partial.replace(path)
+    except (pa.ArrowException, OSError) as error:
+        raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     """Write columns `features` (fixed-size lists of float32), `label` and `class_name`, for DuckDB, pandas and others.
 
     float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
     at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful import FeatureBank, read_bank
+    >>> bank = FeatureBank.from_arrays([[0.0, 1.0], [1.0, 0.0]], [0, 1], ["ant", "bee"])
+    >>> file = tempfile.mkdtemp() + "/bank.parquet"
+    >>> write_parquet(bank, file)
+    >>> read_bank(file).class_names
+    ('ant', 'bee')
     """
     pa, parquet = import_pyarrow()
     final = Path(path)

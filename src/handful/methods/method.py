@@ -32,6 +32,13 @@ class Method:
         How many arrays of shape [support, class] live at the same time; none where the support is summed once.
     in_blocks : bool
         Whether points are read some tasks at a time, so that a chunk of tasks never holds all of its own.
+
+    Examples
+    --------
+    >>> import handful
+    >>> method = handful.METHODS["paddle"]
+    >>> method.transform, method.make_options(max_iter=20).max_iter
+    ('range_scale_public_code', 20)
     """
 
     name: str

@@ -35,7 +35,14 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Estimate:
-    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves; ± ∞ for a single task."""
+    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves; ± ∞ for a single task.
+
+    Examples
+    --------
+    >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
+    >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
+    (0.7, 0.185, False)
+    """
 
     mean: float
     half_width: float

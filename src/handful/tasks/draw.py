@@ -42,6 +42,14 @@ class Draw:
         False where a row is padding; None when nothing is.
     support_elsewhere : bool
         Whether the support's rows are another bank's.
+
+    Examples
+    --------
+    >>> import handful
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(1), handful.UniformOverPool(k_eff=1), n_query=2)
+    >>> drawn = draw([0, 0, 0, 1, 1, 1], spec, seed=0, indices=range(5, 8))
+    >>> drawn.n_tasks, drawn.n_classes, drawn.indices.tolist()
+    (3, 2, [5, 6, 7])
     """
 
     indices: Int[np.ndarray, "task"]

@@ -27,6 +27,14 @@ class UniformOverPool:
     """|Q| rows without replacement from the pooled rows of `k_eff` classes: counts follow the classes' sizes.
 
     The paper's rule. A class may be missed by chance, so `k_eff` bounds the number of classes that occur.
+
+    Examples
+    --------
+    >>> import handful
+    >>> labels = [0] * 10 + [1] * 10 + [2] * 10
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(2), UniformOverPool(k_eff=2), n_query=6)
+    >>> len(set(handful.draw(labels, spec, seed=0, indices=[0]).query_labels[0].tolist())) <= 2
+    True
     """
 
     k_eff: int
@@ -45,7 +53,16 @@ class UniformOverPool:
 
 @dataclass(frozen=True)
 class Balanced:
-    """|Q| / `k_eff` rows of each of `k_eff` classes, without replacement."""
+    """|Q| / `k_eff` rows of each of `k_eff` classes, without replacement.
+
+    Examples
+    --------
+    >>> import handful
+    >>> labels = [0] * 10 + [1] * 10 + [2] * 10
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(2), Balanced(k_eff=3), n_query=6)
+    >>> sorted(handful.draw(labels, spec, seed=0, indices=[0]).query_labels[0].tolist())
+    [0, 0, 1, 1, 2, 2]
+    """
 
     k_eff: int
 
@@ -64,6 +81,14 @@ class Dirichlet:
     """Counts in proportions p ~ Dirichlet(concentration · 1) over `k_eff` classes, then rows without replacement.
 
     Proportions that ask a class for more rows than it has are drawn again.
+
+    Examples
+    --------
+    >>> import handful
+    >>> labels = [0] * 20 + [1] * 20 + [2] * 20
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(2), Dirichlet(k_eff=3, concentration=1.0), n_query=12)
+    >>> handful.draw(labels, spec, seed=0, indices=range(4)).query.shape
+    (4, 12)
     """
 
     k_eff: int

@@ -29,7 +29,15 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True)
 class ShotsPerClass:
-    """The same number of rows of every class, drawn without replacement."""
+    """The same number of rows of every class, drawn without replacement.
+
+    Examples
+    --------
+    >>> import handful
+    >>> spec = handful.TaskSpec(ShotsPerClass(2), handful.UniformOverPool(k_eff=1), n_query=3)
+    >>> handful.draw([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], spec, seed=0, indices=[0]).support_labels.tolist()
+    [[0, 0, 1, 1]]
+    """
 
     shots: int
 

@@ -1,0 +1,43 @@
+"""
+One batch, jointly
+==================
+
+Seventy-five sentences, five intents among 150. Each sentence alone goes to its nearest prototype; the batch as a
+whole goes to the few intents that explain it.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import handful
+from handful.datasets import load_clinc150
+
+bank = load_clinc150()
+spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[2]))
+task = handful.transform("l2", task)
+alone = handful.solve("nearest_prototype", task)
+jointly = handful.solve("calibrated_paddle", task)
+
+# %%
+# Every intent that anybody believes in, and how many sentences each gives it.
+
+answers = {"really there": truth, "each alone": alone.predictions, "jointly": jointly.predictions}
+counts = {who: np.bincount(labels[0], minlength=bank.n_classes) for who, labels in answers.items()}
+shown = np.flatnonzero(sum(counts.values()))
+shown = shown[np.argsort(-counts["really there"][shown], kind="stable")]
+
+figure, axis = plt.subplots(figsize=(7, 0.32 * len(shown) + 1), layout="constrained")
+for k, (who, colour) in enumerate(zip(counts, ("#000000", "#D55E00", "#0072B2"), strict=True)):
+    axis.barh(np.arange(len(shown)) + 0.27 * (k - 1), counts[who][shown], height=0.25, color=colour, label=who)
+axis.set_yticks(range(len(shown)), [bank.class_names[k] for k in shown])
+axis.invert_yaxis()
+axis.set_xlabel("sentences")
+axis.spines[["top", "right"]].set_visible(False)
+axis.legend(frameon=False)
+
+# %%
+# How many of the labels are right:
+
+for who, labels in answers.items():
+    print(f"{who:<13} {int((labels == truth).sum())} of 75, {int((counts[who] > 0).sum())} intents")

@@ -1,0 +1,38 @@
+"""
+Accuracy against the scale of the features
+==========================================
+
+Unit-length vectors times a factor. Published PADDLE weighs distances against nats, so the factor decides what it
+answers; ``calibrated_paddle`` finds its own.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import handful
+from handful.datasets import load_clinc150
+
+bank = load_clinc150()
+spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(15)))
+factors = np.geomspace(1, 40, 13)
+
+
+def accuracies(method):
+    """Accuracy in percent at each factor."""
+    answers = [handful.solve(method, handful.transform("l2_times", task, factor=float(f))) for f in factors]
+    return [100 * (answer.predictions == truth).float().mean() for answer in answers]
+
+
+figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+for method, mark in (("paddle", "o"), ("calibrated_paddle", "s"), ("nearest_prototype", "^")):
+    axis.plot(factors, accuracies(method), marker=mark, label=method)
+axis.set(xscale="log", xlabel="length of every feature vector", ylabel="accuracy, %")
+axis.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
+axis.grid(alpha=0.25)
+axis.legend(frameon=False)
+
+# %%
+# On the left PADDLE puts the batch into one class; on the right its prior no longer counts. In between lies a narrow
+# stretch where distances are nats, and it is another one for every encoder. :doc:`/feature_scaling` says what to do
+# about it.

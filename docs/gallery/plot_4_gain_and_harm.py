@@ -1,0 +1,53 @@
+"""
+What labelling jointly gains and costs
+======================================
+
+The same 150 sentences to label, spread evenly over more and more of 150 intents. Above zero the batch helps; below,
+it does harm.
+"""
+
+import matplotlib.pyplot as plt
+
+import handful
+from handful.datasets import load_clinc150
+
+bank = load_clinc150()
+K_EFF = (5, 10, 30, 75, 150)
+READY = {
+    "calibrated_paddle": ("l2", {}),
+    "paddle": ("l2_times", {"factor": 4.0}),
+    "laplacian_shot": ("l2", {}),
+    "bd_cspn": ("l2", {}),
+}
+
+
+def accuracy(method, transform, parameters, task, truth):
+    """Accuracy in percent."""
+    solution = handful.solve(method, handful.transform(transform, task, **parameters))
+    return 100 * (solution.predictions == truth).float().mean().item()
+
+
+gains = {method: [] for method in READY}
+for k_eff in K_EFF:
+    spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(k_eff), n_query=150)
+    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(8)))
+    alone = accuracy("nearest_prototype", "l2", {}, task, truth)
+    for method, (transform, parameters) in READY.items():
+        gains[method].append(accuracy(method, transform, parameters, task, truth) - alone)
+
+# %%
+# PADDLE as published pays for every class it uses, whether or not they are there.
+
+figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+for (method, values), mark in zip(gains.items(), "os^D", strict=True):
+    axis.plot(K_EFF, values, marker=mark, label=method)
+axis.axhline(0, color="black", linewidth=1)
+axis.set(xscale="log", xlabel="classes present, $K_{eff}$, of 150", ylabel="points over nearest prototype")
+axis.set_xticks(K_EFF, [str(k) for k in K_EFF])
+axis.minorticks_off()
+axis.grid(alpha=0.25)
+axis.legend(frameon=False)
+
+# %%
+# ``laplacian_shot`` expects nothing about proportions, so it gains and loses little. :doc:`/when_transduction_hurts`
+# has the cases that a single bank cannot show.

@@ -1,0 +1,36 @@
+"""
+The weight of the partition term
+================================
+
+λ says how much a class in use costs. At λ = 0 PADDLE is soft K-means; the paper takes λ = |Q|, which is the length of
+the labels in nats, and needs no tuning where distances are nats too.
+"""
+
+import matplotlib.pyplot as plt
+
+import handful
+from handful.datasets import load_clinc150
+
+bank = load_clinc150()
+spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(10)))
+weights = [0, 10, 20, 40, 75, 110, 150, 225, 300]
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.5), layout="constrained")
+for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
+    ready = handful.transform("l2_times", task, factor=factor)
+    answers = [handful.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
+    accuracy = [100 * (answer.predictions == truth).float().mean().item() for answer in answers]
+    believed = [sum(len(row.unique()) for row in answer.predictions) / task.n_tasks for answer in answers]
+    left.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")
+    right.plot(weights, believed, marker=mark)
+for axis, name in ((left, "accuracy, %"), (right, "classes believed in")):
+    axis.axvline(75, color="black", linestyle=":", linewidth=1)
+    axis.set(xlabel="λ (dotted: λ = |Q|)", ylabel=name)
+    axis.grid(alpha=0.25)
+right.set_yscale("log")
+left.legend(frameon=False)
+
+# %%
+# A larger λ believes in fewer classes. Which λ is best moves with the scale of the features: the two are one
+# question, which ``calibrated_paddle`` asks of the support.

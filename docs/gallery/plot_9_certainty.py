@@ -1,0 +1,40 @@
+"""
+How certain, and how often right
+================================
+
+A probability should be kept: of all items labelled with 80 %, eight in ten should be right. Ten groups of items, from
+the least certain to the most; below the dotted line a method is more certain than it is right.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import handful
+from handful.datasets import load_clinc150
+
+bank = load_clinc150()
+spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=10), n_query=100)
+task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(20)))
+READY = {
+    "calibrated_paddle": handful.transform("l2", task),
+    "paddle": handful.transform("range_scale", task),
+}
+
+figure, axis = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
+axis.plot([0, 100], [0, 100], color="black", linewidth=1, linestyle=":")
+for (method, ready), mark in zip(READY.items(), "so", strict=True):
+    solution = handful.solve(method, ready)
+    certainty = solution.log_assignments.exp().amax(-1).flatten().numpy()
+    right = (solution.predictions == truth).flatten().numpy()
+    order = np.argsort(certainty)
+    # Ten groups of equal size, from the least certain to the most.
+    groups = np.array_split(order, 10)
+    axis.plot(
+        [100 * certainty[g].mean() for g in groups], [100 * right[g].mean() for g in groups], marker=mark, label=method
+    )
+axis.set(xlabel="stated certainty, %", ylabel="right, %", xlim=(20, 102), ylim=(20, 102))
+axis.grid(alpha=0.25)
+axis.legend(frameon=False)
+
+# %%
+# Most groups sit in the upper right corner: certain, and right. The few doubtful items are where to look by hand.

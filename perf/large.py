@@ -1,0 +1,295 @@
+"""A large batch, streamed: CPU time beside that of the bare pass over all classes, memory, and what is found.
+
+    python perf/large.py --k 100000 --q 1000000 --d 384        # the full size: about an hour of one core
+    python perf/large.py --k 10000 --q 100000                  # a minute or two
+
+Features are synthetic: a variance that falls off over the dimensions as 1/j, for class centres and for points around
+them; K_eff of the K classes occur, their sizes as 1/rank. One process, one thread. The bare pass reads the same blocks,
+multiplies them with the same prototypes and takes the nearest; time is the process's CPU time, so a loaded machine does
+not change the ratio. Memory is the peak of anonymous pages (`RssAnon`): mapped files are not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from handful.features import FeatureBank, store
+from handful.large import LargeSolution, Progress, solve
+from handful.large.candidates import Contenders
+from handful.large.inputs import Catalogue, read_rows, sum_catalogue
+
+PRESENT_COUNT = 0.5  # as in handful.estimators
+BLOCK = 8192
+
+
+def main() -> None:
+    """Make the data, run everything that was asked for, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--k", type=int, default=2_000, help="classes in the catalogue")
+    parser.add_argument("--q", type=int, default=20_000, help="queries")
+    parser.add_argument("--d", type=int, default=384, help="dimensions")
+    parser.add_argument("--k-eff", type=int, default=None, help="classes that occur; by default min(1000, K/10)")
+    parser.add_argument("--shots", type=int, default=5, help="examples of each class")
+    parser.add_argument("--spread", type=float, default=1.0, help="centres' spread over that around them")
+    parser.add_argument("--list-length", type=int, default=None)
+    parser.add_argument("--faiss", choices=["faiss_ivf", "faiss_hnsw"], action="append", default=[])
+    parser.add_argument("--paddle", action="store_true", help="published PADDLE too, at the calibrated scale")
+    parser.add_argument("--json", type=Path, default=None, help="write the figures there")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs")
+    parser.add_argument("--progress", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        figures = measure(arguments, Path(folder))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Run the bare pass and the streamed methods on the same banks; return all figures."""
+    k_eff = arguments.k_eff or max(2, min(1000, arguments.k // 10))
+    data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread)
+    catalogue, queries = data.banks(folder, arguments.shots, arguments.q)
+    figures: dict[str, Any] = {"k": arguments.k, "q": arguments.q, "d": arguments.d, "k_eff": k_eff}
+    print(f"K = {arguments.k:,}, |Q| = {arguments.q:,}, d = {arguments.d}, K_eff = {k_eff:,}, {arguments.shots} shots")
+
+    start = time.process_time()
+    summed = sum_catalogue(catalogue, "raw")
+    figures["catalogue_cpu"] = time.process_time() - start
+    with Memory() as memory:
+        start = time.process_time()
+        nearest = nearest_prototypes(summed, queries)
+        bare = time.process_time() - start
+    figures["nearest"] = {"cpu": bare, "peak_mb": memory.peak_mb, **scores(nearest, queries.labels, arguments.k)}
+    show("nearest prototype", figures["nearest"], bare)
+    del summed
+
+    runs = [("calibrated_paddle", "exact"), *(("calibrated_paddle", kind) for kind in arguments.faiss)]
+    exact = None
+    scale = 1.0
+    for method, shortlist in runs:
+        found, figures[shortlist] = streamed(arguments, folder, catalogue, queries, method, shortlist)
+        scale = found.scale
+        labels = found.labels()
+        figures[shortlist] |= scores(labels, queries.labels, arguments.k, found) | data.drift(found)
+        figures[shortlist]["ratio"] = figures[shortlist]["cpu"] / bare
+        if exact is None:
+            exact = labels
+        else:
+            figures[shortlist]["equal_labels"] = float((labels == exact).mean())
+            figures[shortlist]["of_exact_cpu"] = figures[shortlist]["cpu"] / figures["exact"]["cpu"]
+        show(f"{method}, {shortlist}", figures[shortlist], bare)
+    if arguments.paddle:
+        # Published PADDLE knows no scale: give it features multiplied by the calibrated one.
+        banks = {"catalogue": catalogue, "queries": queries}
+        scaled = [data.scaled(folder / f"scaled-{name}", bank, math.sqrt(scale)) for name, bank in banks.items()]
+        found, figures["paddle"] = streamed(arguments, folder, scaled[0], scaled[1], "paddle", "exact")
+        figures["paddle"] |= scores(found.labels(), queries.labels, arguments.k, found)
+        figures["paddle"] |= data.drift(found, math.sqrt(scale))
+        figures["paddle"]["ratio"] = figures["paddle"]["cpu"] / bare
+        show("paddle", figures["paddle"], bare)
+    return figures
+
+
+def streamed(
+    arguments: argparse.Namespace,
+    folder: Path,
+    catalogue: FeatureBank,
+    queries: FeatureBank,
+    method: str,
+    shortlist: str,
+) -> tuple[LargeSolution, dict[str, Any]]:
+    """Run `handful.large.solve`; CPU seconds by stage are those up to a stage's last report."""
+    stages: dict[str, float] = {}
+    last = start = time.process_time()
+
+    def listen(progress: Progress) -> None:
+        nonlocal last
+        now = time.process_time()
+        stages[progress.stage] = stages.get(progress.stage, 0.0) + now - last
+        last = now
+        if arguments.progress:
+            print(progress, flush=True)
+
+    with Memory() as memory:
+        found = solve(
+            catalogue,
+            queries,
+            folder / f"{method}-{shortlist}",
+            method=method,
+            shortlist=shortlist,
+            list_length=arguments.list_length,
+            on_progress=listen,
+        )
+    cpu = time.process_time() - start
+    figures = {
+        "cpu": cpu,
+        "peak_mb": memory.peak_mb,
+        "stages": stages,
+        "n_iter": found.n_iter,
+        "converged": found.converged,
+        "living": len(found.living),
+        "readmitted": found.readmitted,
+        "dropped_mass": found.dropped_mass,
+        "largest_dropped_mass": found.largest_dropped_mass,
+        "scale": found.scale,
+    }
+    return found, figures
+
+
+def nearest_prototypes(catalogue: Catalogue, queries: FeatureBank) -> np.ndarray:
+    """Run the bare engine: blocks, one product each, the best of every row."""
+    contenders = Contenders.of(catalogue.means, 1.0)
+    size = contenders.rows_at_once()
+    labels = torch.empty(queries.n_rows, dtype=torch.int64)
+    for start in range(0, queries.n_rows, size):
+        points = read_rows(queries, start, start + size, "raw").sub_(catalogue.origin)
+        labels[start : start + size] = contenders.scores(points).max(-1).indices
+    return labels.numpy()
+
+
+def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution | None = None) -> dict[str, float]:
+    """Accuracy, and how well the classes that occur were found."""
+    present = np.bincount(truth, minlength=k) > 0
+    counts = np.bincount(labels, minlength=k) if found is None else found.expected_counts.numpy()
+    called = counts >= PRESENT_COUNT
+    return {
+        "accuracy": float((labels == truth).mean()),
+        "presence_recall": float((called & present).sum() / present.sum()),
+        "presence_precision": float((called & present).sum() / max(1, called.sum())),
+    }
+
+
+def show(name: str, figures: dict[str, Any], bare: float) -> None:
+    """Print one line, and a second with what only a streamed run has."""
+    print(
+        f"{name:32s} CPU {figures['cpu']:8.1f} s ({figures['cpu'] / bare:.2f} of bare)"
+        f"  peak {figures['peak_mb']:6.0f} MB  accuracy {figures['accuracy']:.4f}"
+        f"  presence recall {figures['presence_recall']:.4f} precision {figures['presence_precision']:.4f}"
+    )
+    if "stages" in figures:
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in figures["stages"].items())
+        print(
+            f"    {figures['n_iter']} iterations, converged {figures['converged']}, {figures['living']} living, "
+            f"{figures['readmitted']} readmitted, dropped mass {figures['dropped_mass']:.2e} "
+            f"(largest {figures['largest_dropped_mass']:.2e}); CPU s: {stages}"
+        )
+        print(
+            f"    distance to the true centre, over that of the support mean: median {figures['drift_median']:.3f}, "
+            f"of classes with 5 queries or fewer {figures['drift_small']:.3f}, 99th percentile "
+            f"{figures['drift_99']:.3f}; {100 * figures['stray_queries']:.2f} % of the queries with classes not there"
+        )
+    if "equal_labels" in figures:
+        print(
+            f"    {100 * figures['equal_labels']:.3f} % of the labels of the exact run, "
+            f"in {figures['of_exact_cpu']:.2f} of its CPU time"
+        )
+
+
+class Synthetic:
+    """Gaussian classes with an anisotropic spectrum; some of them occur, sizes with a heavy tail."""
+
+    def __init__(self, k: int, k_eff: int, dim: int, spread: float) -> None:
+        self.k, self.dim = k, dim
+        self.spectrum = (1 / np.sqrt(np.arange(1, dim + 1))).astype(np.float32)
+        rng = np.random.default_rng(0)
+        self.centres = rng.standard_normal((k, dim), dtype=np.float32)
+        self.centres *= spread * self.spectrum
+        self.present = np.sort(rng.permutation(k)[:k_eff])
+        self.shares = rng.permutation(1 / np.arange(1, k_eff + 1))
+        self.shares /= self.shares.sum()
+
+    def banks(self, folder: Path, shots: int, n_query: int) -> tuple[FeatureBank, FeatureBank]:
+        """Write catalogue and queries, block by block, in half precision."""
+        labels = np.repeat(np.arange(self.k), shots)
+        rng = np.random.default_rng(1)
+        # Every class that occurs has a query at least.
+        rest = self.present[rng.choice(len(self.present), max(0, n_query - len(self.present)), p=self.shares)]
+        truth = rng.permutation(np.concatenate([self.present, rest])[:n_query])
+        self.sizes = np.bincount(truth, minlength=self.k)
+        return self._write(folder / "catalogue", labels, 2), self._write(folder / "queries", truth, 3)
+
+    def _write(self, path: Path, labels: np.ndarray, seed: int) -> FeatureBank:
+        names = [str(k) for k in range(self.k)]
+        blocks = self._blocks(labels, seed)
+        store.write(path, blocks, labels, dtype="float16", dim=self.dim, class_names=names, provenance={}, splits={})
+        return FeatureBank.load(path)
+
+    def _blocks(self, labels: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+        rng = np.random.default_rng(seed)
+        for start in range(0, len(labels), BLOCK):
+            classes = labels[start : start + BLOCK]
+            noise = rng.standard_normal((len(classes), self.dim), dtype=np.float32)
+            yield (self.centres[classes] + noise * self.spectrum).astype(np.float16)
+
+    def scaled(self, path: Path, bank: FeatureBank, factor: float) -> FeatureBank:
+        """Return a bank with its features multiplied."""
+        blocks = (block.astype(np.float32) * factor for block in bank.blocks())
+        names = bank.class_names
+        store.write(
+            path, blocks, bank.labels, dtype="float32", dim=bank.dim, class_names=names, provenance={}, splits={}
+        )
+        return FeatureBank.load(path)
+
+    def drift(self, found: LargeSolution, factor: float = 1.0) -> dict[str, float]:
+        """Distance of prototypes of classes that occur to their true centre, over that of their support means."""
+        living = found.living.numpy()
+        there = np.isin(living, self.present)
+        centres = factor * self.centres[living[there]]
+        after, before = (
+            np.linalg.norm(values.numpy()[there] - centres, axis=-1)
+            for values in (found.prototypes, found.support_means)
+        )
+        ratio, small = after / before, self.sizes[living[there]] <= 5
+        return {
+            "drift_median": float(np.median(ratio)),
+            "drift_small": float(np.median(ratio[small])) if small.any() else math.nan,
+            "drift_99": float(np.quantile(ratio, 0.99)),
+            "stray_queries": float(found.proportions.numpy()[np.setdiff1d(np.arange(self.k), self.present)].sum()),
+        }
+
+
+class Memory:
+    """Peak of anonymous resident pages while it is open, by a thread that looks every 20 ms."""
+
+    def __enter__(self) -> Self:
+        self.peak_mb = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.02):
+            self.peak_mb = max(self.peak_mb, anonymous_mb())
+
+
+def anonymous_mb() -> float:
+    """Anonymous pages now; where the system does not tell, the highest resident size so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""How a streamed run grows with |Q| and K, beside the cost model of docs/scale.md: `python perf/large_growth.py`.
+
+Runs `perf/large.py` over |Q| = 10⁴, 10⁵, 10⁶ and K = 10³, 10⁴, 10⁵ as far as |Q|K stays within --most, writes figures
+to docs/figures/large_growth.json (sizes that are there already are not run again) and draws them log-log with the
+model's lines. The model, with n iterations, lists of m, L living classes and s shots, is
+
+    T = a |Q|Kd + b |Q|m  (compare)  +  c |Q|m n  (iterate)
+        +  e |Q|Ld + f |Q|m  (compare again, move, answer)  +  g Ksd  (sum the catalogue)
+
+and its rates are the non-negative ones with the least squared relative error, stage by stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+
+import large
+from handful.features.extras import import_extra
+from handful.large.solve import list_length_for
+
+SIZES_Q, SIZES_K = (10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
+DIM, SHOTS = 384, 5
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "figures"
+LATER_STAGES = ("compare again", "move", "answer")
+
+
+def main() -> None:
+    """Run what is missing, fit, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=float, default=1e9, help="largest |Q|K to run; 1e11 is everything")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    PLACE.mkdir(exist_ok=True)
+    file = PLACE / "large_growth.json"
+    runs: list[dict[str, Any]] = json.loads(file.read_text())["runs"] if file.exists() else []
+    for k in SIZES_K:
+        for q in SIZES_Q:
+            if q * k <= arguments.most and not any(run["k"] == k and run["q"] == q for run in runs):
+                with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+                    runs.append(large.measure(settings(k, q), Path(folder)))
+                # After every run: the largest take an hour.
+                file.write_text(json.dumps({"rates": fit(runs), "runs": runs}, indent=1) + "\n")
+    rates = fit(runs)
+    for run in runs:
+        print(
+            f"K = {run['k']:>7,} |Q| = {run['q']:>9,}: {run['exact']['cpu']:8.1f} s, "
+            f"model {predicted(run, rates):8.1f} s, bare {run['nearest']['cpu']:8.1f} s"
+        )
+    draw(runs, rates)
+
+
+def settings(k: int, q: int) -> argparse.Namespace:
+    """Arguments of perf/large.py for one size."""
+    return argparse.Namespace(
+        k=k, q=q, d=DIM, k_eff=None, shots=SHOTS, spread=1.0, list_length=None, faiss=[], paddle=False, progress=False
+    )
+
+
+def counted(run: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return, by stage, what each of its rates is multiplied with."""
+    k, q, d, found = run["k"], run["q"], run["d"], run["exact"]
+    m = list_length_for(q, k)
+    return {
+        "compare": {"a": q * k * d, "b": q * m},
+        "iterate": {"c": q * m * found["n_iter"]},
+        "later": {"e": q * found["living"] * d, "f": q * m},
+        "catalogue": {"g": k * SHOTS * d},
+    }
+
+
+def spent(run: dict[str, Any]) -> dict[str, float]:
+    """CPU seconds by stage."""
+    stages, catalogue = run["exact"]["stages"], run["catalogue_cpu"]
+    later = sum(stages.get(stage, 0.0) for stage in LATER_STAGES)
+    # The first comparison is reported together with the sums before it.
+    return {
+        "compare": max(0.0, stages["compare"] - catalogue),
+        "iterate": stages["iterate"],
+        "later": later,
+        "catalogue": catalogue,
+    }
+
+
+def fit(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """CPU seconds that each unit of each term costs."""
+    rates: dict[str, float] = {}
+    for stage, terms in counted(runs[0]).items():
+        seconds = np.array([spent(run)[stage] for run in runs])
+        amounts = np.array([[counted(run)[stage][term] for term in terms] for run in runs])
+        solution, _ = nnls(amounts / seconds[:, None], np.ones(len(runs)))
+        rates |= dict(zip(terms, solution.tolist(), strict=True))
+    return rates
+
+
+def predicted(run: dict[str, Any], rates: dict[str, float]) -> float:
+    """CPU seconds by the model."""
+    return sum(rates[term] * amount for terms in counted(run).values() for term, amount in terms.items())
+
+
+def draw(runs: list[dict[str, Any]], rates: dict[str, float]) -> None:
+    """Points are runs, solid lines the model, dotted ones the bare pass."""
+    matplotlib = import_extra("matplotlib", "plots")
+    matplotlib.use("Agg")
+    pyplot = import_extra("matplotlib.pyplot", "plots")
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for k in SIZES_K:
+        chosen = sorted((run for run in runs if run["k"] == k), key=lambda run: run["q"])
+        if not chosen:
+            continue
+        sizes = [run["q"] for run in chosen]
+        points = axes.plot(sizes, [run["exact"]["cpu"] for run in chosen], "o", label=f"K = {k:,}")
+        colour = points[0].get_color()
+        axes.plot(sizes, [predicted(run, rates) for run in chosen], "-", color=colour)
+        axes.plot(sizes, [run["nearest"]["cpu"] for run in chosen], ":", color=colour)
+    axes.set(xscale="log", yscale="log", xlabel="queries", ylabel="CPU seconds, one thread")
+    axes.legend(title="points: runs, lines: model,\ndotted: bare pass", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(PLACE / "large_growth.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""`handful demo`: tasks of the packaged bank, five methods, one page, and what to read next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handful.benchmark.completion import complete
+from handful.benchmark.journal import Journal
+from handful.benchmark.plan import Cell, bound_plan
+from handful.cli.terminal import data, waiting
+from handful.datasets import load_clinc150
+from handful.features.extras import import_extra
+from handful.reports.page import write_report
+from handful.reports.summary import Column, columns_of, paired_difference, results
+from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
+
+# One that looks at each item alone, and four that label jointly: three cheap ones and the one to use.
+YARDSTICK = "nearest_prototype"
+METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "calibrated_paddle")
+K_EFF = (2, 5, 20)
+NEXT = """\
+What to read next, in the documentation:
+  60 seconds                 the same in Python (docs/sixty_seconds.md)
+  Tutorials                  your own sentences, images, Parquet (docs/tutorials)
+  Choose a method            by what you know about your batches (docs/choose_a_method.md)
+  When transduction hurts    and how to tell (docs/when_transduction_hurts.md)
+What to run next:
+  handful bench run --help   the same on a bank of your own
+  handful doctor             what is installed, and what is wrong with it"""
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the run and its page; it must not exist yet.")] = Path(
+        "handful-demo"
+    ),
+    tasks: Annotated[int, typer.Option(min=2, help="Tasks for each method and each number of classes present.")] = 30,
+) -> None:
+    """Compare five methods on real sentences, write a page about it, and say what to read next. Takes a minute.
+
+    \b
+    Examples:
+      handful demo
+      handful demo --tasks 10 --out /tmp/demo
+    """
+    import_extra("matplotlib", "plots")  # asked for before the work that would be lost
+    bank = load_clinc150()
+    data(
+        f"A catalogue of {bank.n_classes} intents of a voice assistant, five sentences each.\n"
+        f"A batch of 75 new ones arrives, in which {', '.join(map(str, K_EFF[:-1]))} or {K_EFF[-1]} of them occur.\n"
+        f"{tasks} such tasks each; accuracy in percent, and the gain over labelling each sentence alone."
+    )
+    cells = [
+        Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff), 75), method, n_tasks=tasks)
+        for k_eff in K_EFF
+        for method in METHODS
+    ]
+    banks = {"clinc150": bank}
+    journal = Journal.create(out / "five-methods", bound_plan(cells, banks))
+    with waiting("solving"):
+        complete(journal, banks)
+        columns = columns_of(results(journal))
+        page = write_report(journal, out / "report")
+    for column in columns:
+        data("")
+        for line in _lines(column):
+            data(line)
+    data(f"\nThe page about it: {page}\n\n{NEXT}")
+
+
+def _lines(column: Column) -> list[str]:
+    """One line a method: its accuracy, and how much of it the batch brought."""
+    alone = next(result for result in column.results if result.label == YARDSTICK)
+    lines = [f"{column.spec.query.k_eff} intents occur"]
+    for result in column.results:
+        difference = paired_difference(result, alone)
+        gain = (
+            "each sentence alone"
+            if result is alone
+            else f"{100 * difference.mean:+5.1f} ± {100 * difference.half_width:.1f}"
+        )
+        believed = result.estimate("n_predicted").mean
+        lines.append(f"  {result.label:<20}{100 * result.estimate().mean:5.1f}  {gain:<20}  believes in {believed:.1f}")
+    return lines

@@ -1,0 +1,41 @@
+"""Answers on disk: one Parquet file a shard, a row a query, in the order of the queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.features.extras import import_extra
+
+COLUMNS = {
+    "row": "int64",
+    "label": "int32",
+    "probability": "float32",
+    "runner_up": "int32",
+    "runner_up_probability": "float32",
+}
+FOLDER = "answers"
+
+
+def write_answers(folder: Path, shard: int, columns: Mapping[str, np.ndarray]) -> None:
+    """Write the answers of a shard; the file appears whole or not at all."""
+    pa, parquet = import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
+    place = folder / FOLDER
+    place.mkdir(exist_ok=True)
+    final = place / f"part-{shard:06d}.parquet"
+    partial = place / f".{final.name}.{os.getpid()}.partial"
+    table = pa.table({name: pa.array(columns[name], kind) for name, kind in COLUMNS.items()})
+    parquet.write_table(table, partial)
+    partial.replace(final)
+
+
+def read_answers(folder: Path) -> Iterator[dict[str, Any]]:
+    """Answers shard by shard, as arrays by column."""
+    parquet = import_extra("pyarrow.parquet", "parquet")
+    for file in sorted((folder / FOLDER).glob("part-*.parquet")):
+        table = parquet.read_table(file)
+        yield {name: table[name].to_numpy() for name in COLUMNS}

@@ -1,0 +1,177 @@
+"""Shortlists: for each query the m classes with the highest scores, found exactly or by FAISS, and the mass they drop.
+
+Scores are `c² (⟨z, w_k⟩ - ½‖w_k‖²)`, that is `-½c²‖z - w_k‖²` but for a constant per query. Exact lists come from
+one matrix product. Its K columns are taken as K/32 groups of 32; the m best classes lie in the m groups with the
+highest maxima, so only those are searched, which costs a fraction of the product.
+
+Under equal proportions the mass outside a list is `1 - Σ_list exp(score) / Σ_all exp(score)`. The second sum takes K
+exponentials, nearly as long as the product, so it is formed for every eighth query (every 256th with FAISS, where it
+takes a product of its own).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from handful.errors import OptionError
+from handful.features.extras import import_extra
+from handful.numerics.simplex import lowest_log
+from handful.shapes import Float, Int
+
+SHORTLISTS = ("exact", "faiss_ivf", "faiss_hnsw")
+GROUP = 32
+MEASURED_EVERY, MEASURED_EVERY_FAISS = 8, 256
+# Numbers in one block of scores: 32 MB.
+BLOCK_NUMBERS = 2**23
+FEWEST_ROWS, MOST_ROWS = 16, 4096
+# FAISS: lists of the inverted file for √K classes, how many of them a query visits; links and effort of HNSW.
+LISTS_PER_ROOT, VISITED_LISTS = 4, 16
+HNSW_LINKS, HNSW_EFFORT = 32, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Contenders:
+    """Classes that queries are compared with: scaled prototypes, padded to whole groups with classes nobody chooses."""
+
+    prototypes: Float[Tensor, "padded dim"]  # c² w_k
+    half_norms: Float[Tensor, "padded"]  # ½c²‖w_k‖², infinite for padding
+    n_classes: int
+
+    @classmethod
+    def of(cls, prototypes: Float[Tensor, "class dim"], scale: float) -> Contenders:
+        """Scale and pad."""
+        n_classes, dim = prototypes.shape
+        missing = -n_classes % GROUP
+        padded = torch.cat([prototypes * scale, prototypes.new_zeros(missing, dim)])
+        half_norms = 0.5 * scale * prototypes.square().sum(-1)
+        return cls(padded, torch.cat([half_norms, half_norms.new_full((missing,), torch.inf)]), n_classes)
+
+    def scores(self, points: Float[Tensor, "query dim"]) -> Float[Tensor, "query padded"]:
+        """`c² (⟨z, w_k⟩ - ½‖w_k‖²)`; -inf for padding."""
+        return torch.addmm(-self.half_norms, points, self.prototypes.mT)
+
+    def rows_at_once(self) -> int:
+        """Return how many queries make up one block of scores."""
+        return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_NUMBERS // len(self.prototypes)))
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Shortlists of some queries; `log_totals` are NaN where the whole sum was not formed."""
+
+    classes: Int[Tensor, "query listed"]
+    scores: Float[Tensor, "query listed"]
+    log_totals: Float[Tensor, "query"]
+
+    def of_classes(self, values: Float[Tensor, "class"]) -> Float[Tensor, "query listed"]:
+        """Return `values[classes]`."""
+        return values.index_select(0, self.classes.flatten()).view(self.classes.shape)
+
+    def by_class(self, weights: Float[Tensor, "query listed"], n_classes: int) -> Float[Tensor, "class"]:
+        """Add weights by class, in double precision and in order."""
+        return torch.bincount(self.classes.flatten(), weights.double().flatten(), n_classes)
+
+    def packed(self) -> Int[np.ndarray, "query number"]:
+        """Return everything as one array of 32-bit words."""
+        columns = [self.classes, self.scores.view(torch.int32), self.log_totals.view(torch.int32).unsqueeze(-1)]
+        words: np.ndarray = torch.cat(columns, -1).numpy()
+        return words
+
+    @classmethod
+    def unpacked(cls, words: Int[np.ndarray, "query number"]) -> Lists:
+        """Undo `packed`, into memory of its own."""
+        numbers = torch.from_numpy(np.array(words))
+        length = (numbers.shape[-1] - 1) // 2
+        scores = numbers[:, length : 2 * length].contiguous().view(torch.float32)
+        totals = numbers[:, 2 * length].contiguous().view(torch.float32)
+        return cls(numbers[:, :length].contiguous(), scores, totals)
+
+
+def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int) -> Lists:
+    """Return the `length` best classes of each query; all of them, in their order, where that is how many there are."""
+    scores = contenders.scores(points)
+    n_query, n_padded = scores.shape
+    if length >= contenders.n_classes:
+        kept = scores[:, : contenders.n_classes].contiguous()
+        classes = torch.arange(contenders.n_classes, dtype=torch.int32).expand(n_query, -1)
+        return Lists(classes, kept, kept.logsumexp(-1))
+    groups = scores.view(n_query, GROUP, n_padded // GROUP)
+    chosen = groups.amax(1).topk(min(length, groups.shape[-1]), sorted=False).indices
+    n_chosen = chosen.shape[-1]
+    searched = groups.gather(2, chosen.unsqueeze(1).expand(-1, GROUP, -1)).flatten(1)
+    best = searched.topk(length)
+    within = chosen.gather(1, best.indices % n_chosen)
+    classes = (best.indices // n_chosen) * groups.shape[-1] + within
+    log_totals = scores.new_full((n_query,), torch.nan)
+    log_totals[::MEASURED_EVERY] = log_sums(scores[::MEASURED_EVERY], best.values[::MEASURED_EVERY, :1])
+    return Lists(classes.int(), best.values, log_totals)
+
+
+def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int, index: FaissIndex) -> Lists:
+    """Ask an index for the nearest classes; a query of which it finds fewer fills up with -inf."""
+    distances, found = index.search(points.numpy(), min(length, contenders.n_classes))
+    classes = torch.from_numpy(found)
+    missing = classes < 0
+    half = 0.5 * (points.square().sum(-1, keepdim=True) - torch.from_numpy(distances))
+    scores = (index.scale * half).masked_fill_(missing, -torch.inf)
+    log_totals = scores.new_full((len(points),), torch.nan)
+    whole = contenders.scores(points[::MEASURED_EVERY_FAISS])
+    log_totals[::MEASURED_EVERY_FAISS] = log_sums(whole, whole.amax(-1, keepdim=True))
+    return Lists(classes.masked_fill(missing, 0).int(), scores, log_totals)
+
+
+def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query 1"]) -> Float[Tensor, "query"]:
+    """`ln Σ_k exp(score_k)`, without exponentials so small that they are slow."""
+    shifted = (scores - largest).clamp_(min=lowest_log(scores.dtype))
+    return shifted.exp_().sum(-1).log_() + largest.squeeze(-1)
+
+
+class FaissIndex:
+    """An index over class means on disk, read where it is needed; it is built once for a run."""
+
+    def __init__(self, path: Path, kind: str, scale: float) -> None:
+        self.path, self.kind, self.scale = path, kind, scale
+        self._index: Any = None
+
+    def build(self, means: Float[Tensor, "class dim"]) -> None:
+        """Build and write it, unless it is there."""
+        if self.path.exists():
+            return
+        faiss = import_extra("faiss", "faiss")
+        faiss.omp_set_num_threads(1)
+        n_classes, dim = means.shape
+        if self.kind == "faiss_ivf":
+            n_lists = max(1, int(LISTS_PER_ROOT * n_classes**0.5))
+            index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim), dim, n_lists)
+            index.cp.min_points_per_centroid = 1
+            index.train(means.numpy())
+            index.nprobe = min(n_lists, VISITED_LISTS)
+        elif self.kind == "faiss_hnsw":
+            index = faiss.IndexHNSWFlat(dim, HNSW_LINKS)
+            index.hnsw.efSearch = HNSW_EFFORT
+        else:
+            raise OptionError(f"shortlist must be one of {', '.join(SHORTLISTS)}, got {self.kind!r}")
+        index.add(means.numpy())
+        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        faiss.write_index(index, str(partial))
+        partial.replace(self.path)
+
+    def search(self, points: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances and classes of the nearest, -1 where there are none."""
+        faiss = import_extra("faiss", "faiss")
+        faiss.omp_set_num_threads(1)
+        if self._index is None:
+            self._index = faiss.read_index(str(self.path))
+        distances, classes = self._index.search(np.ascontiguousarray(points), length)
+        return distances, classes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send the place, not the index."""
+        return {"path": self.path, "kind": self.kind, "scale": self.scale, "_index": None}

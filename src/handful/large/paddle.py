@@ -1,0 +1,173 @@
+"""PADDLE, streamed: its prototypes move at every iteration, so the queries are compared anew with the living classes.
+
+Updates, tolerance and the rule by which a class leaves are those of `handful.methods.paddle` and `handful.working_set`.
+The first iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the
+classes that are left, in one matrix product a block. A class that left is checked at the end against the lists of the
+first pass, where its scores to the support means are, and taken in again where it would grow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from handful.errors import OptionError
+from handful.large.candidates import Contenders
+from handful.large.checkpoint import load_state
+from handful.large.run import Run
+from handful.large.solution import LargeSolution
+from handful.methods.paddle import PaddleOptions, tilted, update_dual, update_prototypes
+from handful.numerics.moments import Moments
+from handful.shapes import Float, Int
+from handful.working_set import NEGLIGIBLE_SHARE
+
+
+@dataclass
+class Course:
+    """Where a run stands: the state, and the one before it, from which the last soft labels came."""
+
+    living: Int[Tensor, "living"]
+    prototypes: Float[Tensor, "living dim"]
+    dual: Float[Tensor, "living"]
+    living_before: Int[Tensor, "before"]
+    prototypes_before: Float[Tensor, "before dim"]
+    dual_before: Float[Tensor, "before"]
+    phase: str = "compare"
+    n_iter: int = 0
+    converged: bool = False
+    readmitted: int = 0
+    checked: bool = False
+    dropped: list[float] = field(default_factory=list)
+
+
+TENSORS = ("living", "prototypes", "dual", "living_before", "prototypes_before", "dual_before")
+
+
+class PaddleRun:
+    """The driver; every iteration leaves a checkpoint."""
+
+    def __init__(self, run: Run, options: PaddleOptions) -> None:
+        if options.record or options.geometry == "gram":
+            raise OptionError("a streamed PADDLE keeps no trace and lives in feature space; leave record and geometry")
+        self.run, self.options = run, options
+        self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
+        weight = run.n_query if options.complexity_weight is None else options.complexity_weight
+        self.tilt = weight / run.n_query
+        # As in the dense solver: below λ = |Q|, or with a floor, no class is ever quite out.
+        self.narrows = options.working_set and options.proportion_floor == 0 and self.tilt >= 1
+        found = load_state(run.folder)
+        if found is None:
+            everyone = torch.arange(run.catalogue.n_classes)
+            means, dual = run.catalogue.means, torch.zeros(len(everyone), dtype=torch.float64)
+            self.at = Course(everyone, means, dual, everyone, means, dual)
+        else:
+            saved: dict[str, Any] = {**found[0], **found[1]}
+            self.at = Course(**saved)
+        # Who has been called back is not sent away again.
+        self.narrows = self.narrows and self.at.readmitted == 0
+
+    def solve(self) -> LargeSolution:
+        """Go on from where the run stands until prototypes stand still and no class would return."""
+        at = self.at
+        if at.phase == "compare":
+            dropped = self.run.compare("compare", 0, "all", Contenders.of(self.run.catalogue.means, 1.0))
+            at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
+            at.phase = "iterate"
+            # No checkpoint of all means: the catalogue gives them again, and the lists are there.
+        while True:
+            while not at.converged and at.n_iter < self.options.max_iter:
+                self._iterate()
+            if not self._readmit():
+                return self._answer()
+
+    def _iterate(self) -> None:
+        at, before = self.at, self.run.crew.traffic
+        mass, sums = self._first_moments() if at.n_iter == 0 else self._moments()
+        query = Moments(mass.unsqueeze(0), sums.unsqueeze(0))
+        dual = update_dual(query.mass, self.n_query, self.options.proportion_floor)[0]
+        prototypes = update_prototypes(self.run.catalogue.moments(at.living), query)[0].float()
+        moves = (prototypes - at.prototypes).square().sum(-1).sqrt().where(dual > -torch.inf, 0)
+        change = float(moves.sum(dtype=torch.float64)) / self.run.catalogue.n_classes
+        at.living_before, at.prototypes_before, at.dual_before = at.living, at.prototypes, at.dual
+        at.converged = change <= self.options.tol and self.options.tol > 0
+        at.n_iter += 1
+        kept = dual > (1 + math.log(NEGLIGIBLE_SHARE) if self.narrows else -torch.inf)
+        at.living, at.prototypes, at.dual = at.living[kept], prototypes[kept], dual[kept]
+        self.run.note_traffic(before)
+        self._save()
+        left = self.options.max_iter - at.n_iter
+        self.run.reporter.iterated("iterate", at.n_iter, change, self.options.tol, left)
+
+    def _first_moments(self) -> tuple[Tensor, Tensor]:
+        """V = 0: soft labels over the shortlists."""
+        return self.run.moments("iterate", 0, "all", torch.zeros(self.run.catalogue.n_classes), 1.0)
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        at = self.at
+        mass = torch.zeros(len(at.living), dtype=torch.float64)
+        sums = torch.zeros(at.prototypes.shape, dtype=torch.float64)
+        contenders = Contenders.of(at.prototypes, 1.0)
+        for part in self.run.shards("iterate", at.n_iter, "step", contenders, at.dual.float(), self.tilt):
+            mass += part[0]
+            sums += part[1]
+        return mass, sums
+
+    def _readmit(self) -> bool:
+        """Take in again the classes whose share would grow, with as little as a class may hold; whether there are any.
+
+        The rule is that of `working_set.would_return`, over the lists of the first pass.
+        """
+        at, n_classes = self.at, self.run.catalogue.n_classes
+        if at.checked or not self.narrows or self.tilt > 1 or len(at.living) == n_classes:
+            return False
+        outside = torch.ones(n_classes).index_fill_(0, at.living_before, 0)
+        grown = torch.zeros(n_classes, dtype=torch.float64)
+        contenders, tilts = Contenders.of(at.prototypes_before, 1.0), at.dual_before.float()
+        for part in self.run.shards("check", at.n_iter, "growth", contenders, tilts, outside):
+            grown += part
+        returning = (grown > self.run.n_query).nonzero().squeeze(-1)
+        at.checked = True
+        if len(returning) == 0 or at.n_iter >= self.options.max_iter:
+            return False
+        at.readmitted += len(returning)
+        at.converged = False
+        least = torch.full((len(returning),), 1 + math.log(NEGLIGIBLE_SHARE), dtype=torch.float64)
+        self.narrows = False
+        order = torch.cat([at.living, returning]).sort()
+        at.living = order.values
+        at.prototypes = torch.cat([at.prototypes, self.run.catalogue.means[returning]])[order.indices]
+        at.dual = torch.cat([at.dual, least])[order.indices]
+        self._save()
+        return True
+
+    def _answer(self) -> LargeSolution:
+        at, run = self.at, self.run
+        contenders = Contenders.of(at.prototypes_before, 1.0)
+        tilts = tilted(at.dual_before[None], torch.tensor([self.tilt], dtype=torch.float64))[0].float()
+        counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
+        for part in run.shards("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before):
+            counts[at.living_before] += part
+        return LargeSolution(
+            folder=run.folder,
+            class_names=run.catalogue.class_names,
+            expected_counts=counts,
+            living=at.living,
+            prototypes=at.prototypes + run.catalogue.origin,
+            support_means=run.catalogue.means[at.living] + run.catalogue.origin,
+            n_iter=at.n_iter,
+            converged=at.converged,
+            dropped_mass=at.dropped[0],
+            largest_dropped_mass=at.dropped[1],
+            readmitted=at.readmitted,
+            scale=1.0,
+            bytes_sent=run.sent,
+            bytes_received=run.received,
+        )
+
+    def _save(self) -> None:
+        fields: dict[str, Any] = dict(vars(self.at))
+        self.run.save({name: fields.pop(name) for name in TENSORS}, fields)

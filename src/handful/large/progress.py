@@ -1,0 +1,77 @@
+"""Progress of a streamed run: which pass it is at, and how long it will take from here."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report; given to `on_progress` after every shard of a long pass and after every iteration.
+
+    Attributes
+    ----------
+    stage : str
+        What is done: `compare` (queries with all classes), `iterate`, `compare again` (with the living classes), `move`
+        or `answer`.
+    iteration : int
+        Iterations finished so far, over all stages.
+    done, total : int
+        Shards finished in this pass, and how many it has.
+    change : float or None
+        Largest change of an expected count (calibrated PADDLE) or mean move of a prototype (PADDLE), after an
+        iteration.
+    seconds, seconds_left : float, float or None
+        Since the run, or its resumption, began; and what this stage will still take, as far as one can tell.
+    """
+
+    stage: str
+    iteration: int
+    done: int
+    total: int
+    change: float | None
+    seconds: float
+    seconds_left: float | None
+
+
+class Reporter:
+    """Keeps the clock, and turns what a run knows into reports."""
+
+    def __init__(self, listener: Callable[[Progress], None] | None) -> None:
+        self._listener = listener
+        self._start = time.monotonic()
+        self._iterations: list[tuple[float, float]] = []  # when, and the change
+
+    def shard(self, stage: str, iteration: int, done: int, total: int, began: float) -> None:
+        """Report a shard of a pass that began at `began` (monotonic clock)."""
+        now = time.monotonic()
+        self._tell(stage, iteration, done, total, None, (now - began) / done * (total - done))
+
+    def iterated(self, stage: str, iteration: int, change: float, tol: float, most_left: int) -> None:
+        """Report an iteration; the change is expected to shrink as it did over the last ones."""
+        now = time.monotonic()
+        self._iterations = [*self._iterations[-4:], (now, change)]
+        left = None
+        if change <= tol:
+            left = 0.0
+        elif len(self._iterations) > 1:
+            (first, before), steps = self._iterations[0], len(self._iterations) - 1
+            each = (now - first) / steps
+            rate = math.log(before / change) / steps if change > 0 and before > change else 0.0
+            wanted = math.log(change / tol) / rate if rate > 0 and tol > 0 else math.inf
+            left = each * min(wanted, most_left)
+        self._tell(stage, iteration, 1, 1, change, left)
+
+    def began_anew(self) -> None:
+        """Forget how fast the last loop converged: another begins."""
+        self._iterations = []
+
+    def _tell(
+        self, stage: str, iteration: int, done: int, total: int, change: float | None, left: float | None
+    ) -> None:
+        if self._listener is not None:
+            seconds = time.monotonic() - self._start
+            self._listener(Progress(stage, iteration, done, total, change, seconds, left))

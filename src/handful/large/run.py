@@ -1,0 +1,82 @@
+"""What the streamed methods share: a run with its workers, its clock and its checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from handful.large.candidates import Contenders
+from handful.large.checkpoint import save_state
+from handful.large.crew import Crew
+from handful.large.inputs import Catalogue
+from handful.large.progress import Reporter
+from handful.large.shard import Counts, Dropped
+from handful.shapes import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One problem being solved: K classes, |Q| queries, a crew."""
+
+    catalogue: Catalogue
+    n_query: int
+    n_shards: int
+    list_length: int
+    folder: Path
+    crew: Crew
+    reporter: Reporter
+    sent: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+
+    @property
+    def lists_are_whole(self) -> bool:
+        """Whether a shortlist holds every class."""
+        return self.list_length >= self.catalogue.n_classes
+
+    def shards(self, stage: str, iteration: int, operation: str, *arguments: Any) -> Iterator[Any]:
+        """Run an operation on all shards, with a report after each; results in the order of the shards."""
+        began = time.monotonic()
+        for done, result in enumerate(self.crew.run(operation, *arguments), start=1):
+            self.reporter.shard(stage, iteration, done, self.n_shards, began)
+            yield result
+
+    def compare(self, stage: str, iteration: int, name: str, contenders: Contenders) -> Dropped:
+        """Make shortlists under a name; what they drop in all."""
+        parts = list(self.shards(stage, iteration, "compare", name, contenders))
+        n, mass, largest, log_ratio = zip(*parts, strict=True)
+        return Dropped(sum(n), sum(mass), max(largest), sum(log_ratio))
+
+    def count(self, name: str, tilts: Float[Tensor, "class"], factor: float) -> Counts:
+        """Add the counts of all shards in their order."""
+        counts, log_normaliser = torch.zeros(len(tilts), dtype=torch.float64), 0.0
+        for part in self.crew.run("count", name, tilts, factor):
+            counts += part.counts
+            log_normaliser += part.log_normaliser
+        return Counts(counts, log_normaliser)
+
+    def moments(
+        self, stage: str, iteration: int, name: str, tilts: Float[Tensor, "class"], factor: float
+    ) -> tuple[Float[Tensor, "class"], Float[Tensor, "class dim"]]:
+        """Add the moments of all shards in their order, in double precision."""
+        mass = torch.zeros(len(tilts), dtype=torch.float64)
+        sums = torch.zeros(len(tilts), self.catalogue.means.shape[-1], dtype=torch.float64)
+        for part in self.shards(stage, iteration, "moments", name, tilts, factor):
+            mass[part.classes] += part.mass
+            sums[part.classes] += part.sums
+        return mass, sums
+
+    def save(self, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+        """Replace the checkpoint."""
+        save_state(self.folder, tensors, notes)
+
+    def note_traffic(self, before: tuple[int, int]) -> None:
+        """Remember what an iteration sent and received."""
+        now = self.crew.traffic
+        self.sent.append(now[0] - before[0])
+        self.received.append(now[1] - before[1])

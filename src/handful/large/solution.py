@@ -1,0 +1,78 @@
+"""LargeSolution: what is known about a large batch; the answers themselves lie in Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from handful.large.answers import FOLDER, read_answers
+from handful.shapes import Float, Int
+
+
+@dataclass(frozen=True, eq=False)
+class LargeSolution:
+    """The joint answer about a batch.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the run lies; `answers/part-*.parquet` in it have row, label, probability, runner-up and its probability.
+    class_names : tuple of str
+        What the labels mean.
+    expected_counts : Float[Tensor, "class"]
+        Queries that each class is expected to hold, in double precision.
+    living : Int[Tensor, "living"]
+        Classes that were still in the computation at the end, in order.
+    prototypes, support_means : Float[Tensor, "living dim"]
+        Where their prototypes ended, and where they began, in the coordinates of the (transformed) features.
+    n_iter, converged : int, bool
+        Iterations, and whether the tolerance was met in every loop.
+    dropped_mass, largest_dropped_mass : float
+        Probability under equal proportions that fell outside the shortlists of the first pass: mean over the measured
+        queries (all where lists are whole, else every eighth), and the largest.
+    readmitted : int
+        Classes that had left the working set and were taken in again.
+    scale : float
+        c², by which half squared distances were multiplied; one for PADDLE.
+    bytes_sent, bytes_received : list of int
+        What went to the workers and came back, for every iteration of this process; nothing is sent in process.
+    """
+
+    folder: Path
+    class_names: tuple[str, ...]
+    expected_counts: Float[Tensor, "class"]
+    living: Int[Tensor, "living"]
+    prototypes: Float[Tensor, "living dim"]
+    support_means: Float[Tensor, "living dim"]
+    n_iter: int
+    converged: bool
+    dropped_mass: float
+    largest_dropped_mass: float
+    readmitted: int
+    scale: float
+    bytes_sent: list[int]
+    bytes_received: list[int]
+
+    @property
+    def proportions(self) -> Float[Tensor, "class"]:
+        """Share of the batch in each class."""
+        return self.expected_counts / self.expected_counts.sum()
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """Answers shard by shard: arrays `row`, `label`, `probability`, `runner_up`, `runner_up_probability`."""
+        return read_answers(self.folder)
+
+    def labels(self) -> Int[np.ndarray, "query"]:
+        """Label of every query, four bytes each."""
+        return np.concatenate([part["label"] for part in self.answers()])
+
+    def __repr__(self) -> str:
+        return (
+            f"LargeSolution({len(self.class_names)} classes, {len(self.living)} of them living, "
+            f"answers in {self.folder / FOLDER})"
+        )

@@ -1,0 +1,148 @@
+"""solve: one batch too large for memory, labelled jointly; read once in full, then only where classes are left.
+
+Memory of a worker, in bytes, whatever |Q| (m classes a list, L living classes):
+
+    12 K d            means, and while queries are compared with all of them the scaled means and a copy in passing
+    + 3 · 4 · 2²³     a block of scores and what is made of it
+    + 4 (2m + 1) R    lists of a shard of R rows, while they are made
+    + 16 K            counts; and 28 L d in the driver when prototypes move
+
+On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from handful.calibration import squared_scale
+from handful.errors import OptionError, TaskError
+from handful.features import FeatureBank
+from handful.frame import Frame
+from handful.large.calibrated_paddle import CalibratedRun
+from handful.large.candidates import SHORTLISTS, FaissIndex
+from handful.large.checkpoint import claim
+from handful.large.crew import Executor, in_process
+from handful.large.inputs import Catalogue, as_bank, fingerprint, sampled_task, sum_catalogue
+from handful.large.paddle import PaddleRun
+from handful.large.progress import Progress, Reporter
+from handful.large.run import Run
+from handful.large.shard import Work
+from handful.large.solution import LargeSolution
+from handful.methods import METHODS
+from handful.methods.calibrated_paddle import SHARPEST
+
+STREAMED = ("calibrated_paddle", "paddle")
+SHARD_ROWS = 65_536
+LIST_LENGTH = 32
+# Lists hold every class while all of them together have no more entries than this.
+WHOLE_ENTRIES = 2**22
+
+
+def solve(
+    catalogue: FeatureBank | tuple[Any, Any] | str | os.PathLike[str],
+    queries: Any,
+    folder: str | os.PathLike[str],
+    *,
+    method: str = "calibrated_paddle",
+    transform: str = "raw",
+    shortlist: str = "exact",
+    list_length: int | None = None,
+    shard_rows: int = SHARD_ROWS,
+    executor: Executor | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **options: object,
+) -> LargeSolution:
+    """Label all queries jointly, streaming them; the answers go to Parquet files in `folder`.
+
+    Called again with the same arguments after it was interrupted, it goes on from the last iteration.
+
+    Parameters
+    ----------
+    catalogue : FeatureBank, path or (X, y)
+        Labelled examples of all K classes.
+    queries : FeatureBank, path, Parquet file or array [query, dim]
+        What to label. Labels it may have are not looked at. Banks on disk stay there, mapped.
+    folder : path
+        Where answers, shortlists and checkpoint go. Over a cluster every node must see it, and the banks, under the
+        same path.
+    method : {"calibrated_paddle", "paddle"}
+        Which method; `**options` are fields of its options.
+    transform : {"raw", "l2"}
+        Applied to every row as it is read. As elsewhere nothing is applied in secret: calibrated PADDLE wants `l2`.
+    shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
+        How the classes near a query are found in the first pass.
+    list_length : int, optional
+        m, classes kept for each query. By default all where |Q|K is at most 2²², else 32.
+    shard_rows : int
+        Queries a shard has: the unit that workers take, sums are added in the order of, and answers are written in.
+    executor : callable, optional
+        `in_process(workers)` or `on_ray(address)`; by default in process on one thread. The answer is the same.
+    on_progress : callable, optional
+        Called with a `Progress` after every shard of a long pass and after every iteration.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from handful.datasets import load_clinc150
+    >>> bank = load_clinc150()
+    >>> rank = np.arange(bank.n_rows) % 50
+    >>> of_catalogue, queried = rank < 5, (rank >= 5) & (bank.labels < 4)
+    >>> with TemporaryDirectory() as folder:
+    ...     found = solve(
+    ...         (bank.features[of_catalogue], bank.labels[of_catalogue]), bank.features[queried], folder, transform="l2"
+    ...     )
+    ...     float((found.labels() == bank.labels[queried]).mean()) > 0.95
+    True
+    """
+    if method not in STREAMED:
+        raise OptionError(f"method must be one of {', '.join(STREAMED)}, which can be streamed, got {method!r}")
+    if shortlist not in SHORTLISTS:
+        raise OptionError(f"shortlist must be one of {', '.join(SHORTLISTS)}, got {shortlist!r}")
+    if shard_rows < 1 or (list_length is not None and list_length < 2):
+        raise OptionError(f"shard_rows must be at least 1 and list_length 2, got {shard_rows} and {list_length}")
+    settings = METHODS[method].make_options(**options)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    labelled, queried = as_bank(catalogue, place, role="catalogue"), as_bank(queries, place, role="query")
+    if labelled.dim != queried.dim:
+        raise TaskError(f"the catalogue has {labelled.dim} dimensions but the queries {queried.dim}; they must agree")
+    summed = sum_catalogue(labelled, transform)
+    length = list_length_for(queried.n_rows, labelled.n_classes) if list_length is None else list_length
+    claim(
+        place,
+        {
+            "catalogue": fingerprint(labelled),
+            "queries": fingerprint(queried),
+            "method": method,
+            "options": dataclasses.asdict(settings),
+            "transform": transform,
+            "shortlist": shortlist,
+            "list_length": length,
+            "shard_rows": shard_rows,
+        },
+    )
+    scale = 1.0 if method == "paddle" else sampled_scale(labelled, summed, queried, transform)
+    index = None
+    if shortlist != "exact":
+        index = FaissIndex(place / "index.faiss", shortlist, scale if method == "paddle" else SHARPEST * scale)
+        index.build(summed.means)
+    work = Work(queried, summed.origin, transform, place, shard_rows, length, index)
+    hire = in_process() if executor is None else executor
+    with hire(work) as crew:
+        run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, Reporter(on_progress))
+        return PaddleRun(run, settings).solve() if method == "paddle" else CalibratedRun(run, settings, scale).solve()
+
+
+def list_length_for(n_query: int, n_classes: int) -> int:
+    """Return K while the lists are no larger than a small dense problem, else `LIST_LENGTH`."""
+    return n_classes if n_query * n_classes <= WHOLE_ENTRIES else min(n_classes, LIST_LENGTH)
+
+
+def sampled_scale(bank: FeatureBank, catalogue: Catalogue, queries: FeatureBank, transform: str) -> float:
+    """c² from a part of the support; all of it where that is small."""
+    return float(squared_scale(Frame(sampled_task(bank, catalogue, queries, transform)))[0])

@@ -1,0 +1,55 @@
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+from handful.cli import demo
+from handful.cli.main import main
+from handful.features import extras
+
+
+def test_five_methods_one_page_and_what_to_read_next(tmp_path, capsys):
+    assert main(["demo", "--tasks", "2", "--out", str(tmp_path / "demo")]) == 0
+    out = capsys.readouterr().out
+    assert [out.count(f"  {method} ") for method in demo.METHODS] == [len(demo.K_EFF)] * 5
+    assert len(demo.METHODS) == 5
+    page = tmp_path / "demo" / "report" / "index.html"
+    assert f"The page about it: {page}\n" in out
+    assert all(method in page.read_text() for method in demo.METHODS)
+    assert "What to read next" in out
+
+
+def test_the_gain_is_the_difference_of_the_accuracies(tmp_path, capsys):
+    assert main(["demo", "--tasks", "3", "--out", str(tmp_path / "demo")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    block = lines[lines.index("5 intents occur") : lines.index("20 intents occur")]
+    accuracy = {m: float(re.search(rf"{m}\s+([\d.]+)", "\n".join(block))[1]) for m in demo.METHODS}
+    for method in set(demo.METHODS) - {demo.YARDSTICK}:
+        gain = float(re.search(rf"{method}\s+[\d.]+\s+([+-][\d.]+)", "\n".join(block))[1])
+        assert gain == pytest.approx(accuracy[method] - accuracy[demo.YARDSTICK], abs=0.11)
+
+
+def test_every_page_it_sends_to_exists():
+    root = Path(__file__).resolve().parents[2]
+    named = re.findall(r"\((docs/[^)]+)\)", demo.NEXT)
+    assert len(named) == 4
+    assert all((root / place).exists() for place in named)
+
+
+def test_an_earlier_demo_is_not_overwritten(tmp_path, capsys):
+    (tmp_path / "demo" / "five-methods").mkdir(parents=True)
+    (tmp_path / "demo" / "five-methods" / "plan.json").write_text("{}")
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_without_matplotlib_the_extra_is_named_before_any_work(tmp_path, capsys, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
+    assert "pip install 'handful[plots]'" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()

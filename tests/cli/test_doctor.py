@@ -1,0 +1,68 @@
+import pytest
+
+pytest.importorskip("typer")
+from handful.cli import doctor
+from handful.cli.main import main
+
+SOUND = {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu", "numpy": "2.4.0"}
+
+
+def findings(changes=None, cuda_of_torch=None, cuda_runs=False):
+    return doctor.findings({**SOUND, **(changes or {})}, cuda_of_torch=cuda_of_torch, cuda_runs=cuda_runs)
+
+
+def test_versions_devices_and_extras_are_printed(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "findings", lambda *_, **__: [])
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for start in ("handful  ", "python  ", "torch  ", "numpy  ", "scikit-learn  ", "devices         cpu", "[cli]  "):
+        assert any(line.startswith(start) for line in out.splitlines()), start
+    assert out.endswith("Nothing wrong was found.\n")
+
+
+def test_what_is_wrong_is_printed_with_its_cure_and_exits_with_one(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "findings", lambda *_, **__: [doctor.Finding("the sky is green", "look again")])
+    assert main(["doctor"]) == 1
+    assert "Wrong: the sky is green\n  Cure: look again\n" in capsys.readouterr().out
+
+
+def test_a_sound_installation_has_no_findings():
+    assert findings() == []
+    assert findings({"torch": "2.13.0+cu126", "torchvision": "0.28.0+cu126"}, "12.6", cuda_runs=True) == []
+    assert doctor.findings({"torch": "2.13.0"}, cuda_of_torch=None, cuda_runs=False) == []
+
+
+def test_a_cuda_torchvision_beside_a_cpu_torch():
+    (found,) = findings({"torchvision": "0.28.0+cu126"})
+    assert "built for cu126" in found.what
+    assert "whl/cpu" in found.cure
+
+
+def test_a_torchvision_of_another_release():
+    (found,) = findings({"torchvision": "0.20.1+cpu"})
+    assert "does not belong to torch 2.13.0+cpu" in found.what
+    assert "torchvision==0.28.*" in found.cure
+
+
+def test_a_cuda_torch_without_a_device():
+    (found,) = findings({"torch": "2.13.0", "torchvision": "0.28.0"}, "12.6", cuda_runs=False)
+    assert "finds no device" in found.what
+    assert "whl/cpu" in found.cure
+
+
+def test_two_packages_that_overwrite_each_other():
+    (found,) = findings({"opencv-python": "4.10", "opencv-python-headless": "4.10"})
+    assert "opencv-python and opencv-python-headless" in found.what
+
+
+def test_extras_are_those_of_the_package_and_say_what_is_missing():
+    found = doctor.extras({"typer": "1", "rich": "1", "matplotlib": "1"})
+    assert found["plots"] == []
+    assert {"cli", "parquet", "text", "vision", "ray"} <= set(found)
+    assert found["parquet"] == ["pyarrow"]
+    assert "open-clip-torch" in found["vision"]
+
+
+def test_versions_go_by_the_names_that_pip_compares():
+    assert doctor.installed_versions()["scikit-learn"]
+    assert all(name == name.lower() and "_" not in name for name in doctor.installed_versions())

@@ -1,0 +1,40 @@
+"""Large problems in small: many classes, few of them present, class sizes with a heavy tail."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from handful.features import FeatureBank
+
+
+class Problem(NamedTuple):
+    """A catalogue, queries, and what the queries are."""
+
+    catalogue: FeatureBank
+    queries: FeatureBank
+    truth: np.ndarray
+
+
+def large_problem(
+    seed: int = 0, *, n_classes: int = 60, n_query: int = 400, n_present: int = 8, dim: int = 24, shots: int = 4
+) -> Problem:
+    """Gaussian classes whose spread falls off over the dimensions."""
+    rng = np.random.default_rng(seed)
+    spectrum = 1 / np.sqrt(np.arange(1, dim + 1))
+    centres = 2.5 * spectrum * rng.standard_normal((n_classes, dim))
+    sizes = 1 / np.arange(1, n_present + 1)
+    truth = rng.permutation(n_classes)[:n_present][rng.choice(n_present, n_query, p=sizes / sizes.sum())]
+    labels = np.repeat(np.arange(n_classes), shots)
+
+    def around(classes: np.ndarray) -> np.ndarray:
+        noise = spectrum * rng.standard_normal((len(classes), dim))
+        return (centres[classes] + noise).astype(np.float32)
+
+    names = [f"class {k}" for k in range(n_classes)]
+    return Problem(
+        FeatureBank.from_arrays(around(labels), labels, names),
+        FeatureBank.from_arrays(around(truth), truth, names),
+        truth,
+    )

@@ -1,0 +1,90 @@
+"""Draw the layers from the contracts that import-linter holds: python tools/draw_architecture.py.
+
+Reads `[[tool.importlinter.contracts]]` of pyproject.toml and the first line of each module's docstring, and writes
+docs/drawn/architecture.svg. The site draws it anew whenever it is built.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import tomllib
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
+WIDTH, BOX, GAP, MARGIN = 1000, 76, 14, 12
+# At most so many boxes side by side; a longer layer goes on in a second row of the same band.
+ACROSS = 3
+# Width of a letter of the smaller text, on average.
+LETTER = 6.7
+
+
+def layers(pyproject: Path = ROOT / "pyproject.toml") -> list[list[str]]:
+    """Return the modules of each layer, the highest first."""
+    contracts = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    ordered = next(contract for contract in contracts if contract["type"] == "layers")
+    return [[name.strip().strip("()") for name in layer.split("|")] for layer in ordered["layers"]]
+
+
+def purpose(module: str) -> str:
+    """Return the first line of a module's docstring."""
+    path = ROOT / "src" / Path(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0].rstrip(".")
+
+
+def drawing() -> str:
+    """Return the layers as SVG: one band a layer, one box a module; a module may import from the bands below it."""
+    parts, y = [], MARGIN
+    for number, modules in enumerate(layers()):
+        rows = [modules[start : start + ACROSS] for start in range(0, len(modules), ACROSS)]
+        height = len(rows) * (BOX + GAP) + GAP
+        parts.append(
+            f'<rect x="{MARGIN}" y="{y}" width="{WIDTH - 2 * MARGIN}" height="{height}" rx="8" '
+            f'class="band{number % 2}"/>'
+        )
+        for r, row in enumerate(rows):
+            width = (WIDTH - 2 * MARGIN - GAP * (len(row) + 1)) / len(row)
+            for c, module in enumerate(row):
+                x = MARGIN + GAP + c * (width + GAP)
+                parts.append(_box(x, y + GAP + r * (BOX + GAP), width, module))
+        y += height + 6
+    style = (
+        "text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b1f24}"
+        ".name{font-size:15px;font-weight:600}.says{font-size:12px;fill:#59636e}"
+        ".band0{fill:#e8f1f8}.band1{fill:#f6f8fa}.box{fill:#fff;stroke:#0072b2;stroke-width:1.2}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + MARGIN - 6}" role="img">'
+        f"<title>Layers of handful; a module imports only from the bands below it</title><style>{style}</style>"
+        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def _box(x: float, y: float, width: float, module: str) -> str:
+    """Return one module: its name and what it says about itself, cut to the width of its box."""
+    name = module.removeprefix("handful.").replace(".", "/")
+    letters = int((width - 20) / LETTER)
+    said = textwrap.wrap(purpose(module).replace("`", ""), letters, max_lines=2, placeholder=" …")
+    return (
+        f'<g><rect x="{x:g}" y="{y:g}" width="{width:g}" height="{BOX}" rx="5" class="box"/>'
+        f'<text x="{x + 12:g}" y="{y + 23:g}" class="name">{escape(name)}</text>'
+        + "".join(
+            f'<text x="{x + 12:g}" y="{y + 43 + 18 * line:g}" class="says">{escape(words)}</text>'
+            for line, words in enumerate(said)
+        )
+        + "</g>"
+    )
+
+
+def draw_architecture(place: Path = PLACE) -> Path:
+    """Write the drawing and return where it is."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(drawing(), encoding="utf-8")
+    return place
+
+
+if __name__ == "__main__":
+    print(draw_architecture())
