@@ -68,7 +68,7 @@ def left_out_margins(
 ) -> tuple[Float[Tensor, "block point other"], Bool[Tensor, "block point other"]]:
     """Δ of left-out points against other classes, zero for the pairs that do not count; and which count."""
     task, sums, shots = frame.task, frame.support.sums[rows], frame.support.mass[rows]
-    others = squares.argsort(-1)[:, _evenly(task.n_classes, OTHER_CLASSES)]
+    others = squares.argsort(-1)[:, evenly(task.n_classes, OTHER_CLASSES)]
     own = task.support_labels[rows].gather(-1, taken)
     points = _rows_of(task.support[rows], taken).sub_(frame.origin[rows].unsqueeze(-2))
 
@@ -120,7 +120,7 @@ def left_out(
     wanted = (ENOUGH_POINTS / shots.mean(-1)).long().clamp(FEWEST_CLASSES, MOST_CLASSES)
     chosen = torch.zeros_like(shots, dtype=torch.bool)
     for n_chosen in sorted(set(wanted.tolist())):
-        places = by_length[:, _evenly(task.n_classes, n_chosen)]
+        places = by_length[:, evenly(task.n_classes, n_chosen)]
         chosen |= torch.zeros_like(chosen).scatter_(-1, places, True) & (wanted == n_chosen).unsqueeze(-1)
     chosen &= shots > 1
     labels = task.support_labels
@@ -147,9 +147,9 @@ def _squares(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
     return lengths.square_()
 
 
-def _evenly(n_classes: int, most: int) -> Tensor:
+def evenly(n: int, most: int) -> Int[Tensor, "place"]:
     """At most so many places among n, spread evenly from the first to the last."""
-    return torch.linspace(0, n_classes - 1, min(n_classes, most)).round().long()
+    return torch.linspace(0, n - 1, min(n, most)).round().long()
 
 
 def _spread_of_query(frame: Frame) -> Float[Tensor, "task"]:

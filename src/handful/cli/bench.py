@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from handful.benchmark.completion import Progress as CellProgress
 from handful.benchmark.completion import complete, progress
@@ -21,6 +20,7 @@ from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
 from handful.cli.banks import open_bank
 from handful.cli.places import HERE, On, executor_at
+from handful.cli.rate import Rate
 from handful.cli.terminal import data
 from handful.errors import OptionError, PlanError
 from handful.reports.summary import columns_of, paired_difference, results
@@ -193,21 +193,18 @@ def _journal(out: Path, plan: Plan, places: dict[str, str], *, resume: bool) -> 
     return Journal.create(out, plan, {name: str(Path(place).absolute()) for name, place in places.items()})
 
 
-class Rate(ProgressColumn):
-    """Tasks a second, over the last half minute."""
-
-    def render(self, task: Task) -> Text:
-        """Return the rate, or nothing before there is one."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.3g} tasks/s")
-
-
 @contextmanager
 def _bars(states: list[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
     """Show how far the run and the cell at work are, with rate and time left; silent where nobody looks."""
     console = Console(stderr=True)
     counts = {state.cell.content_hash: (state.done, state.wanted) for state in states}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate("tasks"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as bars:
         overall = bars.add_task("all cells", completed=sum(n for n, _ in counts.values()))
         one = bars.add_task("")

@@ -10,10 +10,10 @@ from typing import Annotated
 import torch
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from handful.cli.places import HERE, On, executor_at
+from handful.cli.rate import Rate
 from handful.cli.terminal import data, waiting
 from handful.features.backbones import load_backbone
 from handful.features.extract import extract, in_process, skipped_items
@@ -85,19 +85,10 @@ def extract_command(
     data(f"{bank.content_hash}  {out}")
 
 
-class Rate(ProgressColumn):
-    """Items a second, over the last half minute."""
-
-    def render(self, task: Task) -> Text:
-        """Return the rate, or nothing before there is one."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.1f} items/s")
-
-
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
     """Show how far it is, how fast it goes and how long it will take; silent where nobody looks."""
-    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate("items"), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as progress:
         task = progress.add_task("extract", total=None, start=False)
 

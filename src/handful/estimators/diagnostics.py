@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.calibration import MOST_NATS
+from handful.calibration import MOST_NATS, evenly
 from handful.errors import (
     CalibrationBorderWarning,
     CollapseWarning,
@@ -170,7 +170,7 @@ def mean_margin(frame: Frame) -> float:
     """`mean |½‖z_i - w_k‖² - ½‖z_i - w_y‖² (s + 1)/(s - 1)|` over some left-out examples and other classes, or 0."""
     labels, means = frame.task.support_labels[0], frame.support.mean()[0]
     usable = (frame.support.mass[0][labels] > 1).nonzero()[:, 0]
-    chosen, others = usable[_evenly(len(usable), MOST_POINTS)], _evenly(len(means), MOST_OTHERS).to(labels.device)
+    chosen, others = usable[evenly(len(usable), MOST_POINTS)], evenly(len(means), MOST_OTHERS).to(labels.device)
     points = frame.task.support[0][chosen] - frame.origin[0]
     halves = half_squared_distances(points[None], means[None, others])[0]
     margins = halves - _left_out_half_distances(frame, chosen).unsqueeze(-1)
@@ -211,8 +211,3 @@ def _left_out_half_distances(frame: Frame, chosen: Int[Tensor, "point"]) -> Floa
     points = frame.task.support[0][chosen] - frame.origin[0]
     away = points - frame.support.mean()[0][labels]
     return 0.5 * away.square().sum(-1) * (shots + 1) / (shots - 1)
-
-
-def _evenly(n: int, most: int) -> Tensor:
-    """At most so many places among n, spread evenly from the first to the last."""
-    return torch.linspace(0, n - 1, min(n, most)).round().long()

@@ -177,22 +177,7 @@ class CalibratedRun:
         counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
         for part in run.shards("answer", at.n_iter, "answer", at.lists, contenders, tilts, at.living):
             counts[at.living] += part
-        return LargeSolution(
-            folder=run.folder,
-            class_names=run.catalogue.class_names,
-            expected_counts=counts,
-            living=at.living,
-            prototypes=prototypes + run.catalogue.origin,
-            support_means=run.catalogue.means[at.living] + run.catalogue.origin,
-            n_iter=at.n_iter,
-            converged=at.converged,
-            dropped_mass=at.dropped[0],
-            largest_dropped_mass=at.dropped[1],
-            readmitted=at.readmitted,
-            scale=self.scale,
-            bytes_sent=run.sent,
-            bytes_received=run.received,
-        )
+        return run.solution(at, counts, prototypes, self.scale)
 
     # -- iterations --------------------------------------------------------------------------------------------------
 

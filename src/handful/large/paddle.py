@@ -151,22 +151,7 @@ class PaddleRun:
         counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
         for part in run.shards("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before):
             counts[at.living_before] += part
-        return LargeSolution(
-            folder=run.folder,
-            class_names=run.catalogue.class_names,
-            expected_counts=counts,
-            living=at.living,
-            prototypes=at.prototypes + run.catalogue.origin,
-            support_means=run.catalogue.means[at.living] + run.catalogue.origin,
-            n_iter=at.n_iter,
-            converged=at.converged,
-            dropped_mass=at.dropped[0],
-            largest_dropped_mass=at.dropped[1],
-            readmitted=at.readmitted,
-            scale=1.0,
-            bytes_sent=run.sent,
-            bytes_received=run.received,
-        )
+        return run.solution(at, counts, at.prototypes, 1.0)
 
     def _save(self) -> None:
         fields: dict[str, Any] = dict(vars(self.at))

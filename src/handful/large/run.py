@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,7 +17,18 @@ from handful.large.crew import Crew
 from handful.large.inputs import Catalogue
 from handful.large.progress import Reporter
 from handful.large.shard import Counts, Dropped
-from handful.shapes import Float
+from handful.large.solution import LargeSolution
+from handful.shapes import Float, Int
+
+
+class Course(Protocol):
+    """What every method keeps of where its run stands."""
+
+    living: Int[Tensor, "living"]
+    n_iter: int
+    converged: bool
+    dropped: list[float]
+    readmitted: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +91,29 @@ class Run:
         now = self.crew.traffic
         self.sent.append(now[0] - before[0])
         self.received.append(now[1] - before[1])
+
+    def solution(
+        self,
+        at: Course,
+        counts: Float[Tensor, "class"],
+        prototypes: Float[Tensor, "living dim"],
+        scale: float,
+    ) -> LargeSolution:
+        """Say what was found, in the coordinates the catalogue came in."""
+        origin = self.catalogue.origin
+        return LargeSolution(
+            folder=self.folder,
+            class_names=self.catalogue.class_names,
+            expected_counts=counts,
+            living=at.living,
+            prototypes=prototypes + origin,
+            support_means=self.catalogue.means[at.living] + origin,
+            n_iter=at.n_iter,
+            converged=at.converged,
+            dropped_mass=at.dropped[0],
+            largest_dropped_mass=at.dropped[1],
+            readmitted=at.readmitted,
+            scale=scale,
+            bytes_sent=self.sent,
+            bytes_received=self.received,
+        )
