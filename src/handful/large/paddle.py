@@ -1,6 +1,6 @@
 """PADDLE, streamed: its prototypes move at every iteration, so the queries are compared anew with the living classes.
 
-Updates, tolerance and the rule by which a class leaves are those of `handful.methods.paddle` and `handful.working_set`.
+Updates and tolerance are those of `handful.methods.paddle`; a class leaves the moment it is negligible.
 The first iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the
 classes that are left, in one matrix product a block. A class that left is checked at the end against the lists of the
 first pass, where its scores to the support means are, and taken in again where it would grow.
@@ -23,7 +23,10 @@ from handful.large.solution import LargeSolution
 from handful.methods.paddle import PaddleOptions, tilted, update_dual, update_prototypes
 from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
-from handful.working_set import NEGLIGIBLE_SHARE
+
+# A class leaves when its share of the query is below this: a thousandth of one query among a thousand. The dense
+# solver waits for less, having the queries at hand; here a class that left too early costs one more pass, not an error.
+NEGLIGIBLE_SHARE = 1e-6
 
 
 @dataclass
