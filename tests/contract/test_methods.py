@@ -33,7 +33,7 @@ VARIANTS = {
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
 # not of unit length; everything else at its defaults.
 OPTIONS = {
-    "paddle_gd": {"max_iter": 20},
+    "paddle_gd": {"max_iter": 5},
     "tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
     "tim_adm": {"max_iter": 20, "temperature": 0.5},
     "alpha_tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
@@ -43,7 +43,8 @@ OPTIONS = {
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
     **VARIANTS,
 }
-# Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3.
+# Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3; five
+# iterations cannot go further than this.
 ROUNDING = {"paddle_gd": 5e-3}
 SINGLE_ROUNDING = {"paddle_gd": 2e-2}
 # Angles between features, and weight decay towards zero, mean something only about the origin.
