@@ -101,6 +101,7 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
     figures = {}
     for draw, caption in (
         (plots.accuracy_against_k_eff, "Accuracy against K_eff; bands are 95 % intervals."),
+        (plots.accuracy_against_n_query, "Accuracy against |Q|; bands are 95 % intervals."),
         (plots.accuracy_against_weight, "Accuracy against λ; the dotted line is λ = |Q|."),
         (plots.best_weight_against_n_query, "The most accurate λ against |Q|."),
     ):

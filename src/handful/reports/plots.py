@@ -18,6 +18,8 @@ from handful.numerics.fixed_point import Trace
 from handful.reports.summary import Column, Result
 from handful.tasks import ShotsPerClass
 
+# From this quotient of its ends on, an axis is logarithmic.
+WIDE = 20
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
@@ -39,6 +41,15 @@ def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> A
         "number of classes present, $K_{eff}$",
         across,
     )
+
+
+def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
+    """Accuracy against |Q|, a panel for each bank, number of shots and K_eff, with 95 % bands; None if it never varies."""
+
+    def panel(column: Column) -> str:
+        return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
+
+    return _curves(columns, panel, lambda result: float(result.cell.spec.n_query), "size of the query, |Q|", across)
 
 
 def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> Any:
@@ -165,6 +176,9 @@ def _curves(
             if mark_n_query:
                 axis.axvline(points[0][1].cell.spec.n_query, color="black", linestyle=":", linewidth=1)
         axis.set(title=name, xlabel=axis_name, ylabel="accuracy, %")
+        if _wide([x for points in lines.values() for x, _ in points]):
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter("{x:g}")
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     beside = min(2 * min(across, len(axes)), 4, len(handles))
     place = {
@@ -192,6 +206,10 @@ def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
         axis.spines[["top", "right"]].set_visible(False)
         axis.title.set_size(9)
     return figure, axes[:n]
+
+
+def _wide(positions: Sequence[float]) -> bool:
+    return min(positions) > 0 and max(positions) >= WIDE * min(positions)
 
 
 def _style(k: int) -> dict[str, Any]:
