@@ -21,15 +21,15 @@ SHAPES = [(20, 32), (160, 8)]  # classes, tasks in memory
 LONG = 1.0  # seconds
 
 
-def random_tasks(n_classes: int, n_tasks: int) -> handful.TaskBatch:
-    """Gaussian classes, five of them in each query."""
+def random_tasks(n_classes: int, n_tasks: int, *, centre: float = 0.5, noise: float = 1.0) -> handful.TaskBatch:
+    """Gaussian classes, five of them in each query; how far centres and points spread in every dimension."""
     generator = torch.Generator().manual_seed(0)
-    centres = 0.5 * torch.randn(n_tasks, n_classes, DIM, generator=generator)
+    centres = centre * torch.randn(n_tasks, n_classes, DIM, generator=generator)
     labels = torch.arange(n_classes).repeat_interleave(SHOTS).expand(n_tasks, -1)
     present = torch.randint(5, (n_tasks, N_QUERY), generator=generator)
     rows = torch.arange(n_tasks).unsqueeze(-1)
-    support = centres[rows, labels] + torch.randn(n_tasks, n_classes * SHOTS, DIM, generator=generator)
-    query = centres[rows, present] + torch.randn(n_tasks, N_QUERY, DIM, generator=generator)
+    support = centres[rows, labels] + noise * torch.randn(n_tasks, n_classes * SHOTS, DIM, generator=generator)
+    query = centres[rows, present] + noise * torch.randn(n_tasks, N_QUERY, DIM, generator=generator)
     return handful.TaskBatch(support, labels, query, n_classes)
 
 

@@ -18,21 +18,10 @@ import torch
 from torch import Tensor
 
 import handful
+from methods import random_tasks
 
-N_QUERY, DIM, SHOTS, REPEATS = 75, 512, 5, 5
+REPEATS = 5
 SHAPES = [(20, 1, 100), (20, 32, 20), (160, 1, 10), (160, 8, 5)]  # classes, tasks in memory, iterations timed
-
-
-def random_tasks(n_classes: int, n_tasks: int) -> handful.TaskBatch:
-    """Gaussian classes on the unit sphere, five of them in each query."""
-    generator = torch.Generator().manual_seed(0)
-    centres = 0.2 * torch.randn(n_tasks, n_classes, DIM, generator=generator)
-    labels = torch.arange(n_classes).repeat_interleave(SHOTS).expand(n_tasks, -1)
-    present = torch.randint(5, (n_tasks, N_QUERY), generator=generator)
-    rows = torch.arange(n_tasks).unsqueeze(-1)
-    support = centres[rows, labels] + 0.3 * torch.randn(n_tasks, n_classes * SHOTS, DIM, generator=generator)
-    query = centres[rows, present] + 0.3 * torch.randn(n_tasks, N_QUERY, DIM, generator=generator)
-    return handful.transform("l2", handful.TaskBatch(support, labels, query, n_classes))
 
 
 def ours(task: handful.TaskBatch, method: str, n_iter: int) -> handful.Solution:
@@ -98,7 +87,7 @@ def main() -> None:
     print("microseconds per task and iteration; `apart` is the largest difference in W after 20 iterations")
     print("    method    K tasks  handful autograd products  ratio  apart")
     for n_classes, n_tasks, n_iter in SHAPES:
-        task = random_tasks(n_classes, n_tasks)
+        task = handful.transform("l2", random_tasks(n_classes, n_tasks, centre=0.2, noise=0.3))
         for method in ("tim", "alpha_tim"):
             fast, slow, products = per_iteration(
                 [partial(ours, task, method), partial(with_autograd, task, method), partial(bare_products, task)],
