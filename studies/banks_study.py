@@ -90,10 +90,11 @@ def n_query_specs(bank: handful.FeatureBank) -> list[handful.TaskSpec]:
     return [spec(bank, 5, 10, n) for n in QUERIES if largest_query(bank, 5, 10) >= n]
 
 
-def quick_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[str]) -> Iterator[Cell]:
+def quick_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[str], most: int) -> Iterator[Cell]:
     """Give each of these tasks to each of these methods."""
     for (method, value), wanted in product(settings(methods), specs):
-        yield Cell(bank, wanted, method, n_tasks=N_TASKS if wanted.n_query <= 200 else FEWER_TASKS, **value)
+        n_tasks = min(most, N_TASKS if wanted.n_query <= 200 else FEWER_TASKS)
+        yield Cell(bank, wanted, method, n_tasks=n_tasks, **value)
 
 
 def slow_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[str], budget: float) -> Iterator[Cell]:
@@ -102,29 +103,29 @@ def slow_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[s
         yield Cell(bank, wanted, method, n_tasks=SLOW_TASKS, cpu_budget=budget, **value)
 
 
-def weight_cells(name: str, bank: handful.FeatureBank) -> Iterator[Cell]:
+def weight_cells(name: str, bank: handful.FeatureBank, most: int) -> Iterator[Cell]:
     """λ in multiples of |Q|, for published and for scaled features."""
     for value, k_eff, n_query, weight in product((published("paddle"), SCALED), WEIGHT_K_EFFS, N_QUERIES, WEIGHTS):
         if largest_query(bank, WEIGHT_SHOTS, k_eff) >= n_query:
             wanted, options = spec(bank, WEIGHT_SHOTS, k_eff, n_query), {"complexity_weight": weight * n_query}
-            yield Cell(name, wanted, "paddle", n_tasks=FEWER_TASKS, **{**value, "options": options})
+            yield Cell(name, wanted, "paddle", n_tasks=min(most, FEWER_TASKS), **{**value, "options": options})
 
 
-def stage(name: str, banks: Banks, budget: float) -> Plan:
+def stage(name: str, banks: Banks, most: int, budget: float) -> Plan:
     """Cells of one stage, method after method, so that a run cut short has the first methods on every bank."""
     cells: list[Cell] = []
     for key, bank in banks.items():
         short = key.split("-")[0]
         if name == "table":
-            cells += quick_cells(key, table_specs(bank), QUICK)
+            cells += quick_cells(key, table_specs(bank), QUICK, most)
         elif name == "k_eff":
-            cells += quick_cells(key, (s for s in k_eff_specs(bank) if s not in table_specs(bank)), QUICK)
+            cells += quick_cells(key, (s for s in k_eff_specs(bank) if s not in table_specs(bank)), QUICK, most)
         elif name == "n_query":
-            cells += quick_cells(key, (s for s in n_query_specs(bank) if s not in k_eff_specs(bank)), QUICK)
+            cells += quick_cells(key, (s for s in n_query_specs(bank) if s not in k_eff_specs(bank)), QUICK, most)
         elif name == "weights" and short in WEIGHT_BANKS:
-            cells += weight_cells(key, bank)
+            cells += weight_cells(key, bank, most)
         elif name == "pt_map":
-            cells += quick_cells(key, dict.fromkeys((*table_specs(bank), *k_eff_specs(bank))), ("pt_map",))
+            cells += quick_cells(key, dict.fromkeys((*table_specs(bank), *k_eff_specs(bank))), ("pt_map",), most)
         elif name == "slow":
             cells += slow_cells(key, table_specs(bank), (m for m in SLOW if m != "pt_map"), budget)
         elif name == "sweep-slow" and short in SWEEP_BANKS:
@@ -214,6 +215,7 @@ def main() -> None:
     running.add_argument("run", type=Path)
     running.add_argument("banks", nargs="+", type=Path)
     running.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    running.add_argument("--tasks", type=int, default=N_TASKS, help="most tasks a cell; a later run may ask for more")
     running.add_argument("--budget-minutes", type=float, default=30.0)
     keeping = verbs.add_parser("keep")
     keeping.add_argument("runs", nargs="+", type=Path)
@@ -222,7 +224,7 @@ def main() -> None:
     if arguments.verb == "run":
         banks = {path.name: handful.read_bank(path) for path in arguments.banks}
         for name in arguments.stages:
-            run(arguments.run, stage(name, banks, 60 * arguments.budget_minutes), banks)
+            run(arguments.run, stage(name, banks, arguments.tasks, 60 * arguments.budget_minutes), banks)
             if name == "optimiser":
                 KEPT.mkdir(parents=True, exist_ok=True)
                 (KEPT / "traces.json").write_text(json.dumps(traces(banks), indent=1) + "\n")

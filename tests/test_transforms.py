@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import handful
 from handful import TaskBatch
 from handful.errors import TransformError, UnknownNameError
+from handful.numerics.lookup import Lookup
 from handful.transforms import parameters_of
+from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # What the transforms that need more than a task are given here.
@@ -127,3 +129,17 @@ def test_pt_maps_power_keeps_the_sign_of_a_negative_feature():
     task = TaskBatch.single([[4.0, -9.0], [-4.0, 9.0]], [0, 1], [[1.0, 1.0], [1.0, 2.0]], n_classes=2)
     expected = torch.tensor([2.0, -3.0]) / 13**0.5
     torch.testing.assert_close(handful.transform("pt_map_preprocess", task).support[0, 0], expected)
+
+
+@pytest.mark.parametrize("name", ["l2", "l2_times", "cl2n"])
+def test_transforms_of_single_points_leave_rows_of_a_bank_unread(name):
+    bank = random_bank(n_classes=4, least=8, dtype="float16")
+    drawn = handful.draw(
+        bank.labels, handful.TaskSpec(handful.ShotsPerClass(2), handful.UniformOverPool(2), 5), 0, range(6)
+    )
+    task, _ = handful.gather(bank, drawn)
+    result = apply(name, task)
+    assert isinstance(result.source("support"), Lookup)
+    copied = apply(name, TaskBatch(task.support, task.support_labels, task.query, task.n_classes))
+    assert torch.equal(result.support, copied.support)
+    assert torch.equal(result.query, copied.query)

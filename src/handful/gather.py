@@ -75,12 +75,12 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
 
 
 def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Tensor | Lookup:
-    """Points of a bank: as rows still to be read where it lies in memory in single precision, else copied out."""
+    """Points of a bank: as rows still to be read where it fits into memory in single precision, else copied out."""
     if int(rows.max()) >= bank.n_rows:
         raise TaskError(
             f"the draw names row {int(rows.max())} but the bank has {bank.n_rows} rows; it was drawn from other labels"
         )
-    if bank.is_plain:
-        stored = rows if bank.rows is None else bank.rows[rows]
-        return Lookup(torch.from_numpy(bank.stored), torch.from_numpy(stored.astype(np.int64)))
+    if (plain := bank.in_memory) is not None:
+        stored = rows if plain.rows is None else plain.rows[rows]
+        return Lookup(torch.from_numpy(plain.stored), torch.from_numpy(stored.astype(np.int64)))
     return torch.from_numpy(bank.take(rows)).float()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -184,7 +184,15 @@ class TaskBatch:
             check=False,
         )
 
-    def with_features(self, support: Tensor, query: Tensor) -> TaskBatch:
+    def each_point(self, function: Callable[[Tensor], Tensor]) -> TaskBatch:
+        """Return the same tasks after a function of single points; what is named by rows of a table stays so."""
+        support, query = (
+            points.each(function) if isinstance(points, Lookup) else function(points)
+            for points in (self.source("support"), self.source("query"))
+        )
+        return self.with_features(support, query)
+
+    def with_features(self, support: Tensor | Lookup, query: Tensor | Lookup) -> TaskBatch:
         """Return the same tasks with other features, as transforms make them."""
         return TaskBatch(
             support, self.support_labels, query, self.n_classes, self.support_mask, self.query_mask, check=False

@@ -28,12 +28,12 @@ def raw(task: TaskBatch) -> TaskBatch:
 
 def l2(task: TaskBatch) -> TaskBatch:
     """`z ← z / ‖z‖`; a zero vector stays zero."""
-    return task.with_features(unit(task.support), unit(task.query))
+    return task.each_point(unit)
 
 
 def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
     """`z ← factor · z / ‖z‖`: what decides how a method weighs a distance against a nat, made explicit."""
-    return task.with_features(unit(task.support).mul_(factor), unit(task.query).mul_(factor))
+    return task.each_point(lambda points: unit(points).mul_(factor))
 
 
 def range_scale(task: TaskBatch) -> TaskBatch:
@@ -61,13 +61,13 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
     base_mean : Float[Tensor, "dim"]
         Mean over the classes the backbone was trained on; no class of the task takes part in it.
     """
-    origin = torch.as_tensor(base_mean).to(task.query)
+    origin = torch.as_tensor(base_mean).to(task.device, task.dtype)
     if origin.shape != (task.dim,):
         raise TransformError(
             f"base_mean must have one number a dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
             "give the mean feature of the base classes"
         )
-    return task.with_features(unit(task.support - origin), unit(task.query - origin))
+    return task.each_point(lambda points: unit(points - origin))
 
 
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:

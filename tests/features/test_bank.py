@@ -176,3 +176,17 @@ def test_a_row_number_is_as_good_as_a_copy_only_in_memory_in_single_precision(tm
     features = bank.features.copy()
     features[3, 1] = np.inf
     assert not FeatureBank.from_arrays(features, bank.labels, bank.class_names).is_plain
+    assert FeatureBank.from_arrays(features, bank.labels, bank.class_names).in_memory is None
+
+
+def test_a_bank_of_moderate_size_is_copied_once_to_where_row_numbers_do(tmp_path, monkeypatch):
+    plain = random_bank(dtype="float32")
+    assert plain.in_memory is plain
+    part = random_bank(dtype="float16").save(tmp_path / "bank").classes([2, 0])
+    copied = part.in_memory
+    assert copied.is_plain
+    assert copied is part.in_memory
+    np.testing.assert_array_equal(copied.features, part.features.astype(np.float32))
+    np.testing.assert_array_equal(copied.labels, part.labels)
+    monkeypatch.setattr("handful.features.bank.LARGEST_COPY_BYTES", 4 * part.n_rows * part.dim - 1)
+    assert part.classes([0, 1]).in_memory is None

@@ -52,6 +52,14 @@ def test_a_class_without_points_has_no_moments():
     assert (found.sums[0, [1, 3]] == 0).all()
 
 
+def test_a_function_of_points_sees_each_row_that_is_named_once():
+    points = Lookup(torch.arange(8.0).reshape(4, 2), torch.tensor([[3, 1], [1, 3]]))
+    seen = []
+    result = points.each(lambda rows: seen.append(rows) or 10 * rows)
+    assert torch.equal(result.read(), 10 * points.read())
+    assert [rows.tolist() for rows in seen] == [[[2.0, 3.0], [6.0, 7.0]]]
+
+
 def test_it_travels_without_the_rest_of_the_table():
     points = lookup(1, n_points=2)
     again = pickle.loads(pickle.dumps(points))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ BLOCK_ROWS = 4096
 # A mapping larger than this gives its pages back after each block, so that a bank larger than memory leaves nothing
 # resident.
 KEEP_MAPPED_BYTES = 256 * 2**20
+# A bank that is smaller than this in single precision is copied into memory when tasks are made of it.
+LARGEST_COPY_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,16 @@ class FeatureBank:
         in_memory = type(array) is np.ndarray and array.dtype == np.float32 and array.flags.c_contiguous
         # One sum for the common case: it is finite only if its terms are.
         return in_memory and array.flags.writeable and bool(np.isfinite(array.sum(dtype=np.float64)))
+
+    @cached_property
+    def in_memory(self) -> FeatureBank | None:
+        """The same rows where a number is as good as a copy: itself if plain, else a copy, None if too large."""
+        if self.is_plain:
+            return self
+        if self.n_rows * self.dim * np.dtype(np.float32).itemsize > LARGEST_COPY_BYTES:
+            return None
+        copied = replace(self, stored=self.take(np.arange(self.n_rows)).astype(np.float32), rows=None)
+        return copied if copied.is_plain else None
 
     @property
     def class_sizes(self) -> Int[np.ndarray, "class"]:

@@ -6,6 +6,7 @@ than most of what is then done with them: the sum of a class needs every point o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,11 @@ class Lookup:
     def read(self) -> Float[Tensor, "task point dim"]:
         """Copy the points out of the table."""
         return self.table.index_select(0, self.rows.reshape(-1)).reshape(self.shape)
+
+    def each(self, function: Callable[[Tensor], Tensor]) -> Lookup:
+        """Apply a function of single points: once to each row that is named, in however many tasks."""
+        named, places = torch.unique(self.rows, return_inverse=True)
+        return Lookup(function(self.table.index_select(0, named)), places)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the rows that are named, not with the whole table."""

@@ -44,7 +44,7 @@ def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> A
 
 
 def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
-    """Accuracy against |Q|, a panel for each bank, number of shots and K_eff, with 95 % bands; None if it never varies."""
+    """Accuracy against |Q|, a panel for each bank, shots and K_eff, with 95 % bands; None if it never varies."""
 
     def panel(column: Column) -> str:
         return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
