@@ -24,8 +24,8 @@ from tests.tasks_at_hand import ragged_tasks, random_task
 
 # Options that make another method of one: checked under the name `method:variant`.
 VARIANTS = {
-    "baseline:prototypes": {"head": "prototypes", "max_iter": 20},
-    "baseline_pp:prototypes": {"head": "prototypes", "max_iter": 20},
+    "baseline:prototypes": {"head": "prototypes", "max_iter": 5},
+    "baseline_pp:prototypes": {"head": "prototypes", "max_iter": 5},
     "bd_cspn:public_code": {"public_code": True},
     "laplacian_shot:rectified": {"rectify_prototypes": True},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
