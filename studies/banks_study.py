@@ -49,7 +49,7 @@ KEPT = ROOT / "studies" / "results" / "study"
 K_EFFS, QUERIES, SHOTS = (1, 2, 5, 10, 20, 50), (10, 25, 75, 200, 500, 1000), (5, 10, 20)
 N_TASKS, FEWER_TASKS, SLOW_TASKS = 1000, 300, 30
 METRICS = ("accuracy", "presence_precision", "presence_recall", "proportion_error", "n_iter", "cpu_seconds")
-WEIGHT_BANKS = ("clinc150", "banking77", "tinyimagenet200")
+WEIGHT_BANKS = ("clinc150", "banking77")
 SWEEP_BANKS, OPTIMISER_BANK = ("hwu64", "banking77"), "clinc150"
 SCALED: Setting = setting("l2_times", {}, factor=5.0)
 # Not in SLOW's order: what the paper's figure has comes first.
