@@ -328,7 +328,8 @@ def findings(study: Study) -> list[str]:
         f"nearest prototype in {_above(table_part, 'paddle')}; below it on {_below(table_part, 'paddle')}.",
         "- **The scale of the features decides, and the published one does not carry over.** On unit vectors times 5, "
         "a number found on some of these banks, PADDLE is above nearest prototype in "
-        f"{_above(table_part, SCALED_LABEL)}. Nothing in the published method finds that number, or notices that a bank needs another.",
+        f"{_above(table_part, SCALED_LABEL)}. Nothing in the published method finds that number, or notices that a "
+        "bank needs another.",
         "- **The partition term is what does it**, as in the paper: with it minus without it, "
         f"{_partition(table_part)}.",
         "- **Methods that expect balance are misled by few classes**, as in the paper. Against nearest prototype, "
