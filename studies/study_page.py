@@ -113,8 +113,9 @@ def load() -> Study:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Markdown lines of a table."""
-    return [f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *rows)] + [""]
+    """Markdown lines of a table; bars within an entry are escaped."""
+    lines = ([entry.replace("|", "\\|") for entry in line] for line in (header, ["---"] * len(header), *rows))
+    return [f"| {' | '.join(line)} |" for line in lines] + [""]
 
 
 def accuracies(study: Study) -> list[str]:
