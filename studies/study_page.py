@@ -397,8 +397,8 @@ def render() -> None:
         "number in brackets: the first of the same list. **Bold**: no method in that column is ahead by a paired",
         "interval. Settings are published ones, untuned; tuned competitors stand in [against the",
         "field](field_results.md). calibrated_paddle as a whole was built on clinc150, cub200 and omniglot659.",
-        "Sentences (clinc150, banking77, hwu64) are MiniLM's features, photographs EfficientNet-Lite0's, and the characters",
-        "of omniglot659 those of a Conv-4 that had not seen their alphabets.",
+        "Sentences (clinc150, banking77, hwu64) are MiniLM's features, photographs EfficientNet-Lite0's, and the",
+        "characters of omniglot659 those of a Conv-4 that had not seen their alphabets.",
         "",
         *findings(plain),
     ]
