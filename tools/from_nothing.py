@@ -4,8 +4,8 @@
 
 The wheel is built from this repository and installed with its extras; the README, *60 seconds* and the tutorials are
 then run as written, in empty folders: first their Python (as doctests), then every `handful …` line that they give for
-a terminal. Files that the README's lines name and a reader would have are taken from what the tutorials made. Ends
-with 1 if anything fails.
+a terminal. Pictures that the README's lines name and a reader would have are those that the tutorial drew. Ends with 1
+if anything fails.
 
 Of the extra `vision` those packages are left out that need torchvision, which must fit the build of torch to the
 letter; no page of these uses them.
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# In the order in which they are read; the README comes last because it borrows the tutorials' files.
+# In the order in which they are read; the README comes last because it borrows a tutorial's pictures.
 PAGES = (
     "docs/sixty_seconds.md",
     *(f"docs/tutorials/{name}.md" for name in ("sentences", "images", "parquet")),
@@ -39,6 +39,14 @@ PAGES = (
 NEEDS_TORCHVISION = ("timm", "open_clip_torch")
 # Hours, and lightning, for a sentence about what else there is.
 LEFT_OUT = ("handful train",)
+# The packaged bank as a reader might have it: enough rows of each class to draw tasks from.
+EMBEDDINGS = """
+import pyarrow, pyarrow.parquet
+from handful.datasets import load_clinc150
+bank = load_clinc150()
+columns = {"embedding": list(bank.features), "intent": [bank.class_names[k] for k in bank.labels]}
+pyarrow.parquet.write_table(pyarrow.table(columns), "embeddings.parquet")
+"""
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful\s[^`]*--[^`]*)`")
 
@@ -123,7 +131,7 @@ class Newcomer:
         photos = next((self.place / "images").rglob("catalogue"))
         shutil.copytree(photos, folder / "photos")
         shutil.copytree(next(photos.iterdir()), folder / "new_photos")
-        shutil.copy(next((self.place / "parquet").rglob("catalogue.parquet")), folder / "embeddings.parquet")
+        self.do("write embeddings.parquet for the README", [str(self.bin / "python"), "-c", EMBEDDINGS], folder)
 
 
 def main() -> None:
