@@ -29,7 +29,7 @@ PUBLIC = tuple(
 TABLES = {"METHODS", "TRANSFORMS"}
 ALIASES = {"Plan"}
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "studies")]
 
 
 def listed_in_the_reference() -> list[str]:
@@ -137,6 +137,29 @@ def test_a_figure_that_was_changed_by_hand_is_found_out():
     changed = text.replace(figures, figures.replace(number, "99.9"))
     assert changed != text
     assert readme_figures.with_figures(changed) == text
+
+
+def test_tables_of_the_stand_ins_are_those_of_their_study():
+    stand_ins = importlib.import_module("paper_stand_ins")
+    text = stand_ins.PAGE.read_text(encoding="utf-8")
+    assert text == stand_ins.rendered(text), "the page is behind: python studies/paper_stand_ins.py --render"
+
+
+def test_dead_links_of_the_built_site_are_named(tmp_path):
+    check_site = importlib.import_module("check_site")
+    (tmp_path / "one.html").write_text('<h1 id="top">One</h1><a href="deep/two.html#here">two</a><a href="#top">up</a>')
+    (tmp_path / "deep").mkdir()
+    two = tmp_path / "deep" / "two.html"
+    two.write_text('<p id="here"><a href="../one.html">one</a><a href="https://elsewhere.org/nothing">else</a>')
+    assert check_site.dead_links(tmp_path) == []
+    check_site.read.cache_clear()
+    two.write_text('<a href="../three.html">three</a><a href="../one.html#middle">no</a><img src="picture.svg">')
+    assert check_site.dead_links(tmp_path) == [
+        "deep/two.html: ../three.html",
+        "deep/two.html: ../one.html#middle",
+        "deep/two.html: picture.svg",
+        "one.html: deep/two.html#here",
+    ]
 
 
 def test_the_drawing_has_every_module_of_the_contracts():
