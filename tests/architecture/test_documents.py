@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -143,6 +144,20 @@ def test_tables_of_the_stand_ins_are_those_of_their_study():
     stand_ins = importlib.import_module("paper_stand_ins")
     text = stand_ins.PAGE.read_text(encoding="utf-8")
     assert text == stand_ins.rendered(text), "the page is behind: python studies/paper_stand_ins.py --render"
+
+
+def test_the_first_minutes_are_those_that_were_measured():
+    page = (ROOT / "docs" / "sixty_seconds.md").read_text(encoding="utf-8")
+    steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
+    assert all(step["ended_well"] for step in steps)
+    first = [
+        step for step in steps if step["what"].startswith(("pip install torch", "pip install 'handful[cli,plots]'"))
+    ]
+    first.append(next(step for step in steps if step["what"] == "handful demo"))
+    assert len(first) == 3
+    for step in first:
+        assert f"{step['processor_seconds']}" in page
+        assert f"{step['seconds']}" in page
 
 
 def test_dead_links_of_the_built_site_are_named(tmp_path):
