@@ -26,6 +26,7 @@ test:      ## all but the slow tests
 
 docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no network
 	python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	python tools/check_site.py docs/_build/html
 
 slow:      ## the slow tests, with many more random examples
 	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"

@@ -62,7 +62,10 @@ html_theme_options = {
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # Not beside a page about one name or one example (api, auto_gallery): there the width serves the code better.
+    "secondary_sidebar_items": {
+        place: ["page-toc"] for place in ("*", "how_to/*", "tutorials/*", "methods/*", "decisions/*")
+    },
 }
 html_context = {"default_mode": "light"}
 

@@ -2,7 +2,7 @@
 
 One batch of 75 sentences, of which five intents out of 150 occur (CLINC150, task 0 of seed 0, five examples of each
 intent): how many sentences each intent really holds, how many a classifier gives it that looks at each sentence alone,
-and how many when the batch is labelled as a whole.
+and how many when the batch is labelled as a whole (`nearest_prototype` and `calibrated_paddle`).
 """
 
 from __future__ import annotations
@@ -29,24 +29,33 @@ def draw_problem(place: Path = PLACE, task_number: int = 0) -> Path:
     task = handful.transform("l2", task)
     answers = {
         "What is in the batch": truth,
-        "Each sentence alone (nearest_prototype)": handful.solve("nearest_prototype", task).predictions,
-        "The batch as a whole (calibrated_paddle)": handful.solve("calibrated_paddle", task).predictions,
+        "Each sentence alone": handful.solve("nearest_prototype", task).predictions,
+        "The batch as a whole": handful.solve("calibrated_paddle", task).predictions,
     }
     really = np.bincount(truth[0], minlength=bank.n_classes)
     most = 1.3 * really.max()
-    figure = Figure((7.2, 6.2), layout="constrained")
+    figure = Figure((6.2, 6.2), layout="constrained")  # narrow: a phone shows it as well
     panels = figure.subplots(3, 1, sharex=True, sharey=True)
     for axis, (title, labels) in zip(panels, answers.items(), strict=True):
         counts = np.bincount(labels[0], minlength=bank.n_classes)
         believed, errors = int((counts > 0).sum()), int((labels != truth).sum())
         said = f"{believed} intents" if labels is truth else f"{believed} intents, {errors} of 75 labels wrong"
-        axis.set_title(f"{title}: {said}", loc="left", fontsize=11.5)
+        axis.set_title(f"{title}: {said}", loc="left", fontsize=12)
         for present, colour in ((really > 0, RIGHT), (really == 0, WRONG)):
             chosen = np.flatnonzero(present & (counts > 0))
             axis.vlines(chosen, 0, counts[chosen], color=colour, linewidth=3.2)
         if labels is truth:
             names = "\n".join(f"{counts[k]} × {bank.class_names[k]}" for k in np.flatnonzero(counts))
             axis.text(2, most, names, va="top", fontsize=10, linespacing=1.35, bbox={"color": "white"})
+        for k in np.flatnonzero((really == 0) & (counts >= 5)):  # a class that took in many has a name worth knowing
+            axis.annotate(
+                bank.class_names[k],
+                (k, counts[k] + 0.3),
+                (k - 17, 0.86 * most),
+                ha="center",
+                color=WRONG,
+                arrowprops={"arrowstyle": "-", "color": WRONG, "linewidth": 0.8},
+            )
         axis.set(ylim=(0, most), ylabel="sentences", xlim=(-2, bank.n_classes + 1))
         axis.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel("the 150 intents of the catalogue; blue: in the batch, orange: not")

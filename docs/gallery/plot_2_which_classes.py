@@ -34,15 +34,17 @@ for k_eff in K_EFF:
         found[method].append(presence(solution.predictions, truth))
 
 # %%
-# Looking at each sentence alone finds nearly all that is there, and much that is not.
+# Looking at each sentence alone finds nearly all that is there, and much that is not. Labelled jointly by
+# ``calibrated_paddle``, the intents believed in are mostly there; the price is one missed now and then, as soon as so
+# many occur that some have only a sentence or two.
 
-figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True, layout="constrained")
+figure, panels = plt.subplots(2, 1, figsize=(6, 6), sharex=True, sharey=True, layout="constrained")
 for panel, (name, column) in zip(panels, (("precision", 0), ("recall", 1)), strict=True):
     for (method, values), mark in zip(found.items(), "os^", strict=True):
         panel.plot(K_EFF, [100 * value[column] for value in values], marker=mark, label=method)
-    panel.set(title=f"{name} of the classes", xlabel="classes present, $K_{eff}$", xscale="log", xticks=K_EFF)
-    panel.set_xticklabels(K_EFF)
-    panel.minorticks_off()
+    panel.set(ylabel=f"{name} of the classes, %", xscale="log")
     panel.grid(alpha=0.25)
-panels[0].set_ylabel("%")
-panels[0].legend(frameon=False)
+panels[1].set_xlabel("classes present, $K_{eff}$")
+panels[1].set_xticks(K_EFF, map(str, K_EFF))
+panels[1].minorticks_off()
+panels[1].legend(frameon=False)

@@ -16,21 +16,21 @@ spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(8)))
 solution = handful.solve("paddle", handful.transform("l2_times", task, factor=4.0), record=True)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.4), layout="constrained")
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(6, 6), layout="constrained")
 above = solution.trace.observed - solution.objective[:, None]
 for t, curve in enumerate(above.numpy()):
-    left.plot(range(1, len(curve) + 1), curve, label=f"task {t}")
-left.set(xlabel="iteration", ylabel="nats above the answer", xscale="log")
-left.set_yscale("symlog", linthresh=1)
-left.set_ylim(bottom=0)
-left.grid(alpha=0.25)
+    upper.plot(range(1, len(curve) + 1), curve, label=f"task {t}")
+upper.set(xlabel="iteration", ylabel="nats above the answer", xscale="log")
+upper.set_yscale("symlog", linthresh=1)
+upper.set_ylim(bottom=0)
+upper.grid(alpha=0.25)
 
 length = solution.description_length
-right.bar(range(8), length.data, label="data")
-right.bar(range(8), length.partition, bottom=length.data, label="partition")
-right.set(xlabel="task", ylabel="nats")
-right.set_ylim(top=1.25 * float(solution.objective.max()))
-right.legend(frameon=False, ncols=2, loc="upper center")
+lower.bar(range(8), length.data, label="data")
+lower.bar(range(8), length.partition, bottom=length.data, label="partition")
+lower.set(xlabel="task", ylabel="nats")
+lower.set_ylim(top=1.25 * float(solution.objective.max()))
+lower.legend(frameon=False, ncols=2, loc="upper center")
 
 # %%
 # Each task stops by itself, when its prototypes stand still:

@@ -16,20 +16,21 @@ spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(10)))
 weights = [0, 10, 20, 40, 75, 110, 150, 225, 300]
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.5), layout="constrained")
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, layout="constrained")
 for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
     ready = handful.transform("l2_times", task, factor=factor)
     answers = [handful.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
     accuracy = [100 * (answer.predictions == truth).float().mean().item() for answer in answers]
     believed = [sum(len(row.unique()) for row in answer.predictions) / task.n_tasks for answer in answers]
-    left.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")
-    right.plot(weights, believed, marker=mark)
-for axis, name in ((left, "accuracy, %"), (right, "classes believed in")):
+    upper.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")
+    lower.plot(weights, believed, marker=mark)
+for axis, name in ((upper, "accuracy, %"), (lower, "classes believed in")):
     axis.axvline(75, color="black", linestyle=":", linewidth=1)
-    axis.set(xlabel="λ (dotted: λ = |Q|)", ylabel=name)
+    axis.set_ylabel(name)
     axis.grid(alpha=0.25)
-right.set_yscale("log")
-left.legend(frameon=False)
+lower.set_yscale("log")
+lower.set_xlabel("λ (dotted: λ = |Q|)")
+upper.legend(frameon=False)
 
 # %%
 # A larger λ believes in fewer classes. Which λ is best moves with the scale of the features: the two are one

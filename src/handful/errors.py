@@ -2,7 +2,17 @@
 
 
 class HandfulError(Exception):
-    """Parent of all errors raised on purpose by handful."""
+    """Parent of all errors raised on purpose by handful.
+
+    Examples
+    --------
+    >>> import handful
+    >>> try:
+    ...     handful.ShotsPerClass(0)
+    ... except HandfulError as error:
+    ...     print(error)
+    shots must be at least 1, got 0
+    """
 
 
 class TaskError(HandfulError, ValueError):
@@ -66,7 +76,17 @@ class LabelError(HandfulError, ValueError):
 
 
 class HandfulWarning(UserWarning):
-    """Parent of all warnings about an answer; each says what was seen, what it means and what to do."""
+    """Parent of all warnings about an answer; each says what was seen, what it means and what to do.
+
+    Examples
+    --------
+    Once you know why one of them comes, it can be turned off:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", CalibrationBorderWarning)
+    ...     warnings.warn(CalibrationBorderWarning("classes are far apart"))
+    """
 
 
 class NotConvergedWarning(HandfulWarning):

@@ -1,7 +1,9 @@
 """Documents say what is so: links lead somewhere, public names are explained, figures are those of their files."""
 
+import doctest
 import importlib
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -20,13 +22,35 @@ PAGES = [
 ]
 FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-PUBLIC = ("handful", "handful.tasks", "handful.features", "handful.datasets", "handful.benchmark", "handful.errors")
+PUBLIC = tuple(
+    f"handful{package}"
+    for package in ("", ".tasks", ".features", ".datasets", ".benchmark", ".estimators", ".training", ".large")
+)
 # Values, which cannot carry a docstring: docs/api.rst explains them.
 TABLES = {"METHODS", "TRANSFORMS"}
-# An alias, and what needs a package that the tests do not have.
-WITHOUT_EXAMPLE = {"Plan", "from_hugging_face"}
+ALIASES = {"Plan"}
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "studies")]
+
+
+def listed_in_the_reference() -> list[str]:
+    """Full names of what docs/api.rst lists, each under the module that holds there."""
+    names, module = [], ""
+    for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [\w.]+", line):
+            names.append(f"{module}.{line.strip()}")
+    return names
+
+
+def named(name: str) -> object:
+    """Return what a full name stands for."""
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+REFERENCE = listed_in_the_reference()
 
 
 def links(page: Path) -> list[str]:
@@ -68,24 +92,27 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(target), f"{page.relative_to(ROOT)} links to {link}, which has no such heading"
 
 
+@pytest.mark.parametrize("name", REFERENCE)
+def test_everything_in_the_reference_is_explained_with_an_example(name):
+    said = inspect.getdoc(named(name)) or ""
+    assert "Examples\n--------\n" in said, f"{name} has no section Examples"
+    shown = doctest.DocTestParser().get_examples(said)
+    assert any(doctest.SKIP not in example.options for example in shown), f"no example of {name} is run"
+
+
 @pytest.mark.parametrize("module", PUBLIC)
-def test_public_names_are_explained_with_an_example(module):
-    home = importlib.import_module(module)
-    names = getattr(home, "__all__", None) or [
-        name for name, value in vars(home).items() if inspect.isclass(value) and value.__module__ == module
-    ]
-    for name in names:
-        said = inspect.getdoc(getattr(home, name)) or ""
-        assert said or name in TABLES, f"{module}.{name} has no docstring"
-        if module != "handful.errors" and name not in WITHOUT_EXAMPLE | TABLES:
-            assert "Examples\n--------\n" in said, f"{module}.{name} has no example"
+def test_the_reference_lists_what_a_package_offers(module):
+    listed = [named(name) for name in REFERENCE]
+    for name in importlib.import_module(module).__all__:
+        if name not in TABLES | ALIASES:
+            value = named(f"{module}.{name}")
+            assert any(value is other for other in listed), f"docs/api.rst leaves out {module}.{name}"
 
 
-@pytest.mark.parametrize("name", ["PaddleClassifier", "TransductiveClassifier"])
-def test_estimators_are_explained_with_an_example(name):
-    assert "Examples\n--------\n" in (
-        inspect.getdoc(getattr(importlib.import_module("handful.estimators"), name)) or ""
-    )
+def test_tables_are_explained_in_the_reference_itself():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\.\. py:data:: (\w+)$", page, re.MULTILINE)) == TABLES
+    assert page.count("   >>> ") >= len(TABLES)
 
 
 def test_public_methods_and_properties_are_explained():
@@ -95,12 +122,6 @@ def test_public_methods_and_properties_are_explained():
             for member, thing in vars(value).items():
                 if not member.startswith("_") and (callable(thing) or hasattr(thing, "__get__")):
                     assert inspect.getdoc(getattr(value, member)), f"handful.{name}.{member} has no docstring"
-
-
-def test_the_reference_lists_every_public_name():
-    listed = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
-    for name in handful.__all__:
-        assert re.search(rf"^(   |\.\. py:data:: ){name}$", listed, re.MULTILINE), f"docs/api.rst leaves out {name}"
 
 
 def test_figures_of_the_readme_are_those_of_the_studies():
@@ -117,6 +138,43 @@ def test_a_figure_that_was_changed_by_hand_is_found_out():
     changed = text.replace(figures, figures.replace(number, "99.9"))
     assert changed != text
     assert readme_figures.with_figures(changed) == text
+
+
+def test_tables_of_the_stand_ins_are_those_of_their_study():
+    stand_ins = importlib.import_module("paper_stand_ins")
+    text = stand_ins.PAGE.read_text(encoding="utf-8")
+    assert text == stand_ins.rendered(text), "the page is behind: python studies/paper_stand_ins.py --render"
+
+
+def test_the_first_minutes_are_those_that_were_measured():
+    page = (ROOT / "docs" / "sixty_seconds.md").read_text(encoding="utf-8")
+    steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
+    assert all(step["ended_well"] for step in steps)
+    first = [
+        step for step in steps if step["what"].startswith(("pip install torch", "pip install 'handful[cli,plots]'"))
+    ]
+    first.append(next(step for step in steps if step["what"] == "handful demo"))
+    assert len(first) == 3
+    for step in first:
+        assert f"{step['processor_seconds']}" in page
+        assert f"{step['seconds']}" in page
+
+
+def test_dead_links_of_the_built_site_are_named(tmp_path):
+    check_site = importlib.import_module("check_site")
+    (tmp_path / "one.html").write_text('<h1 id="top">One</h1><a href="deep/two.html#here">two</a><a href="#top">up</a>')
+    (tmp_path / "deep").mkdir()
+    two = tmp_path / "deep" / "two.html"
+    two.write_text('<p id="here"><a href="../one.html">one</a><a href="https://elsewhere.org/nothing">else</a>')
+    assert check_site.dead_links(tmp_path) == []
+    check_site.read.cache_clear()
+    two.write_text('<a href="../three.html">three</a><a href="../one.html#middle">no</a><img src="picture.svg">')
+    assert check_site.dead_links(tmp_path) == [
+        "deep/two.html: ../three.html",
+        "deep/two.html: ../one.html#middle",
+        "deep/two.html: picture.svg",
+        "one.html: deep/two.html#here",
+    ]
 
 
 def test_the_drawing_has_every_module_of_the_contracts():

@@ -42,6 +42,14 @@ def test_a_grid_is_run_and_its_status_printed(bank, tmp_path, capsys):
     ]
 
 
+def test_a_run_without_an_answer_ends_with_1_and_says_why(bank, tmp_path, capsys):
+    arguments = grid(bank, tmp_path / "run", "--tasks", 3, "--n-query", 60)
+    assert main(["bench", *map(str, arguments)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("3/3, 3 failed")
+    assert "the first failed with: TaskError: task 0: beside the support, the pool of its query's 2 classes" in lines[2]
+
+
 def test_a_run_goes_on_with_its_own_plan_or_a_longer_one(bank, tmp_path, capsys):
     out = tmp_path / "run"
     run(capsys, *grid(bank, out, "--tasks", 10))

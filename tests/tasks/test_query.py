@@ -62,7 +62,11 @@ def test_rounding_moves_what_is_nearest_one_half(exact, expected):
 @pytest.mark.parametrize(
     ("query", "n_query", "sentence"),
     [
-        (UniformOverPool(1), 34, r"task \d: beside the support, the 1 classes .* fewer than the 34 queries"),
+        (
+            UniformOverPool(1),
+            34,
+            r"task \d: beside the support, the pool of its query's 1 classes .* fewer than the 34 queries",
+        ),
         (Balanced(6), 54, "a class of its query has 8 rows left, fewer than the 9"),
         (Dirichlet(6), 124, "has 123 rows left, fewer than the 124"),
         (Dirichlet(6, 0.01), 100, "1000 draws of Dirichlet proportions"),

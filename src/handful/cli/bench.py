@@ -69,6 +69,8 @@ def run(
 ) -> None:
     """Run a plan: a TOML file, one of the paper's, or a grid of methods, shots and K_eff.
 
+    Exits with 1 if every task of some cell failed.
+
     \b
     Examples:
       handful bench run --bank clinc150 --method paddle --method tim_adm --k-eff 2 --k-eff 10 --tasks 50 --out runs/one
@@ -108,6 +110,8 @@ def run(
     with _bars(progress(journal)) as on_progress:
         complete(journal, banks, executor, on_progress=on_progress)
     status(out)
+    if any(0 < state.failed == state.done for state in progress(journal)):
+        raise typer.Exit(1)  # a cell without a single answer
 
 
 @app.command("status")
@@ -133,6 +137,8 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             failed = f", {state.failed} failed" if state.failed else ""
             ended = " (budget used up)" if state.over_budget and state.done < state.cell.n_tasks else ""
             data(f"  {result.label:<32} {state.done}/{state.wanted}{ended}{failed}  {said}".rstrip())
+            if state.failed:
+                data(f"    the first failed with: {result.first_error}")
 
 
 @app.command("compare")

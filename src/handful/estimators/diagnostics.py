@@ -61,6 +61,21 @@ class Diagnostic:
         The number looked at, and the one it should not have passed.
     warning : type
         The warning that says the same.
+
+    Examples
+    --------
+    Vectors whose dimensions come in another order than the catalogue's:
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from handful.estimators import PaddleClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(20, 16)).repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     found = PaddleClassifier().fit(X, y).infer(X[:40, ::-1])
+    >>> for diagnostic in found.diagnostics:
+    ...     print(f"{diagnostic.name}: {diagnostic.value:.1f} passes {diagnostic.threshold}")
+    unlike_support: 2.9 passes 1.6
     """
 
     name: str

@@ -42,6 +42,19 @@ class Inference:
         half squared distances in nats. What the method makes of it is its own affair. None for methods that find none.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
+
+    Examples
+    --------
+    >>> from handful.estimators import PaddleClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
+    >>> found = PaddleClassifier().fit(X, y).infer(batch)
+    >>> found.present_classes.tolist(), found.expected_counts[[3, 7, 8]].round(1).tolist()
+    ([3, 7], [6.0, 4.0, 0.0])
+    >>> found.labels.tolist()
+    [3, 3, 3, 3, 3, 3, 7, 7, 7, 7]
     """
 
     labels: Any

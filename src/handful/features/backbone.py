@@ -47,6 +47,18 @@ class Backbone:
         transform that was edited without changing how it prints still changes them.
     embed : callable
         `[item] -> Float[ndarray, "item dim"]`, float32; each item alone, to rounding.
+
+    Examples
+    --------
+    Any module with a transform becomes one, by `of_images` or `of_sentences`:
+
+    >>> def letters(sentences):
+    ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
+    >>> backbone = Backbone.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
+    >>> backbone.reads, backbone.dim
+    ('text', 5)
+    >>> backbone.embed(["a handful of words"]).tolist()
+    [[2.0, 0.0, 0.0, 2.0, 1.0]]
     """
 
     name: str

@@ -33,6 +33,14 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
         being the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
     device : str
         Where to run it, as torch names devices.
+
+    Examples
+    --------
+    >>> backbone = load_backbone("minilm")
+    >>> backbone.reads, backbone.dim
+    ('text', 384)
+    >>> backbone.embed(["where is my bag", "wake me at six"]).shape
+    (2, 384)
     """
     try:
         where = torch.device(device)

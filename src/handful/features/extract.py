@@ -165,7 +165,7 @@ def extract(
     licence: str = "",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> FeatureBank:
-    """Run the backbone over all items and save the bank; run again after an interruption, it goes on.
+    r"""Run the backbone over all items and save the bank; run again after an interruption, it goes on.
 
     Parameters
     ----------
@@ -192,6 +192,21 @@ def extract(
     -------
     FeatureBank
         As loaded from `out`. Items that could not be read have no row; its provenance lists them.
+
+    Examples
+    --------
+    Sentences, and a backbone that counts five letters in each; `load_backbone` has real ones.
+
+    >>> import tempfile
+    >>> from handful.features.items import list_items
+    >>> def letters(sentences):
+    ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
+    >>> backbone = Backbone.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "sentences.csv").write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
+    >>> bank = extract(list_items(folder / "sentences.csv"), backbone, folder / "sentences.bank")
+    >>> bank.class_names, bank.features.tolist()
+    (('alarm', 'luggage'), [[1.0, 2.0, 1.0, 0.0, 0.0], [2.0, 2.0, 1.0, 0.0, 0.0]])
     """
     _check(items, backbone, batch_size, shard_size, dtype)
     out = Path(os.path.abspath(out))

@@ -83,6 +83,13 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
     """Make a bank of a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
 
     Names of a `ClassLabel` column become the class names.
+
+    Examples
+    --------
+    >>> from datasets import Dataset
+    >>> rows = {"embedding": [[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]], "label": ["ant", "bee", "ant"]}
+    >>> from_hugging_face(Dataset.from_dict(rows))
+    FeatureBank(3 rows, 2 dimensions of float32, 2 classes)
     """
     if isinstance(dataset, Mapping):
         raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(dataset), 'train')!r}]")

@@ -26,6 +26,20 @@ class Progress:
         iteration.
     seconds, seconds_left : float, float or None
         Since the run, or its resumption, began; and what this stage will still take, as far as one can tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tempfile import mkdtemp
+    >>> from handful.large import solve
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(30, 16)).astype("float32")
+    >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
+    >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
+    >>> reports = []
+    >>> _ = solve(catalogue, batch, mkdtemp(), transform="l2", on_progress=reports.append)
+    >>> list(dict.fromkeys(report.stage for report in reports))
+    ['compare', 'iterate', 'move', 'answer']
     """
 
     stage: str

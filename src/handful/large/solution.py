@@ -41,6 +41,21 @@ class LargeSolution:
         c², by which half squared distances were multiplied; one for PADDLE.
     bytes_sent, bytes_received : list of int
         What went to the workers and came back, for every iteration of this process; nothing is sent in process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tempfile import mkdtemp
+    >>> from handful.large import solve
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(30, 16)).astype("float32")
+    >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
+    >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
+    >>> found = solve(catalogue, batch, mkdtemp(), transform="l2")
+    >>> found.converged, (found.expected_counts >= 0.5).nonzero()[:, 0].tolist()
+    (True, [0, 1, 2, 3])
+    >>> len(found.labels()), sorted(next(found.answers()))
+    (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability'])
     """
 
     folder: Path

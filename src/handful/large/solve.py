@@ -76,7 +76,7 @@ def solve(
     shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
         How the classes near a query are found in the first pass.
     list_length : int, optional
-        m, classes kept for each query. By default all where |Q|K is at most 2²², else 32.
+        m, classes kept for each query. By default all where |Q| · K is at most 2²², else 32.
     shard_rows : int
         Queries a shard has: the unit that workers take, sums are added in the order of, and answers are written in.
     executor : callable, optional

@@ -72,6 +72,22 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     -------
     page : Path
         Where `index.html` is.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.benchmark import Cell, Journal, complete
+    >>> from handful.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> page = write_report(journal, mkdtemp(), find_bank=banks.get)
+    >>> sorted(file.name for file in page.parent.iterdir())
+    ['accuracy.md', 'accuracy.tex', 'index.html']
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -134,7 +134,23 @@ class Column:
 
 
 def results(journal: Journal) -> list[Result]:
-    """Rows of every cell of the plan, in its order."""
+    """Rows of every cell of the plan, in its order.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.benchmark import Cell, Journal, complete
+    >>> from handful.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> [(result.label, len(result.tasks), result.n_failed) for result in results(journal)]
+    [('prior_em', 4, 0), ('nearest_prototype', 4, 0)]
+    """
     rows = journal.columns()
     found = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
@@ -150,7 +166,24 @@ def results(journal: Journal) -> list[Result]:
 
 
 def columns_of(found: Sequence[Result]) -> list[Column]:
-    """Group results by the tasks they are on, in the order in which these first occur."""
+    """Group results by the tasks they are on, in the order in which these first occur.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.benchmark import Cell, Journal, complete
+    >>> from handful.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> for column in columns_of(results(journal)):
+    ...     print(f"{column.title}:", *(result.label for result in column.results))
+    clinc150, 5-shot, K_eff=5: prior_em nearest_prototype
+    """
     groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
     for result in found:
         groups.setdefault(_tasks_of(result.cell), []).append(result)
@@ -158,7 +191,25 @@ def columns_of(found: Sequence[Result]) -> list[Column]:
 
 
 def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimate:
-    """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval."""
+    """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.benchmark import Cell, Journal, complete
+    >>> from handful.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> jointly, alone = results(journal)
+    >>> difference = paired_difference(jointly, alone, "presence_precision")
+    >>> difference.n, difference.mean > 0, difference.holds_zero
+    (4, True, False)
+    """
     shared = _shared_tasks((a, b))
     return Estimate.of(_on(a, shared, metric) - _on(b, shared, metric))
 

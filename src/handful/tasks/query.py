@@ -44,7 +44,7 @@ class UniformOverPool:
     ) -> Picks:
         """Pick queries among the `free` rows of each class."""
         pooled = free.sum(-1)
-        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the {self.k_eff} classes of its query together")
+        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the pool of its query's {self.k_eff} classes")
         position = distinct(uniforms(seed, indices, Stream.QUERY, n_query), pooled, n_query)
         ends = np.cumsum(free, axis=-1)
         present = (position[..., None] >= ends[:, None]).sum(-1)
@@ -103,7 +103,7 @@ class Dirichlet:
     ) -> Picks:
         """Pick queries among the `free` rows of each class."""
         pooled = free.sum(-1)
-        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the {self.k_eff} classes of its query together")
+        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the pool of its query's {self.k_eff} classes")
         counts = np.stack([self._counts(f, n_query, seed, i) for f, i in zip(free, indices.tolist(), strict=True)])
         return _pick_counts(counts, free, n_query, seed, indices)
 

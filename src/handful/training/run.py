@@ -71,6 +71,25 @@ def train(
     -------
     Checkpoint or None
         The best network, as loaded from `out`; None in all processes but the first.
+
+    Examples
+    --------
+    Tiles of six colours; with real images leave out what makes this recipe small.
+
+    >>> from tempfile import mkdtemp
+    >>> from PIL import Image
+    >>> from handful.features.items import list_items
+    >>> folder = Path(mkdtemp())
+    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
+    ...     (folder / "tiles" / colour).mkdir(parents=True)
+    ...     for i in range(8):
+    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
+    >>> from handful.training import hold_out
+    >>> split = hold_out(list_items(folder / "tiles"), 2, seed=0)
+    >>> recipe = Recipe(network="conv4", side=12, epochs=2, batch_size=8)
+    >>> checkpoint = train(split, recipe, folder / "run", accelerator="cpu")
+    >>> checkpoint.classes, sorted(checkpoint.validation)
+    (('black', 'blue', 'green', 'white'), ['five_way', 'realistic'])
     """
     if precision not in PRECISIONS:
         raise OptionError(f"precision must be {', '.join(PRECISIONS)}, got {precision!r}")

@@ -68,14 +68,44 @@ class Benchmark:
 
 @dataclass(frozen=True, eq=False)
 class BaseSplit:
-    """Images to train on and images to validate with, of other classes."""
+    """Images to train on and images to validate with, of other classes.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from PIL import Image
+    >>> from handful.features.items import list_items
+    >>> folder = Path(mkdtemp())
+    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
+    ...     (folder / "tiles" / colour).mkdir(parents=True)
+    ...     for i in range(8):
+    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
+    >>> split = BaseSplit(list_items(folder / "tiles"), None)  # the last epoch of a training is then kept
+    >>> len(split.base), split.base.class_names[:2]
+    (48, ('black', 'blue'))
+    """
 
     base: Items
     validation: Items | None
 
 
 def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
-    """Set classes aside for validation, drawn with the seed; none if `n_classes` is 0."""
+    """Set classes aside for validation, drawn with the seed; none if `n_classes` is 0.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from PIL import Image
+    >>> from handful.features.items import list_items
+    >>> folder = Path(mkdtemp())
+    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
+    ...     (folder / "tiles" / colour).mkdir(parents=True)
+    ...     for i in range(8):
+    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
+    >>> split = hold_out(list_items(folder / "tiles"), 2, seed=0)
+    >>> split.base.class_names, split.validation.class_names
+    (('black', 'blue', 'green', 'white'), ('grey', 'red'))
+    """
     there = len(items.class_names)
     if n_classes == 0:
         return BaseSplit(items, None)
@@ -131,6 +161,16 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
         Folder with its images.
     table : Path
         A table `path,label,split` of all of it is written here, from which `handful features extract` reads any split.
+
+    Examples
+    --------
+    What the lists are checked against, and the call itself, which needs the images:
+
+    >>> dict(BENCHMARKS["mini-imagenet"].classes)
+    {'base': 64, 'validation': 16, 'test': 20}
+    >>> split = read_benchmark(
+    ...     "mini-imagenet", Path("split/mini"), Path("mini/images"), Path("runs/mini/items.csv")
+    ... )  # doctest: +SKIP
     """
     rows = benchmark_rows(name, lists, images)
     text = io.StringIO()
