@@ -16,7 +16,6 @@ from torch import Tensor
 
 from handful.shapes import Float
 
-
 # What counts as zero is found by its exponential, which is known to rounding.
 ABOVE_LOWEST = 1.0001
 
