@@ -135,8 +135,9 @@ def two_passes(
         sharp_concentration=found.concentration,
         sharp_normaliser=u.log_normaliser(),
     )
-    n_iter = first.n_iter + second.n_iter + FIRST_ITERATIONS - 1
-    return Outcome(passes, n_iter, first.converged & second.converged, None)
+    return Outcome(
+        passes, first.n_iter + second.n_iter + FIRST_ITERATIONS - 1, first.converged & second.converged, None
+    )
 
 
 def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]:
@@ -145,7 +146,7 @@ def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]
     n_query, n_classes, mask = problem.n_query, problem.n_classes, problem.query_mask
     even, means = found.spread_out.reshape(-1, 1, 1), space.support.mean()
     tilt = expected_log(found.before, n_query).where(~even, 0)
-    most = n_classes if bool(found.spread_out.any()) else int((found.after.counts > 0).sum(-1).max())
+    most = n_classes if bool(even.any()) else int((found.after.counts > 0).sum(-1).max())
     width = width_for(most, n_classes)
     kept = None if width == n_classes else found.after.counts.topk(width).indices.sort().values.unsqueeze(1)
     near, start = (space, means) if kept is None else space.restrict(means, kept.squeeze(1))
@@ -157,8 +158,8 @@ def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]
     if bool(found.has_column.all()):
         return moved, torch.zeros_like(found.spread_out)
 
-    fall = block.even.log_normaliser() - found.sharp_normaliser
-    rise = fall + without_count(found.sharp_concentration, problem).unsqueeze(-1)
+    rise = block.even.log_normaliser() - found.sharp_normaliser
+    rise = rise + without_count(found.sharp_concentration, problem).unsqueeze(-1)
     at_first = held(block.even.weights, rise, mask) / found.sharp_concentration.unsqueeze(-1)
     rise = moved.log_normaliser() - u.log_normaliser()
     at_last = held(moved.weights, rise, mask) / found.after.concentration.unsqueeze(-1)
@@ -175,9 +176,7 @@ class Found:
     scale: Float[Tensor, "task"]
 
 
-def find(
-    frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool
-) -> tuple[Outcome[Found], Bool[Tensor, "task"]]:
+def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> tuple[Outcome[Found], Tensor]:
     """Look at the tasks block by block, settle those of all blocks together, move block by block."""
     # In feature space tasks may share their support as one array, so they stay together.
     together = frame.geometry("auto", FIRST_ITERATIONS) == "feature"
@@ -201,19 +200,14 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
     """Scale, proportions at a sharp scale, proportions at the scale for as many classes as that found, one move."""
     frame = Frame(task)
     outcome, wrong = find(frame, options, narrowing=True)
-    if bool(wrong.any()):
-        rows = wrong.nonzero().squeeze(-1)
+    if len(rows := wrong.nonzero().squeeze(-1)) > 0:
         outcome = replace_tasks(outcome, rows, find(frame.select(rows), options, narrowing=False)[0])
     found = outcome.answer
-    return frame.solution_of(
-        found.labels,
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        find_prototypes=partial(_prototypes, frame, found.passes, found.scale),
-    )
+    prototypes, n_iter = partial(_prototypes, frame, found.passes, found.scale), outcome.n_iter
+    return frame.solution_of(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
 
 
-def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
+def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Tensor:
     """Scores at a scale."""
     return nats.reshape(-1, 1, 1) * scores
 

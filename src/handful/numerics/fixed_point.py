@@ -103,9 +103,10 @@ def fixed_point(
                 running = running & ~stops
                 if not bool(running.any()):
                     break
-                if float(running.float().mean()) <= 1 - COMPACT_SHARE:
-                    problem, answer = take(problem, running, len(rows)), take(answer, running, len(rows))
-                    state, previous = take(state, running, len(rows)), take(previous, running, len(rows))
+                # The answer stays as it is: the next iteration makes another.
+                if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
+                    problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
+                    previous = take(previous, running, len(rows))
                     rows, running = rows[running], running[running]
         if narrow is not None and iteration < max_iter:
             problem, state = narrow(problem, state, previous)

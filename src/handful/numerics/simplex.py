@@ -2,8 +2,8 @@
 
 Denormal floats (below 1e-38 in float32) make a product up to a hundred times slower on most processors, and a
 sharply converged assignment matrix is full of them. Here nothing smaller than `exp(lowest_log)` is ever
-exponentiated, and probabilities below it are zero exactly. Nor is -inf: its exponential takes twenty times as long as
-that of a number.
+exponentiated, and probabilities below it are zero exactly. Nor is -inf: its exponential takes far longer than
+that of a number (docs/performance.md).
 """
 
 from __future__ import annotations
