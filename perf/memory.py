@@ -13,6 +13,7 @@ import json
 import weakref
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,6 +22,7 @@ from torch.utils._pytree import tree_leaves
 import handful
 from handful import frame, working_set
 from handful.methods import METHODS
+from handful.numerics import groups
 from paddle import N_QUERY
 from price_of_induction import Case, synthetic_bank
 
@@ -57,16 +59,15 @@ def formula(n_tasks: int, block: int, classes: int, width: float, dim: int) -> f
 def mean_width(task: handful.TaskBatch) -> float:
     """Columns a task is left with when the tasks of all blocks go on together."""
     widths: list[int] = []
-    joined = working_set._joined
+    joined = groups.joined
 
-    def noted(starts: Any) -> Any:
-        groups = joined(starts)
-        widths.extend(state.dual.shape[-1] for rows, _, state in groups for _ in rows)
-        return groups
+    def noted(blocks: Any, restrict: Any) -> Any:
+        found = joined(blocks, restrict)
+        widths.extend(state.dual.shape[-1] for rows, _, state in found for _ in rows)
+        return found
 
-    working_set._joined = noted
-    METHODS["paddle"].solve(task, METHODS["paddle"].make_options(max_iter=working_set.FIRST_ITERATIONS + 1))
-    working_set._joined = joined
+    with patch.object(working_set, "joined", noted):
+        METHODS["paddle"].solve(task, METHODS["paddle"].make_options(max_iter=working_set.FIRST_ITERATIONS + 1))
     return sum(widths) / len(widths)
 
 

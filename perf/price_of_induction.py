@@ -1,6 +1,7 @@
 """What transduction costs beside induction: PADDLE, plain and calibrated, against the bare nearest prototype.
 
     python perf/price_of_induction.py [--bank clinc150=PATH ...] [--out docs/results/price_of_induction.json]
+    python perf/price_of_induction.py --profile
 
 Tasks are row numbers in a bank that lies in memory in single precision, |Q| = 75, five classes in each query. The bare
 pass reads the support once, sums it by class, multiplies the queries with the prototypes and takes the largest. It is
@@ -11,12 +12,17 @@ iterations, on points already copied out, eight tasks at a time, denormals flush
 
 All contenders take turns within one process, and a figure is the median over the turns: CPU milliseconds a task on one
 thread, wall-clock milliseconds on two.
+
+With `--profile` it prints where the time of the two methods goes instead: shares of CPU time by stage, on one thread,
+under Python's own profiler, which makes stages of many small calls look a little longer than they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
+import pstats
 import statistics
 import time
 from collections.abc import Callable
@@ -173,12 +179,63 @@ def measure(case: Case, n_threads: int) -> dict[str, Any]:
     return row
 
 
+# Stages by the function that does them, and the stage within which it is called, if any.
+STAGES: dict[str, dict[str, tuple[str, str | None]]] = {
+    "paddle": {
+        "products": ("space", None),
+        "sums of the support": ("moments_of", "products"),
+        "first iterations, most classes": ("_start", None),
+        "putting tasks together": ("joined", None),
+        "further iterations, few classes": ("fixed_point", None),
+        "writing the answer": ("_write", "further iterations, few classes"),
+        "checking classes that left": ("would_return", None),
+    },
+    "calibrated": {
+        "scale": ("squared_scale", None),
+        "sums of the support": ("moments_of", "scale"),
+        "products": ("space", None),
+        "first iterations, most classes": ("begin", None),
+        "putting tasks together": ("joined", None),
+        "two passes, few classes": ("two_passes", None),
+        "move, answer, check": ("move", None),
+    },
+}
+
+
+def shares(function: Callable[[], object], stages: dict[str, tuple[str, str | None]]) -> dict[str, float]:
+    """Percent of the CPU time spent in each stage, and in none of them."""
+    profiler = cProfile.Profile(time.process_time)
+    profiler.runcall(function)
+    stats: dict[Any, Any] = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
+    whole = max(cumulative for _, _, _, cumulative, _ in stats.values())
+    seconds = dict.fromkeys(stages, 0.0)
+    for stage, (wanted, within) in stages.items():
+        spent = sum(s[3] for (path, _, name), s in stats.items() if name == wanted and "handful" in path)
+        seconds[stage] += spent
+        if within is not None:
+            seconds[within] -= spent
+    seconds["all else"] = whole - sum(seconds.values())
+    return {stage: 100 * spent / whole for stage, spent in seconds.items()}
+
+
+def profile(cases: list[Case]) -> None:
+    """Print one line a case and method."""
+    torch.set_num_threads(1)
+    for case in cases:
+        entrants = contenders(case)
+        for method, stages in STAGES.items():
+            entrants[method]()
+            found = ", ".join(f"{stage} {share:.0f}" for stage, share in shares(entrants[method], stages).items())
+            print(f"{case.name} K={case.n_classes} {case.shots} shots, {method}, percent: {found}", flush=True)
+
+
 def main() -> None:
     """Print the table, and write it where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bank", action="append", default=[], metavar="NAME=PATH", help="a bank to measure as well")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--profile", action="store_true", help="print where the time goes instead")
     arguments = parser.parse_args()
     cases = [Case("synthetic", synthetic_bank(k, s), s, n) for (k, s), n in SHAPES.items()]
     for name, _, path in (entry.partition("=") for entry in arguments.bank):
@@ -187,6 +244,9 @@ def main() -> None:
             continue
         bank = read_bank(Path(path))
         cases += [Case(name, bank, shots, BANK_TASKS) for shots in BANK_SHOTS]
+    if arguments.profile:
+        profile(cases)
+        return
     columns = ["classes", "shots", "threads", "bare_ms", "paddle_ms", "calibrated_ms"]
     columns += ["paddle_ratio", "calibrated_ratio", "aim", "public_ratio"]
     print(" " * 12 + "".join(f"{column.removesuffix('_ratio'):>14}" for column in columns))
@@ -196,9 +256,9 @@ def main() -> None:
             row = measure(case, n_threads)
             rows.append(row)
             print(f"{row['name']:12}" + "".join(f"{row.get(column, ''):>14}" for column in columns), flush=True)
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+            if arguments.out:  # after every row: a run that is stopped keeps what it measured
+                arguments.out.parent.mkdir(parents=True, exist_ok=True)
+                arguments.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import handful
+from handful import proportions
 from handful.calibration import logistic_slope, squared_scale
 from handful.frame import Frame
 from handful.methods import calibrated_paddle
@@ -62,11 +63,14 @@ def at_multiple(task: handful.TaskBatch, scale: Tensor, multiple: float) -> Tens
     """Predictions of one pass at that multiple of c², prototypes where the support puts them."""
     frame = Frame(task)
     scores = frame.space("auto", 1).scores(frame.space("auto", 1).support.mean())
-    problem = calibrated_paddle.Problem((multiple * scale).reshape(-1, 1, 1) * scores, None, frame.n_query)
+    nats = (multiple * scale).reshape(-1, 1, 1) * scores
+    problem = proportions.Problem(nats, None, frame.n_query, task.n_classes)
+    even, start = proportions.begin(problem, narrowing=False)
     options = calibrated_paddle.CalibratedPaddleOptions()
-    answer = calibrated_paddle.settle(problem, calibrated_paddle.begin(problem), options).answer
-    even = calibrated_paddle.uniform_evidence(problem) > calibrated_paddle.evidence(problem, answer)
-    return torch.where(even.unsqueeze(-1), scores.argmax(-1), answer.u.weights.argmax(-1))
+    answer = proportions.settle(problem, start.state, max_iter=options.max_iter, tol=options.tol).answer
+    u = proportions.assign(problem, answer.after)
+    spread_out = proportions.uniform_evidence(problem, even) > proportions.evidence(problem, answer.after, u)
+    return torch.where(spread_out.unsqueeze(-1), scores.argmax(-1), u.weights.argmax(-1))
 
 
 def percent(predictions: Tensor, truth: Tensor) -> float:

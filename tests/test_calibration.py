@@ -18,7 +18,8 @@ seeds = st.integers(0, 10_000)
 def margins_of(task: TaskBatch):
     frame = Frame(task)
     squares = frame.support.mean().square().sum(-1)
-    return left_out_margins(frame, squares, *left_out(task, frame.support.mass, squares), slice(None))
+    by_length = squares.argsort(-1)
+    return left_out_margins(frame, squares, by_length, *left_out(task, frame.support.mass, by_length), slice(None))
 
 
 def brute_force_margins(task: TaskBatch) -> np.ndarray:

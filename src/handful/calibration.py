@@ -24,6 +24,7 @@ from torch import Tensor
 
 from handful.frame import Frame
 from handful.numerics.distances import half_squared_distances
+from handful.numerics.lookup import rows_of
 from handful.shapes import Bool, Float, Int
 from handful.task import TaskBatch
 
@@ -37,8 +38,8 @@ LEAST_NATS, MOST_NATS = 1e-2, 1e2
 # for the spread σ². On three banks c²σ² between 5 and 12 labels small numbers of classes best; at 18 no number of
 # classes, up to all, falls below the nearest prototype.
 NATS_OF_SPREAD = 18.0
-# Numbers of left-out points in one block: what fits a second-level cache.
-BLOCK_NUMBERS = 1_000_000
+# Numbers in one block of tasks, of their left-out points or of their margins: what fits a second-level cache.
+BLOCK_NUMBERS = 250_000
 
 
 def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
@@ -48,11 +49,14 @@ def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
     if not bool(repeated.any()):
         return NATS_OF_SPREAD / _spread_of_query(frame)
     squares = _squares(frame.support.sums) / shots.square()  # of the means; of these only some rows will be needed
-    taken, there = left_out(task, shots, squares)
-    size = max(1, BLOCK_NUMBERS // (taken.shape[-1] * (task.dim + OTHER_CLASSES)))
-    blocks = [slice(start, start + size) for start in range(0, len(shots), size)]
+    by_length = squares.argsort(-1)
+    taken, there = left_out(task, shots, by_length)
+    blocks = _blocks(len(shots), taken.shape[-1] * OTHER_CLASSES)
     slopes = torch.cat(
-        [logistic_slope(*left_out_margins(frame, squares[rows], taken[rows], there[rows], rows)) for rows in blocks]
+        [
+            logistic_slope(*left_out_margins(frame, squares, by_length, taken[rows], there[rows], rows))
+            for rows in blocks
+        ]
     )
     if not bool(repeated.all()):
         slopes = slopes.where(repeated, NATS_OF_SPREAD / _spread_of_query(frame))
@@ -61,25 +65,31 @@ def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
 
 def left_out_margins(
     frame: Frame,
-    squares: Float[Tensor, "block class"],
+    squares: Float[Tensor, "#task class"],
+    by_length: Int[Tensor, "#task class"],
     taken: Int[Tensor, "block point"],
     there: Bool[Tensor, "block point"],
-    rows: slice,
+    tasks: slice,
 ) -> tuple[Float[Tensor, "block point other"], Bool[Tensor, "block point other"]]:
-    """Δ of left-out points against other classes, zero for the pairs that do not count; and which count."""
-    task, sums, shots = frame.task, frame.support.sums[rows], frame.support.mass[rows]
-    others = squares.argsort(-1)[:, evenly(task.n_classes, OTHER_CLASSES)]
-    own = task.support_labels[rows].gather(-1, taken)
-    points = _rows_of(task.support[rows], taken).sub_(frame.origin[rows].unsqueeze(-2))
-
+    """Δ of left-out points of some tasks against other classes, zero for the pairs that do not count; and which do."""
+    task, sums, shots, squares = frame.task, frame.support.sums[tasks], frame.support.mass[tasks], squares[tasks]
+    support, origin = task.source("support")[tasks], frame.origin[tasks].unsqueeze(-2)
+    others = by_length[tasks, evenly(task.n_classes, OTHER_CLASSES)]
+    own = task.support_labels.expand(len(frame.support.mass), -1)[tasks].gather(-1, taken)
     count = shots.gather(-1, own)
     # ‖z - w⁻‖² = (s/(s-1))² ‖z - w‖² for the mean w⁻ of the s-1 others; times 1 - 1/s².
-    stretch = (count + 1) / (count - 1).clamp(min=1)
-    away = torch.addcmul(points, _rows_of(sums, own), count.reciprocal().unsqueeze(-1), value=-1)
-    own_side = 0.5 * (_squares(points) - stretch * _squares(away))
-    means = _rows_of(sums, others).div_(shots.gather(-1, others).unsqueeze(-1))
-    constant = 0.5 * squares.gather(-1, others).unsqueeze(1) + own_side.unsqueeze(-1)
-    margins = torch.baddbmm(constant, points, means.mT, alpha=-1)
+    stretch, share = (count + 1) / (count - 1).clamp(min=1), count.reciprocal().unsqueeze(-1)
+    means = rows_of(sums, others).div_(shots.gather(-1, others).unsqueeze(-1))
+
+    products = squares.new_empty(*taken.shape, others.shape[-1])
+    own_side = torch.empty_like(count)
+    for rows in _blocks(len(shots), taken.shape[-1] * task.dim):
+        points = rows_of(support[rows], taken[rows]).sub_(origin[rows])
+        torch.bmm(points, means[rows].mT, out=products[rows])
+        away = rows_of(sums[rows], own[rows])
+        torch.addcmul(points, away, share[rows], value=-1, out=away)
+        own_side[rows] = _squares(points) - stretch[rows] * _squares(away)
+    margins = torch.add(squares.gather(-1, others).unsqueeze(1), own_side.unsqueeze(-1)).mul_(0.5).sub_(products)
     counts = (others.unsqueeze(1) != own.unsqueeze(-1)) & there.unsqueeze(-1)
     return margins.masked_fill_(~counts, 0), counts
 
@@ -113,17 +123,16 @@ def logistic_slope(
 
 
 def left_out(
-    task: TaskBatch, shots: Float[Tensor, "#task class"], squares: Float[Tensor, "#task class"]
+    task: TaskBatch, shots: Float[Tensor, "#task class"], by_length: Int[Tensor, "#task class"]
 ) -> tuple[Int[Tensor, "#task point"], Bool[Tensor, "#task point"]]:
     """Positions in the support of the points to leave out, padded to the longest task, and which are there."""
-    by_length = squares.argsort(-1)
     wanted = (ENOUGH_POINTS / shots.mean(-1)).long().clamp(FEWEST_CLASSES, MOST_CLASSES)
     chosen = torch.zeros_like(shots, dtype=torch.bool)
     for n_chosen in sorted(set(wanted.tolist())):
         places = by_length[:, evenly(task.n_classes, n_chosen)]
         chosen |= torch.zeros_like(chosen).scatter_(-1, places, True) & (wanted == n_chosen).unsqueeze(-1)
     chosen &= shots > 1
-    labels = task.support_labels
+    labels = task.support_labels.expand(len(shots), -1)
     usable = chosen.gather(-1, labels if task.support_mask is None else labels.where(task.support_mask, 0))
     if task.support_mask is not None:
         usable = usable & task.support_mask
@@ -134,11 +143,10 @@ def left_out(
     return taken, there
 
 
-def _rows_of(values: Float[Tensor, "block row dim"], rows: Int[Tensor, "block chosen"]) -> Tensor:
-    """`values[t, rows[t, i]]`, as one copy of whole rows: many times faster than `gather` along that axis."""
-    n, n_rows, dim = values.shape
-    flat = (rows + n_rows * torch.arange(n, device=rows.device).unsqueeze(-1)).reshape(-1)
-    return values.reshape(-1, dim).index_select(0, flat).reshape(*rows.shape, dim)
+def _blocks(n_tasks: int, numbers: int) -> list[slice]:
+    """Cut tasks of so many numbers each into blocks."""
+    size = max(1, BLOCK_NUMBERS // numbers)
+    return [slice(start, start + size) for start in range(0, n_tasks, size)]
 
 
 def _squares(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:

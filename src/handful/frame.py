@@ -102,6 +102,9 @@ class Frame:
         shared = len(task.source("support")) == 1
         n_points = task.n_classes if isinstance(task.source("support"), Lookup) else task.support_slots
         size = max(1, BLOCK_NUMBERS // ((task.query_slots + (0 if shared else n_points)) * task.dim))
+        if size >= task.n_tasks:
+            yield self
+            return
         for start in range(0, task.n_tasks, size):
             block = self.select(slice(start, start + size))
             if shared:
@@ -148,6 +151,15 @@ class Frame:
     def labels(self, u: SoftLabels) -> Labels:
         """Take the soft labels as logarithms, those of padded queries -inf."""
         return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
+
+    def write(self, labels: Labels, rows: slice, u: SoftLabels) -> None:
+        """Write the soft labels of some tasks into labels that are there already, without a copy."""
+        log_u = torch.sub(u.logits, u.largest, out=labels.log_assignments[rows]).sub_(u.log_total)
+        mask = None if self.query_mask is None else self.query_mask[rows]
+        if mask is not None:
+            log_u.masked_fill_(~mask.unsqueeze(-1), -torch.inf)
+        labels.proportions[rows] = masked(u.weights, mask).sum(-2) / self.n_query[rows].unsqueeze(-1)
+        labels.log_normaliser[rows] = u.log_normaliser()
 
     def solution_of(
         self,

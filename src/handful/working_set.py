@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 
 from handful.frame import Frame, Labels
-from handful.numerics.fixed_point import Outcome, concatenated, fixed_point, take
+from handful.numerics.fixed_point import Outcome, fixed_point
 from handful.numerics.geometry import Space, masked
+from handful.numerics.groups import Part, joined, width_for
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Bool, Float, Int
 
@@ -34,8 +35,6 @@ LOOK_AHEAD = 4
 NEGLIGIBLE_SHARE = 1e-11
 # Iterations that are run block by block; no task stands still that early.
 FIRST_ITERATIONS = 5
-# Columns are kept in one of these numbers, or all: so tasks of several blocks fit together.
-WIDTHS = (8, 16, 32, 64)
 # A query whose likelihood fell by more nats than this since the first iteration makes its task solve again.
 LARGEST_FALL = 35.0
 
@@ -80,8 +79,7 @@ class First:
 class Start(Generic[P]):
     """A block after its first iterations."""
 
-    problem: Problem[P]
-    state: State[P]
+    part: Part[Problem[P], State[P]]
     first: First
 
 
@@ -103,7 +101,7 @@ def narrow(problem: Problem[P], state: State[P], previous: State[P]) -> tuple[Pr
     fall = (state.dual - previous.dual).clamp(max=0)
     alive = state.dual + LOOK_AHEAD * fall > 1 + math.log(NEGLIGIBLE_SHARE)
     state = State(state.prototypes, state.dual.where(alive, -torch.inf))
-    width = next((w for w in WIDTHS if w >= int(alive.sum(-1).max())), state.dual.shape[-1])
+    width = width_for(int(alive.sum(-1).max()), state.dual.shape[-1])
     return (problem, state) if 2 * width > state.dual.shape[-1] else restrict(problem, state, width)
 
 
@@ -137,7 +135,7 @@ def iterate(
     """
     n_first = min(FIRST_ITERATIONS, max_iter - 1)
     starts = [_start(step, *pose(block), n_first) for block in blocks]
-    firsts, groups = [start.first for start in starts], _joined(starts)
+    firsts, groups = [start.first for start in starts], joined([start.part for start in starts], restrict)
     del starts  # all of it is in the groups now
     whole = _blank(frame)
     n_iter = torch.empty(frame.task.n_tasks, dtype=torch.int64, device=frame.task.device)
@@ -194,30 +192,8 @@ def _start(step: Step[P], problem: Problem[P], state: State[P], n_first: int) ->
         problem, state = narrow(problem, state, previous)
     if first is None:
         _, first = step(problem, state)
-    return Start(problem, state, First(first.weights, first.log_normaliser(), problem.tilt))
-
-
-def _joined(starts: list[Start[P]]) -> list[tuple[Int[Tensor, "task"], Problem[P], State[P]]]:
-    """Put tasks together that need about equally many columns, with their positions in the batch."""
-    groups: dict[int, list[tuple[Tensor, Problem[P], State[P]]]] = {}
-    first = 0
-    for block in starts:
-        n_tasks, n_classes = len(block.first.weights), block.problem.space.n_classes
-        edges = torch.tensor([w for w in WIDTHS[1:] if w < n_classes], device=block.state.dual.device)
-        needs = torch.bucketize((block.state.dual > -torch.inf).sum(-1).expand(n_tasks), edges)
-        for need in sorted(set(needs.tolist())):
-            members = (needs == need).nonzero().squeeze(-1)
-            width = int(edges[need]) if need < len(edges) else n_classes
-            problem, state = block.problem, block.state
-            if len(members) < n_tasks:
-                problem, state = take(problem, members, n_tasks), take(state, members, n_tasks)
-            problem, state = restrict(problem, state, width)
-            groups.setdefault(state.dual.shape[-1], []).append((first + members, problem, state))
-        first += n_tasks
-    return [
-        (torch.cat(rows), concatenated(problems), concatenated(states))
-        for rows, problems, states in (map(list, zip(*parts, strict=True)) for parts in groups.values())
-    ]
+    needs = (state.dual > -torch.inf).sum(-1).expand(len(first.weights))
+    return Start(Part(problem, state, needs), First(first.weights, first.log_normaliser(), problem.tilt))
 
 
 def _labelled(step: Step[P], problem: Problem[P], state: State[P]) -> tuple[State[P], Answer]:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import handful
+from handful import proportions
 from handful.calibration import squared_scale
 from handful.datasets import load_clinc150
 from handful.frame import Frame
@@ -22,20 +23,6 @@ def test_the_scale_of_the_features_changes_no_prediction(seed, exponent, spread)
     a, b = handful.solve("calibrated_paddle", task), handful.solve("calibrated_paddle", scaled)
     assert torch.equal(a.predictions, b.predictions)
     torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-6, rtol=0)
-
-
-@given(seed=seeds)
-def test_the_evidence_never_falls(seed):
-    task = random_task(seed, n_classes=15, n_query=40, spread=2.0)
-    frame = Frame(task)
-    scores = squared_scale(frame).reshape(-1, 1, 1) * frame.space("feature", 1).scores(frame.support.mean())
-    problem = calibrated_paddle.Problem(scores, None, frame.n_query)
-    counts = torch.full((3, 15), 40 / 15, dtype=torch.float64)
-    state, values = calibrated_paddle.State(counts, torch.full((3,), 1 / 15, dtype=torch.float64)), []
-    for _ in range(25):
-        state, answer = calibrated_paddle.step(problem, state)
-        values.append(calibrated_paddle.evidence(problem, answer))
-    assert torch.stack(values).diff(dim=0).min() >= -1e-8
 
 
 def clinc_tasks(query_rule, n_query: int, n_tasks: int):
@@ -76,3 +63,43 @@ def test_a_query_that_repeats_the_examples(dtype):
     assert found.predictions[0].tolist() == [0, 1, 2, 3]
     alone = handful.solve("calibrated_paddle", handful.TaskBatch.single(points[:1], torch.tensor([0]), points[:1], 1))
     assert alone.log_assignments.exp().tolist() == [[[1.0]]]
+
+
+def both_ways(task):
+    """With classes that may leave the computation, and with all classes throughout."""
+    frame, options = Frame(task), calibrated_paddle.CalibratedPaddleOptions()
+    return [calibrated_paddle.find(frame, options, narrowing=narrowing) for narrowing in (True, False)]
+
+
+@given(seed=seeds)
+def test_leaving_classes_out_changes_no_answer(seed):
+    task = random_task(seed, n_tasks=4, n_classes=80, n_query=40, n_present=3, spread=0.7)
+    (narrow, wrong), (whole, _) = both_ways(task)
+    assert not narrow.answer.passes.has_column.all()
+    assert whole.answer.passes.has_column.all()
+    right = ~wrong
+    a, b = (found.answer.labels.log_assignments.exp()[right] for found in (narrow, whole))
+    torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+    torch.testing.assert_close(narrow.answer.passes.after.counts[right], whole.answer.passes.after.counts[right])
+
+
+def test_a_class_that_left_too_early_is_noticed_and_the_task_solved_again(monkeypatch):
+    """Let every class leave that holds less than two queries: strays lose their own class, and the check says so."""
+    task = random_task(3, n_tasks=5, n_classes=40, n_query=30, n_present=12, spread=1.5)
+    expected = handful.solve("calibrated_paddle", task)
+    monkeypatch.setattr(proportions, "NEGLIGIBLE_COUNT", 2.0)
+    (_, wrong), _ = both_ways(task)
+    assert wrong.any()
+    found = handful.solve("calibrated_paddle", task)
+    torch.testing.assert_close(found.log_assignments[wrong], expected.log_assignments[wrong])
+    torch.testing.assert_close(found.prototypes[wrong], expected.prototypes[wrong])
+    assert torch.equal(found.n_iter[wrong], expected.n_iter[wrong])
+
+
+def test_points_still_in_their_bank_give_the_same_answer():
+    bank = load_clinc150()
+    spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+    task, _ = handful.gather(bank, handful.draw(bank.labels, spec, seed=2, indices=range(6)))
+    read = task.with_features(task.support.clone(), task.query.clone())
+    a, b = handful.solve("calibrated_paddle", task), handful.solve("calibrated_paddle", read)
+    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-5, rtol=0)

@@ -23,17 +23,15 @@ from handful.large.run import Run
 from handful.large.solution import LargeSolution
 from handful.methods.calibrated_paddle import (
     CLASSES_AT_SCALE,
-    FIRST_ITERATIONS,
     SHARPEST,
     SOFTEST,
     CalibratedPaddleOptions,
-    State,
     classes_found,
-    expected_log,
 )
 from handful.methods.paddle import update_prototypes
 from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
 from handful.numerics.moments import Moments
+from handful.proportions import FIRST_ITERATIONS, State, expected_log
 from handful.shapes import Float, Int
 
 # A class with a smaller expected count leaves the computation.

@@ -17,6 +17,9 @@ features, how strongly few classes are preferred, and how far prototypes may fol
    `K̂ = |Q|² / Σ_k N_k²` is the number of classes the first pass found, each weighed by its size;
 4. **prototypes** move once, as PADDLE moves them, and the query is assigned again.
 
+While proportions are sought (`handful.proportions`), classes that hold nothing leave the computation. They are checked
+at the end, and a task in which one would return is solved again with all classes.
+
 PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, but for constants. Dirichlet
 prior and its estimation: Minka, *Estimating a Dirichlet distribution*, 2000. Frozen prototypes with free proportions:
 Saerens, Latinne and Decaestecker 2002. The numbers of step 3 were chosen on three banks (docs/methods).
@@ -24,26 +27,26 @@ Saerens, Latinne and Decaestecker 2002. The numbers of step 3 were chosen on thr
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from handful import proportions
 from handful.calibration import squared_scale
-from handful.frame import Frame
+from handful.frame import Frame, Labels
 from handful.methods.method import Method, require
-from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
-from handful.numerics.fixed_point import Outcome, fixed_point
-from handful.numerics.geometry import masked
+from handful.numerics.fixed_point import Outcome, merged, replace_tasks, take
+from handful.numerics.geometry import Space
+from handful.numerics.groups import Part, joined, width_for
 from handful.numerics.simplex import SoftLabels, softmax
+from handful.proportions import FIRST_ITERATIONS, Problem, State, expected_log, held, without_count
 from handful.shapes import Bool, Float
 from handful.solution import Solution
 from handful.task import TaskBatch
 
-# The first iterations keep α = 1/K: counts of a query that is still spread over all classes would call for a large one.
-FIRST_ITERATIONS = 5
 # Step 3: factors on c²; with so many classes present, c² is used as the regression gives it.
 SHARPEST, SOFTEST = 1.6, 0.4
 CLASSES_AT_SCALE = 12.5
@@ -70,61 +73,27 @@ class CalibratedPaddleOptions:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What stays the same while a task is solved."""
+class Block:
+    """What the first look at some tasks leaves for the last."""
 
-    scores: Float[Tensor, "task query class"]  # -D up to a constant per query
-    query_mask: Bool[Tensor, "task query"] | None
-    n_query: Float[Tensor, "task"]
-
-
-@dataclass(frozen=True)
-class State:
-    """Posterior of the proportions: Dir(N + α)."""
-
-    counts: Float[Tensor, "task class"]  # N
-    concentration: Float[Tensor, "task"]  # α
+    space: Space[Any]
+    scale: Float[Tensor, "task"]  # c²
+    even: SoftLabels  # at uniform proportions and the sharp scale
+    uniform: Float[Tensor, "task"]  # their evidence
+    part: Part[Problem, State]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Soft labels, and the posterior that belongs to them."""
+class Passes:
+    """What the two passes found, over all classes of each task."""
 
-    u: SoftLabels
-    state: State
-
-
-def expected_log(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task 1 class"]:
-    """`E ln π_k = ψ(N_k + α) - ψ(|Q| + Kα)`."""
-    alpha, n_classes = state.concentration, state.counts.shape[-1]
-    total = torch.digamma(n_query + n_classes * alpha)
-    return (torch.digamma(state.counts + alpha.unsqueeze(-1)) - total.unsqueeze(-1)).unsqueeze(-2)
-
-
-def assign(problem: Problem, state: State) -> SoftLabels:
-    """U: `u_n = softmax_k( -D_nk + E ln π_k )`."""
-    return softmax(problem.scores + expected_log(state, problem.n_query))
-
-
-def step(problem: Problem, state: State, *, learn: bool = True) -> tuple[State, Answer]:
-    """U from the posterior of the proportions, then the posterior from U."""
-    u = assign(problem, state)
-    counts = masked(u.weights, problem.query_mask).sum(-2)
-    alpha = concentration_step(counts, state.concentration) if learn else state.concentration
-    state = State(counts, alpha)
-    return state, Answer(u, state)
-
-
-def evidence(problem: Problem, answer: Answer) -> Float[Tensor, "task"]:
-    """Lower bound on `ln p(query | α)`: `Σ_n ln Σ_k exp(-D_nk + E ln π_k) - KL(Dir(N + α) ‖ Dir(α))`."""
-    log_likelihood = _over_query(assign(problem, answer.state).log_normaliser(), problem.query_mask)
-    return log_likelihood - dirichlet_divergence(answer.state.counts, answer.state.concentration)
-
-
-def uniform_evidence(problem: Problem) -> Float[Tensor, "task"]:
-    """`Σ_n ln (1/K) Σ_k exp(-D_nk)`: the evidence of proportions that are known to be equal."""
-    log_likelihood = softmax(problem.scores).log_normaliser() - math.log(problem.scores.shape[-1])
-    return _over_query(log_likelihood, problem.query_mask)
+    factor: Float[Tensor, "task"]  # on c²
+    spread_out: Bool[Tensor, "task"]  # whether uniform proportions have the higher evidence
+    before: State
+    after: State  # the posterior from the labels that `before` gives
+    has_column: Bool[Tensor, "task class"]
+    sharp_concentration: Float[Tensor, "task"]  # α of the first pass, and its normalisers, for the check
+    sharp_normaliser: Float[Tensor, "task query"]
 
 
 def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
@@ -132,61 +101,122 @@ def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor,
     return n_query.square() / state.counts.square().sum(-1)
 
 
-def begin(problem: Problem) -> State:
-    """Count for a few iterations from uniform proportions, at α = 1/K."""
-    counts = masked(softmax(problem.scores).weights, problem.query_mask).sum(-2)
-    state = State(counts, torch.full_like(problem.n_query, 1 / counts.shape[-1]))
-    for _ in range(FIRST_ITERATIONS - 1):
-        state, _ = step(problem, state, learn=False)
-    return state
+def look(frame: Frame, *, narrowing: bool) -> Block:
+    """Find the scale, compare the query with the support means, and begin to count at the sharp scale."""
+    scale, space = squared_scale(frame), frame.space("auto", FIRST_ITERATIONS)
+    scores = at(SHARPEST * scale, space.scores(space.support.mean()))
+    problem = Problem(scores, frame.query_mask, frame.n_query, frame.task.n_classes)
+    even, part = proportions.begin(problem, narrowing=narrowing)
+    return Block(space, scale, even, proportions.uniform_evidence(problem, even), part)
 
 
-def settle(problem: Problem, state: State, options: CalibratedPaddleOptions) -> Outcome[Answer]:
-    """Iterate `step` until no expected count changes."""
-    return fixed_point(
-        step,
-        lambda _, new, old: (new.counts - old.counts).abs().amax(-1),
-        problem,
-        state,
-        n_tasks=len(problem.scores),
-        device=problem.scores.device,
-        max_iter=options.max_iter,
-        tol=options.tol,
+def two_passes(
+    problem: Problem, state: State, uniform: Float[Tensor, "task"], options: CalibratedPaddleOptions
+) -> Outcome[Passes]:
+    """Settle at the sharp scale, count the classes, settle at the scale for as many."""
+    seek = partial(proportions.settle, max_iter=options.max_iter, tol=options.tol)
+    first = seek(problem, state)
+    found = first.answer.after
+    u = proportions.assign(problem, found)
+    spread_out = uniform > proportions.evidence(problem, found, u)
+    factor = (classes_found(found, problem.n_query) / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST)
+    factor = factor.where(~spread_out, SHARPEST)
+    second = seek(replace(problem, scores=at(factor / SHARPEST, problem.scores)), found)
+
+    def whole(posterior: State) -> State:
+        return State(proportions.over_all_classes(problem, posterior.counts), posterior.concentration)
+
+    passes = Passes(
+        factor=factor,
+        spread_out=spread_out,
+        before=whole(second.answer.before),
+        after=whole(second.answer.after),
+        has_column=proportions.over_all_classes(problem, torch.ones_like(state.counts)) > 0,
+        sharp_concentration=found.concentration,
+        sharp_normaliser=u.log_normaliser(),
     )
+    return Outcome(
+        passes, first.n_iter + second.n_iter + FIRST_ITERATIONS - 1, first.converged & second.converged, None
+    )
+
+
+def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]:
+    """Move prototypes once and assign the query again; also whether a class without a column would return."""
+    space, problem, nats = block.space, block.part.problem, found.factor * block.scale
+    n_query, n_classes, mask = problem.n_query, problem.n_classes, problem.query_mask
+    even, means = found.spread_out.reshape(-1, 1, 1), space.support.mean()
+    tilt = expected_log(found.before, n_query).where(~even, 0)
+    most = n_classes if bool(even.any()) else int((found.after.counts > 0).sum(-1).max())
+    width = width_for(most, n_classes)
+    kept = None if width == n_classes else found.after.counts.topk(width).indices.sort().values.unsqueeze(1)
+    near, start = (space, means) if kept is None else space.restrict(means, kept.squeeze(1))
+    u = softmax(at(nats, near.scores(start)) + (tilt if kept is None else tilt.gather(-1, kept)))
+    scores = near.scores((near.support + near.moments(u.weights)).mean())
+    if kept is not None:
+        scores = space.scores(means).scatter_(-1, kept.expand_as(scores), scores)
+    moved = softmax(at(nats, scores) + expected_log(found.after, n_query).where(~even, 0))
+    if bool(found.has_column.all()):
+        return moved, torch.zeros_like(found.spread_out)
+
+    rise = block.even.log_normaliser() - found.sharp_normaliser
+    rise = rise + without_count(found.sharp_concentration, problem).unsqueeze(-1)
+    at_first = held(block.even.weights, rise, mask) / found.sharp_concentration.unsqueeze(-1)
+    rise = moved.log_normaliser() - u.log_normaliser()
+    at_last = held(moved.weights, rise, mask) / found.after.concentration.unsqueeze(-1)
+    returns = torch.maximum(at_first, at_last.where(~even.squeeze(-1), 0)).masked_fill_(found.has_column, 0)
+    return moved, returns.sum(-1) > proportions.NEGLIGIBLE_SHARE_OF_PRIOR
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer over all classes, and what the prototypes that belong to it are made from."""
+
+    labels: Labels
+    passes: Passes
+    scale: Float[Tensor, "task"]
+
+
+def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> tuple[Outcome[Found], Tensor]:
+    """Look at the tasks block by block, settle those of all blocks together, move block by block."""
+    # In feature space tasks may share their support as one array, so they stay together.
+    together = frame.geometry("auto", FIRST_ITERATIONS) == "feature"
+    blocks = [look(part, narrowing=narrowing) for part in ([frame] if together else frame.blocks())]
+    uniform, groups = torch.cat([b.uniform for b in blocks]), joined([b.part for b in blocks], proportions.restrict)
+    outcome = merged([(rows, two_passes(problem, state, uniform[rows], options)) for rows, problem, state in groups])
+    task, passes, start, wrong = frame.task, outcome.answer, 0, []
+    log_u = frame.n_query.new_empty(task.n_tasks, task.query_slots, task.n_classes)
+    labels = Labels(log_u, log_u.new_empty(task.n_tasks, task.n_classes), log_u[..., 0].clone())
+    for block in blocks:
+        rows = slice(start, start + len(block.scale))
+        start = rows.stop
+        u, returns = move(block, take(passes, rows, task.n_tasks))
+        wrong.append(returns)
+        frame.write(labels, rows, u)
+    found = Found(labels, passes, torch.cat([b.scale for b in blocks]))
+    return Outcome(found, outcome.n_iter, outcome.converged, None), torch.cat(wrong)
 
 
 def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
     """Scale, proportions at a sharp scale, proportions at the scale for as many classes as that found, one move."""
     frame = Frame(task)
-    scale = squared_scale(frame)
-    space = frame.space("auto", max_iter=1)
-    distances = space.scores(space.support.mean())
-
-    def at(factor: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Problem:
-        return Problem((factor * scale).reshape(-1, 1, 1) * scores, frame.query_mask, frame.n_query)
-
-    sharp = at(torch.full_like(scale, SHARPEST), distances)
-    first = settle(sharp, begin(sharp), options)
-    spread_out = uniform_evidence(sharp) > evidence(sharp, first.answer)
-
-    found = classes_found(first.answer.state, frame.n_query)
-    factor = (found / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST).where(~spread_out, SHARPEST)
-    second = settle(at(factor, distances), first.answer.state, options)
-
-    even = spread_out.reshape(-1, 1, 1)
-    weights = torch.where(even, softmax(sharp.scores).weights, second.answer.u.weights)
-    moved = at(factor, space.scores((space.support + space.moments(weights)).mean()))
-    u = softmax(moved.scores + expected_log(second.answer.state, frame.n_query).where(~even, 0))
-    return frame.solution(
-        u,
-        n_iter=first.n_iter + second.n_iter + FIRST_ITERATIONS - 1,
-        converged=first.converged & second.converged,
-        find_prototypes=partial(frame.prototypes, weights),
-    )
+    outcome, wrong = find(frame, options, narrowing=True)
+    if len(rows := wrong.nonzero().squeeze(-1)) > 0:
+        outcome = replace_tasks(outcome, rows, find(frame.select(rows), options, narrowing=False)[0])
+    found = outcome.answer
+    prototypes, n_iter = partial(_prototypes, frame, found.passes, found.scale), outcome.n_iter
+    return frame.solution_of(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
 
 
-def _over_query(values: Float[Tensor, "task query"], query_mask: Bool[Tensor, "task query"] | None) -> Tensor:
-    return (values if query_mask is None else values.where(query_mask, 0)).sum(-1)
+def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Tensor:
+    """Scores at a scale."""
+    return nats.reshape(-1, 1, 1) * scores
+
+
+def _prototypes(frame: Frame, found: Passes, scale: Float[Tensor, "task"]) -> Float[Tensor, "task class dim"]:
+    """Means over the support and the query as the second pass labels it."""
+    space, even = frame.space("auto", FIRST_ITERATIONS), found.spread_out.reshape(-1, 1, 1)
+    tilt = expected_log(found.before, frame.n_query).where(~even, 0)
+    return frame.prototypes(softmax(at(found.factor * scale, space.scores(space.support.mean())) + tilt).weights)
 
 
 METHOD = Method(
@@ -194,5 +224,6 @@ METHOD = Method(
     options=CalibratedPaddleOptions,
     transform="l2",
     solve=solve,
+    in_blocks=True,
     citation="handful; after Martin et al., NeurIPS 2022, Saerens et al. 2002 and Minka 2000.",
 )

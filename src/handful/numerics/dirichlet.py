@@ -1,4 +1,7 @@
-"""Symmetric Dirichlet priors over proportions, known through expected counts."""
+"""Symmetric Dirichlet priors over proportions, known through expected counts.
+
+Classes without a count may be left out of the arrays; `n_classes` then says how many there are in all.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ SMALLEST, LARGEST = 1e-4, 1e3
 
 
 def concentration_step(
-    counts: Float[Tensor, "task class"], concentration: Float[Tensor, "task"]
+    counts: Float[Tensor, "task class"], concentration: Float[Tensor, "task"], n_classes: int | None = None
 ) -> Float[Tensor, "task"]:
     """`α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(N + Kα) - ψ(Kα)])`: a step of Minka's fixed point.
 
     It never lowers the likelihood of the counts, `ln Γ(Kα) - ln Γ(N + Kα) + Σ_k [ln Γ(N_k + α) - ln Γ(α)]`,
     where `N = Σ_k N_k`.
     """
-    n_classes = counts.shape[-1]
+    n_classes = n_classes or counts.shape[-1]
     alpha = concentration
     gained = (torch.digamma(counts + alpha.unsqueeze(-1)) - torch.digamma(alpha).unsqueeze(-1)).sum(-1)
     spent = n_classes * (torch.digamma(counts.sum(-1) + n_classes * alpha) - torch.digamma(n_classes * alpha))
@@ -27,13 +30,14 @@ def concentration_step(
 
 
 def dirichlet_divergence(
-    counts: Float[Tensor, "task class"], concentration: Float[Tensor, "task"]
+    counts: Float[Tensor, "task class"], concentration: Float[Tensor, "task"], n_classes: int | None = None
 ) -> Float[Tensor, "task"]:
     """`KL( Dir(N + α) ‖ Dir(α) )` in nats."""
-    n_classes, prior = counts.shape[-1], concentration
+    n_classes, prior = n_classes or counts.shape[-1], concentration
     posterior = counts + prior.unsqueeze(-1)
-    total = posterior.sum(-1)
+    total = counts.sum(-1) + n_classes * prior
     expected_log = torch.digamma(posterior) - torch.digamma(total).unsqueeze(-1)
     of_posterior = torch.lgamma(total) - torch.lgamma(posterior).sum(-1)
-    of_prior = torch.lgamma(n_classes * prior) - n_classes * torch.lgamma(prior)
+    # Classes left out have the same α before and after: they are in neither sum.
+    of_prior = torch.lgamma(n_classes * prior) - counts.shape[-1] * torch.lgamma(prior)
     return of_posterior - of_prior + (counts * expected_log).sum(-1)

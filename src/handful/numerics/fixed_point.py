@@ -103,21 +103,22 @@ def fixed_point(
                 running = running & ~stops
                 if not bool(running.any()):
                     break
-                if float(running.float().mean()) <= 1 - COMPACT_SHARE:
-                    problem, answer = take(problem, running, len(rows)), take(answer, running, len(rows))
-                    state, previous = take(state, running, len(rows)), take(previous, running, len(rows))
+                # The answer stays as it is: the next iteration makes another.
+                if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
+                    problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
+                    previous = take(previous, running, len(rows))
                     rows, running = rows[running], running[running]
         if narrow is not None and iteration < max_iter:
             problem, state = narrow(problem, state, previous)
     if bool(running.any()):
         finished.append((rows[running], _taken(answer, running)))
-    return Outcome((merge or _merge)(finished), n_iter, converged, trace.trace() if trace is not None else None)
+    return Outcome((merge or merged)(finished), n_iter, converged, trace.trace() if trace is not None else None)
 
 
-def take(tree: Tree, rows: Tensor, n_tasks: int) -> Tree:
+def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
     """Keep the chosen tasks in every tensor of a nested dataclass; what has not `n_tasks` rows is shared, and stays.
 
-    `rows` is a mask over the tasks or their positions.
+    `rows` is a mask over the tasks, their positions, or a slice of them.
     """
     if isinstance(tree, Tensor):
         return cast(Tree, _in_its_order(lambda x: x[rows], tree) if len(tree) == n_tasks else tree)
@@ -136,8 +137,7 @@ def replace_tasks(outcome: Outcome[Answer], rows: Int[Tensor, "task"], other: Ou
     """Put the outcome of some tasks, solved again, in the place of what they had; neither may carry a trace."""
     kept = torch.ones(len(outcome.n_iter), dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
     order = torch.cat([kept.nonzero().squeeze(-1), rows])
-    merged = [(order[: len(order) - len(rows)], take(outcome, kept, len(kept))), (rows, other)]
-    return _merge(merged)
+    return merged([(order[: len(order) - len(rows)], take(outcome, kept, len(kept))), (rows, other)])
 
 
 def concatenated(trees: list[Tree]) -> Tree:
@@ -152,7 +152,7 @@ def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     return function(*tensors)
 
 
-def _merge(pieces: list[tuple[Tensor, Answer]]) -> Answer:
+def merged(pieces: list[tuple[Tensor, Answer]]) -> Answer:
     """Join answers of disjoint rows into one, in the order of the rows."""
     if len(pieces) == 1:
         return pieces[0][1]

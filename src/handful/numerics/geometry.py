@@ -126,7 +126,7 @@ class FeatureSpace:
         def kept(values: Tensor) -> Tensor:
             return values.expand(len(classes), -1, -1).gather(1, rows)
 
-        support = Moments(_columns(self.support.mass, classes), kept(self.support.sums))
+        support = Moments(columns_of(self.support.mass, classes), kept(self.support.sums))
         return FeatureSpace(self.query, self.query_mask, support, self.n_classes), kept(prototypes)
 
 
@@ -242,11 +242,11 @@ class GramSpace:
         self, prototypes: GramPrototypes, classes: Int[Tensor, "task kept"]
     ) -> tuple[GramSpace, GramPrototypes]:
         """Keep the columns of the chosen classes."""
-        cross = _columns(self.cross, classes)
-        norms, mass = _columns(self.support_norms, classes), _columns(self.support_mass, classes)
+        cross = columns_of(self.cross, classes)
+        norms, mass = columns_of(self.support_norms, classes), columns_of(self.support_mass, classes)
         space = GramSpace(self.gram, cross, self.query_mask, norms, mass, self.n_classes)
-        on_query = None if prototypes.on_query is None else _columns(prototypes.on_query, classes)
-        return space, GramPrototypes(_columns(prototypes.on_support, classes), on_query)
+        on_query = None if prototypes.on_query is None else columns_of(prototypes.on_query, classes)
+        return space, GramPrototypes(columns_of(prototypes.on_support, classes), on_query)
 
 
 def masked(
@@ -271,7 +271,7 @@ def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bo
     return n_query * (n * n_classes) + (n_query + n_classes) * dim < FEATURE_OPERATION * 2 * n * n_classes * dim
 
 
-def _columns(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
+def columns_of(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
     """Entries of the chosen classes along the last axis, task by task; few of them lie class by class in memory."""
     values = values.expand(len(classes), *values.shape[1:])
     if values.ndim == 2:
