@@ -119,9 +119,10 @@ class Work:
         if not file.exists():
             n_listed = min(self.list_length, contenders.n_classes)
             words = np.empty((len(self._rows(shard)), 2 * n_listed + 1), np.int32)
-            for block, points in self._blocks(shard, contenders.rows_at_once()):
-                if self.index is not None and name == "all":
-                    lists = faiss_lists(points, contenders, self.list_length, self.index)
+            index = self.index if name == "all" else None
+            for block, points in self._blocks(shard, contenders.rows_at_once(index)):
+                if index is not None:
+                    lists = faiss_lists(points, contenders, self.list_length, index)
                 else:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
