@@ -198,13 +198,17 @@ def nearest_prototypes(catalogue: Catalogue, queries: FeatureBank) -> np.ndarray
 
 def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution | None = None) -> dict[str, float]:
     """Accuracy, and how well the classes that occur were found."""
-    present = np.bincount(truth, minlength=k) > 0
+    sizes = np.bincount(truth, minlength=k)
+    present = sizes > 0
     counts = np.bincount(labels, minlength=k) if found is None else found.expected_counts.numpy()
     called = counts >= PRESENT_COUNT
     return {
         "accuracy": float((labels == truth).mean()),
         "presence_recall": float((called & present).sum() / present.sum()),
         "presence_precision": float((called & present).sum() / max(1, called.sum())),
+        # Classes that occur and were not found, and the queries of the largest of them.
+        "missed": int((present & ~called).sum()),
+        "largest_missed": int(sizes[present & ~called].max(initial=0)),
     }
 
 
