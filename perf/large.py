@@ -7,6 +7,9 @@ Features are synthetic: a variance that falls off over the dimensions as 1/j, fo
 them; K_eff of the K classes occur, their sizes as 1/rank. One process, one thread. The bare pass reads the same blocks,
 multiplies them with the same prototypes and takes the nearest; time is the process's CPU time, so a loaded machine does
 not change the ratio. Memory is the peak of anonymous pages (`RssAnon`): mapped files are not in it.
+
+With --scratch the data stay there, and with --json every measurement is noted when it is made; called again with both,
+what has been measured is not measured again, and labels of the exact run are there to compare with.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import json
 import math
 import resource
+import shutil
 import tempfile
 import threading
 import time
@@ -33,6 +37,7 @@ from handful.large.inputs import Catalogue, read_rows, sum_catalogue
 
 PRESENT_COUNT = 0.5  # as in handful.estimators
 BLOCK = 8192
+EXACT_LABELS = "exact_labels.npy"
 
 
 def main() -> None:
@@ -48,14 +53,16 @@ def main() -> None:
     parser.add_argument("--faiss", choices=["faiss_ivf", "faiss_hnsw"], action="append", default=[])
     parser.add_argument("--paddle", action="store_true", help="published PADDLE too, at the calibrated scale")
     parser.add_argument("--json", type=Path, default=None, help="write the figures there")
-    parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs, which stay there")
     parser.add_argument("--progress", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-        figures = measure(arguments, Path(folder))
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if arguments.scratch is not None:
+        arguments.scratch.mkdir(parents=True, exist_ok=True)
+        measure(arguments, arguments.scratch)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measure(arguments, Path(folder))
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -63,36 +70,42 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     k_eff = arguments.k_eff or max(2, min(1000, arguments.k // 10))
     data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread)
     catalogue, queries = data.banks(folder, arguments.shots, arguments.q)
-    figures: dict[str, Any] = {"k": arguments.k, "q": arguments.q, "d": arguments.d, "k_eff": k_eff}
+    sizes = {"k": arguments.k, "q": arguments.q, "d": arguments.d, "k_eff": k_eff, "spread": arguments.spread}
+    figures = noted(arguments.json, sizes)
     print(f"K = {arguments.k:,}, |Q| = {arguments.q:,}, d = {arguments.d}, K_eff = {k_eff:,}, {arguments.shots} shots")
 
-    start = time.process_time()
-    summed = sum_catalogue(catalogue, "raw")
-    figures["catalogue_cpu"] = time.process_time() - start
-    with Memory() as memory:
+    if "nearest" not in figures:
         start = time.process_time()
-        nearest = nearest_prototypes(summed, queries)
-        bare = time.process_time() - start
-    figures["nearest"] = {"cpu": bare, "peak_mb": memory.peak_mb, **scores(nearest, queries.labels, arguments.k)}
+        summed = sum_catalogue(catalogue, "raw")
+        figures["catalogue_cpu"] = time.process_time() - start
+        with Memory() as memory:
+            start = time.process_time()
+            nearest = nearest_prototypes(summed, queries)
+            bare = time.process_time() - start
+        figures["nearest"] = {"cpu": bare, "peak_mb": memory.peak_mb, **scores(nearest, queries.labels, arguments.k)}
+        del summed
+        note(arguments.json, figures)
+    bare = figures["nearest"]["cpu"]
     show("nearest prototype", figures["nearest"], bare)
-    del summed
 
-    runs = [("calibrated_paddle", "exact"), *(("calibrated_paddle", kind) for kind in arguments.faiss)]
-    exact = None
-    scale = 1.0
-    for method, shortlist in runs:
-        found, figures[shortlist] = streamed(arguments, folder, catalogue, queries, method, shortlist)
-        scale = found.scale
-        labels = found.labels()
-        figures[shortlist] |= scores(labels, queries.labels, arguments.k, found) | data.drift(found)
-        figures[shortlist]["ratio"] = figures[shortlist]["cpu"] / bare
-        if exact is None:
-            exact = labels
-        else:
-            figures[shortlist]["equal_labels"] = float((labels == exact).mean())
-            figures[shortlist]["of_exact_cpu"] = figures[shortlist]["cpu"] / figures["exact"]["cpu"]
-        show(f"{method}, {shortlist}", figures[shortlist], bare)
+    for shortlist in ("exact", *arguments.faiss):
+        if shortlist not in figures:
+            found, measured = streamed(arguments, folder, catalogue, queries, "calibrated_paddle", shortlist)
+            labels = found.labels()
+            measured |= scores(labels, queries.labels, arguments.k, found) | data.drift(found)
+            measured["ratio"] = measured["cpu"] / bare
+            if shortlist == "exact":
+                np.save(folder / EXACT_LABELS, labels)
+            else:
+                measured["equal_labels"] = float((labels == np.load(folder / EXACT_LABELS)).mean())
+                measured["of_exact_cpu"] = measured["cpu"] / figures["exact"]["cpu"]
+                # Sums of the catalogue come before the index.
+                measured["index_cpu"] = measured["stages"]["index"] - figures["catalogue_cpu"]
+            figures[shortlist] = measured
+            note(arguments.json, figures)
+        show(f"calibrated_paddle, {shortlist}", figures[shortlist], bare)
     if arguments.paddle:
+        scale = figures["exact"]["scale"]
         # Published PADDLE knows no scale: give it features multiplied by the calibrated one.
         banks = {"catalogue": catalogue, "queries": queries}
         scaled = [data.scaled(folder / f"scaled-{name}", bank, math.sqrt(scale)) for name, bank in banks.items()]
@@ -101,7 +114,25 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         figures["paddle"] |= data.drift(found, math.sqrt(scale))
         figures["paddle"]["ratio"] = figures["paddle"]["cpu"] / bare
         show("paddle", figures["paddle"], bare)
+        note(arguments.json, figures)
     return figures
+
+
+def noted(file: Path | None, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Return what was measured before at these sizes, or the sizes alone."""
+    if file is None or not file.exists():
+        return dict(sizes)
+    figures: dict[str, Any] = json.loads(file.read_text())
+    if any(figures.get(name) != value for name, value in sizes.items()):
+        raise SystemExit(f"{file} has figures of other sizes than {sizes}; name another file")
+    return figures
+
+
+def note(file: Path | None, figures: dict[str, Any]) -> None:
+    """Write the figures so far: the largest runs take an hour, and may not live to the end."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def streamed(
@@ -112,7 +143,10 @@ def streamed(
     method: str,
     shortlist: str,
 ) -> tuple[LargeSolution, dict[str, Any]]:
-    """Run `handful.large.solve`; CPU seconds by stage are those up to a stage's last report."""
+    """Run `handful.large.solve` from its beginning; CPU seconds by stage are those up to a stage's last report."""
+    place = folder / f"{method}-{shortlist}"
+    # What is there is of a run that was cut short: it would be resumed, and only its rest measured.
+    shutil.rmtree(place, ignore_errors=True)
     stages: dict[str, float] = {}
     last = start = time.process_time()
 
@@ -128,10 +162,11 @@ def streamed(
         found = solve(
             catalogue,
             queries,
-            folder / f"{method}-{shortlist}",
+            place,
             method=method,
             shortlist=shortlist,
             list_length=arguments.list_length,
+            index_folder=folder,
             on_progress=listen,
         )
     cpu = time.process_time() - start
@@ -163,13 +198,17 @@ def nearest_prototypes(catalogue: Catalogue, queries: FeatureBank) -> np.ndarray
 
 def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution | None = None) -> dict[str, float]:
     """Accuracy, and how well the classes that occur were found."""
-    present = np.bincount(truth, minlength=k) > 0
+    sizes = np.bincount(truth, minlength=k)
+    present = sizes > 0
     counts = np.bincount(labels, minlength=k) if found is None else found.expected_counts.numpy()
     called = counts >= PRESENT_COUNT
     return {
         "accuracy": float((labels == truth).mean()),
         "presence_recall": float((called & present).sum() / present.sum()),
         "presence_precision": float((called & present).sum() / max(1, called.sum())),
+        # Classes that occur and were not found, and the queries of the largest of them.
+        "missed": int((present & ~called).sum()),
+        "largest_missed": int(sizes[present & ~called].max(initial=0)),
     }
 
 
@@ -195,7 +234,7 @@ def show(name: str, figures: dict[str, Any], bare: float) -> None:
     if "equal_labels" in figures:
         print(
             f"    {100 * figures['equal_labels']:.3f} % of the labels of the exact run, "
-            f"in {figures['of_exact_cpu']:.2f} of its CPU time"
+            f"in {figures['of_exact_cpu']:.2f} of its CPU time, of which {figures['index_cpu']:.1f} s for the index"
         )
 
 
@@ -223,6 +262,8 @@ class Synthetic:
         return self._write(folder / "catalogue", labels, 2), self._write(folder / "queries", truth, 3)
 
     def _write(self, path: Path, labels: np.ndarray, seed: int) -> FeatureBank:
+        if path.exists():
+            return FeatureBank.load(path)
         names = [str(k) for k in range(self.k)]
         blocks = self._blocks(labels, seed)
         store.write(path, blocks, labels, dtype="float16", dim=self.dim, class_names=names, provenance={}, splits={})

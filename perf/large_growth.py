@@ -1,8 +1,9 @@
 """How a streamed run grows with |Q| and K, beside the cost model of docs/scale.md: `python perf/large_growth.py`.
 
-Runs `perf/large.py` over |Q| = 10⁴, 10⁵, 10⁶ and K = 10³, 10⁴, 10⁵ as far as |Q|K stays within --most, writes figures
-to docs/figures/large_growth.json (sizes that are there already are not run again) and draws them log-log with the
-model's lines. The model, with n iterations, lists of m, L living classes and s shots, is
+Runs `perf/large.py` over |Q| = 10⁴, 10⁵, 10⁶ and K = 10³, 10⁴, 10⁵ as far as |Q|K stays within --most. The figures of
+a size are the file perf/results/large/k…-q….json, which `perf/large.py --json` may have written as well; sizes that
+have one are not run again. Prints all in a table, writes the model's rates to docs/figures/large_growth.json and draws
+the runs log-log with its lines. The model, with n iterations, lists of m, L living classes and s shots, is
 
     T = a |Q|Kd + b |Q|m  (compare)  +  c |Q|m n  (iterate)
         +  e |Q|Ld + f |Q|m  (compare again, move, answer)  +  g Ksd  (sum the catalogue)
@@ -28,7 +29,8 @@ from handful.large.solve import list_length_for
 
 SIZES_Q, SIZES_K = (10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
 DIM, SHOTS = 384, 5
-PLACE = Path(__file__).resolve().parents[1] / "docs" / "figures"
+RESULTS = Path(__file__).resolve().parent / "results" / "large"
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 LATER_STAGES = ("compare again", "move", "answer")
 
 
@@ -39,29 +41,49 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    PLACE.mkdir(exist_ok=True)
-    file = PLACE / "large_growth.json"
-    runs: list[dict[str, Any]] = json.loads(file.read_text())["runs"] if file.exists() else []
+    runs: list[dict[str, Any]] = []
     for k in SIZES_K:
         for q in SIZES_Q:
-            if q * k <= arguments.most and not any(run["k"] == k and run["q"] == q for run in runs):
+            file = RESULTS / f"k{k}-q{q}.json"
+            if q * k <= arguments.most and not is_measured(file):
                 with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-                    runs.append(large.measure(settings(k, q), Path(folder)))
-                # After every run: the largest take an hour.
-                file.write_text(json.dumps({"rates": fit(runs), "runs": runs}, indent=1) + "\n")
+                    large.measure(settings(k, q, file), Path(folder))
+            if is_measured(file):
+                runs.append(json.loads(file.read_text()))
     rates = fit(runs)
+    FIGURES.mkdir(exist_ok=True)
+    (FIGURES / "large_growth.json").write_text(json.dumps({"rates": rates}, indent=1) + "\n")
+    print("| K | \\|Q\\| | CPU s | model | bare pass | ratio | accuracy | nearest | presence recall | nearest |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for run in runs:
+        found, nearest = run["exact"], run["nearest"]
         print(
-            f"K = {run['k']:>7,} |Q| = {run['q']:>9,}: {run['exact']['cpu']:8.1f} s, "
-            f"model {predicted(run, rates):8.1f} s, bare {run['nearest']['cpu']:8.1f} s"
+            f"| {run['k']:,} | {run['q']:,} | {found['cpu']:.1f} | {predicted(run, rates):.1f} | {nearest['cpu']:.1f} "
+            f"| {found['ratio']:.2f} | {found['accuracy']:.4f} | {nearest['accuracy']:.4f} "
+            f"| {found['presence_recall']:.4f} | {nearest['presence_recall']:.4f} |"
         )
     draw(runs, rates)
 
 
-def settings(k: int, q: int) -> argparse.Namespace:
+def is_measured(file: Path) -> bool:
+    """Whether a run of that size came to its end; the bare pass is noted before."""
+    return file.exists() and "exact" in json.loads(file.read_text())
+
+
+def settings(k: int, q: int, file: Path) -> argparse.Namespace:
     """Arguments of perf/large.py for one size."""
     return argparse.Namespace(
-        k=k, q=q, d=DIM, k_eff=None, shots=SHOTS, spread=1.0, list_length=None, faiss=[], paddle=False, progress=False
+        k=k,
+        q=q,
+        d=DIM,
+        k_eff=None,
+        shots=SHOTS,
+        spread=1.0,
+        list_length=None,
+        faiss=[],
+        paddle=False,
+        progress=False,
+        json=file,
     )
 
 
@@ -124,7 +146,7 @@ def draw(runs: list[dict[str, Any]], rates: dict[str, float]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="queries", ylabel="CPU seconds, one thread")
     axes.legend(title="points: runs, lines: model,\ndotted: bare pass", fontsize=8)
     figure.tight_layout()
-    figure.savefig(PLACE / "large_growth.svg", metadata={"Date": None})
+    figure.savefig(FIGURES / "large_growth.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

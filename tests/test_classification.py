@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from handful import classification
-from handful.classification import PREDICTION_COLUMNS, classify, write_predictions
+from handful.classification import PREDICTION_COLUMNS, classify, dense_bytes, write_predictions
 from handful.datasets import load_clinc150
 from handful.errors import BankError, OptionError
 from handful.estimators import PaddleClassifier
@@ -71,7 +71,8 @@ def test_the_runner_up_is_the_second_likeliest(tmp_path):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", batch)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    table, ranked = found.predictions(), np.sort(found.inference.probabilities, axis=1)[:, ::-1]
+    table = found.predictions()
+    ranked = np.sort(PaddleClassifier().fit(known, labels).infer(batch).probabilities, axis=1)[:, ::-1]
     np.testing.assert_array_equal(table["probability"], ranked[:, 0])
     np.testing.assert_array_equal(table["runner_up_probability"], ranked[:, 1])
     assert all(a != b for a, b in zip(table["label"], table["runner_up"], strict=True))
@@ -82,6 +83,63 @@ def test_a_catalogue_of_one_class_has_no_runner_up(tmp_path):
     np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
     table = classify(tmp_path / "c.npz", tmp_path / "b.npy").predictions()
     assert (table["label"], table["runner_up"], table["runner_up_probability"]) == (["a"] * 3, [None] * 3, [None] * 3)
+
+
+def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
+    known, labels, batch, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", batch)
+    dense = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert dense_bytes(30, 30, 150, 384) == 4 * (30 * 30 + 180 * 384)
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
+    assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").streamed
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
+    reports = []
+    large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
+    assert (dense.streamed, large.streamed) == (False, True)
+    assert {report.stage for report in reports} == {"compare", "iterate", "move", "answer"}
+    assert large.class_names == dense.class_names
+    assert large.present == dense.present
+    for name, values in dense.predictions().items():
+        again = large.predictions()[name]
+        if "probability" in name:
+            np.testing.assert_allclose(again, values, atol=1e-4)
+        elif name != "runner_up":
+            assert again == values
+    # Where the next likeliest has hardly any probability, rounding may put another in its place.
+    told = dense.answers.runner_up_probabilities > 1e-3
+    np.testing.assert_array_equal(large.answers.runners_up[told], dense.answers.runners_up[told])
+    np.testing.assert_allclose(large.expected_counts, dense.expected_counts, atol=1e-3)
+    np.testing.assert_allclose(large.presence, dense.presence, atol=1e-3)
+    assert large.diagnostics == dense.diagnostics == ()
+
+
+def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", 0)
+    known, labels, _, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_support"]
+
+
+def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
+    bank = FeatureBank.from_arrays(np.eye(4, dtype=np.float32)[[0, 0, 2]], [0, 0, 2], ["a", "nobody", "c"])
+    bank.save(tmp_path / "bank")
+    np.save(tmp_path / "b.npy", np.eye(4, dtype=np.float32)[[2, 2, 0]])
+    dense = classify(tmp_path / "bank", tmp_path / "b.npy")
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", 0)
+    large = classify(tmp_path / "bank", tmp_path / "b.npy")
+    assert large.class_names == dense.class_names == ("a", "c")
+    assert large.predictions()["label"] == dense.predictions()["label"] == ["c", "c", "a"]
+
+
+def test_pictures_of_a_large_batch(pictures, monkeypatch):
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", 0)
+    found = classify(pictures / "catalogue", pictures / "batch")
+    assert found.streamed
+    assert found.predictions()["label"] == ["red"] * 6 + ["blue"] * 3
+    assert len(found.batch.skipped) == 1
 
 
 def test_pictures_on_both_sides(pictures):
@@ -135,7 +193,9 @@ def test_features_that_do_not_belong_together_are_refused(tmp_path):
         classify(tmp_path / "one", tmp_path / "two")
 
 
-def test_predictions_as_parquet_and_as_csv(pictures):
+@pytest.mark.parametrize("rows_at_once", [4, 65_536])
+def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
+    monkeypatch.setattr(classification, "ROWS_AT_ONCE", rows_at_once)
     pandas = pytest.importorskip("pandas")
     found = classify(pictures / "catalogue", pictures / "batch")
     write_predictions(found, pictures / "deep" / "p.parquet")

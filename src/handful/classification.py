@@ -2,6 +2,8 @@
 
 What is no vector yet is embedded first, by one backbone for both sides. A bank knows which backbone made it, so a batch
 of photographs against a bank of photographs needs no more to be said.
+
+A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`, any other solved in memory.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import csv
 import os
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,30 +21,44 @@ from typing import Any
 import numpy as np
 import torch
 
+from handful import large
 from handful.errors import BankError, HandfulWarning, OptionError
-from handful.estimators import Inference, PaddleClassifier
+from handful.estimators import Diagnostic, PaddleClassifier
+from handful.estimators.diagnostics import diagnose
+from handful.estimators.inference import PRESENT_COUNT
 from handful.features import FeatureBank, read_bank
 from handful.features.backbones import load_backbone
 from handful.features.extract import extract, in_process, skipped_items
 from handful.features.extras import import_extra
 from handful.features.items import Items, Kind, Source, holds_items, list_items, pick
 from handful.features.unlabelled import Vectors, read_unlabelled
-from handful.shapes import Float
+from handful.frame import Frame
+from handful.large.crew import Executor
+from handful.methods import METHODS
+from handful.shapes import Float, Int
+from handful.task import TaskBatch
+from handful.transforms import transform
 
 # What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+# What a streamed batch is labelled by; in memory PaddleClassifier has the same.
+STREAMED = METHODS["calibrated_paddle"]
+# A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
+MOST_DENSE_BYTES = 2**28
+# Items of a streamed batch that are looked at for diagnostics, classes beside those they were given, and examples.
+DIAGNOSED_ITEMS, DIAGNOSED_CLASSES, DIAGNOSED_EXAMPLES = 1024, 1024, 65_536
+# Predictions written at once.
+ROWS_AT_ONCE = 65_536
 PREDICTION_COLUMNS = ("row", "item", "label", "probability", "runner_up", "runner_up_probability")
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Items to label, as vectors.
+    """Items to label.
 
     Attributes
     ----------
-    features : Float[ndarray, "item dim"]
-        One vector an item.
-    rows, names : tuple of int, tuple of str
+    rows, names : sequence of int, tuple of str
         Position of each item in what was given, from 0, and its name there.
     contents : Source or None
         What the items are, images or sentences, not yet read; None where only vectors were given.
@@ -48,11 +66,39 @@ class Batch:
         Items that could not be read and have no vector, `name: reason` each.
     """
 
-    features: Float[np.ndarray, "item dim"]
-    rows: tuple[int, ...]
+    rows: Sequence[int]
     names: tuple[str, ...]
     contents: Source | None
     skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The two likeliest classes of every item, as positions in the class names; runner-up -1 where there is none."""
+
+    labels: Int[np.ndarray, "item"]
+    probabilities: Float[np.ndarray, "item"]
+    runners_up: Int[np.ndarray, "item"]
+    runner_up_probabilities: Float[np.ndarray, "item"]
+
+    @classmethod
+    def of(cls, table: Float[np.ndarray, "item class"]) -> Answers:
+        """Read them off the probabilities of all classes."""
+        places = np.arange(len(table))
+        first = table.argmax(-1)
+        if table.shape[1] == 1:
+            return cls(first, table[:, 0], np.full(len(table), -1), np.zeros(len(table)))
+        others = table.copy()
+        others[places, first] = -1
+        second = others.argmax(-1)
+        return cls(first, table[places, first], second, table[places, second])
+
+    @classmethod
+    def streamed(cls, found: large.LargeSolution) -> Answers:
+        """Read them from the files of a large run."""
+        parts = list(found.answers())
+        columns = ("label", "probability", "runner_up", "runner_up_probability")
+        return cls(*(np.concatenate([part[name] for part in parts]) for name in columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,45 +109,63 @@ class Classified:
     ----------
     batch : Batch
         The items.
-    inference : Inference
-        What they say, jointly; arrays.
+    answers : Answers
+        Their labels, with probabilities.
+    expected_counts, presence : Float[ndarray, "class"]
+        Items that each class is expected to hold, and how sure it is that there is one at least, see `Inference`.
+    diagnostics : tuple of Diagnostic
+        What looks wrong; of a streamed batch a sample of the items was looked at.
     class_names : tuple of str
-        Name of each column of `inference.probabilities`.
+        Name of each class.
     n_examples : int
         Rows of the catalogue.
     backbone : str
         What made the features, where that is known.
+    streamed : bool
+        Whether the batch was too large to be labelled in memory.
     """
 
     batch: Batch
-    inference: Inference
+    answers: Answers
+    expected_counts: Float[np.ndarray, "class"]
+    presence: Float[np.ndarray, "class"]
+    diagnostics: tuple[Diagnostic, ...]
     class_names: tuple[str, ...]
     n_examples: int
     backbone: str
+    streamed: bool
 
     @property
     def present(self) -> list[int]:
         """Positions in `class_names` of the classes present, the largest first."""
-        order = np.argsort(-self.inference.expected_counts, kind="stable")
-        return order[: len(self.inference.present_classes)].tolist()  # type: ignore[no-any-return]
+        order = np.argsort(-self.expected_counts, kind="stable")
+        return order[self.expected_counts[order] >= PRESENT_COUNT].tolist()  # type: ignore[no-any-return]
 
-    def predictions(self) -> dict[str, list[Any]]:
-        """Return one entry an item: where and what it is, its label and the next likeliest, with probabilities."""
-        table, places = self.inference.probabilities, np.arange(len(self.batch.rows))
-        first = table.argmax(-1)
-        others = table.copy()
-        others[places, first] = -1
-        second = others.argmax(-1)
-        alone = len(self.class_names) == 1
+    def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return one entry an item: where and what it is, its label and the next likeliest, with probabilities.
+
+        `items` are positions in the batch; by default all.
+        """
+        chosen = range(len(self.batch.rows)) if items is None else items
+        places = np.asarray(chosen, dtype=np.int64)
+        second = self.answers.runners_up[places].tolist()
         columns = (
-            list(self.batch.rows),
-            list(self.batch.names),
-            [self.class_names[k] for k in first],
-            table[places, first].tolist(),
-            [None if alone else self.class_names[k] for k in second],
-            [None if alone else p for p in table[places, second].tolist()],
+            [self.batch.rows[i] for i in chosen],
+            [self.batch.names[i] for i in chosen],
+            [self.class_names[k] for k in self.answers.labels[places].tolist()],
+            self.answers.probabilities[places].tolist(),
+            [None if k < 0 else self.class_names[k] for k in second],
+            [
+                None if k < 0 else p
+                for k, p in zip(second, self.answers.runner_up_probabilities[places].tolist(), strict=True)
+            ],
         )
         return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+
+
+def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
+    """`4 (|Q| K + (|Q| + |S|) d)`: one copy of assignments and features in single precision."""
+    return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
 
 
 def classify(
@@ -112,8 +176,13 @@ def classify(
     features: str | None = None,
     labels: str | None = None,
     device: str = "cpu",
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[large.Progress], None] | None = None,
 ) -> Classified:
     """Label every item of the batch, jointly, by the classes of the catalogue.
+
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed; the last three arguments are for these alone.
 
     Parameters
     ----------
@@ -128,6 +197,13 @@ def classify(
         Names of the columns of vectors and labels, where they cannot be told by themselves.
     device : str
         Where the backbone runs.
+    folder : path, optional
+        Where a streamed batch keeps shortlists and checkpoint. Called again with the same, an interrupted one goes on.
+        By default a temporary one.
+    executor : callable, optional
+        Who streams, see `handful.large.solve`; by default this process.
+    on_progress : callable, optional
+        Called with a `handful.large.Progress` after every part of a pass.
     """
     catalogue, batch = Path(catalogue), Path(batch)
     items: dict[str, Items] = {}
@@ -146,24 +222,73 @@ def classify(
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         embedded = {}
         for side, listed in items.items():
-            executor = in_process(torch.get_num_threads())
-            embedded[side] = extract(listed, network, Path(work) / side, dtype="float32", executor=executor)
+            workers = in_process(torch.get_num_threads())
+            embedded[side] = extract(listed, network, Path(work) / side, dtype="float32", executor=workers)
         examples = embedded["catalogue"] if bank is None else bank
-        known = np.array(examples.features, np.float32)
-        ready = _of_items(items["batch"], embedded["batch"]) if vectors is None else _of_vectors(vectors)
-    if ready.features.shape[1] != known.shape[1]:
-        raise BankError(
-            f"vectors of the catalogue have {known.shape[1]} numbers, those of the batch {ready.features.shape[1]}; "
-            "both must come from the same backbone"
+        examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
+        if vectors is None:
+            ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
+        else:
+            ready, points = _of_vectors(vectors), vectors.features
+        if points.shape[1] != examples.dim:
+            raise BankError(
+                f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
+                "both must come from the same backbone"
+            )
+        about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
+        if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
+            return Classified(ready, *_in_memory(examples, points), *about, streamed=False)
+        place = Path(work) / "run" if folder is None else Path(folder)
+        found = large.solve(
+            examples, points, place, transform=STREAMED.transform, executor=executor, on_progress=on_progress
         )
-    classifier = PaddleClassifier().fit(known, examples.labels)
+        answers = Answers.streamed(found)
+        diagnostics = _diagnosed(examples, points, answers, found)
+        counts, presence = found.expected_counts.numpy(), found.presence.numpy()
+        return Classified(ready, answers, counts, presence, diagnostics, *about, streamed=True)
+
+
+def _in_memory(
+    examples: FeatureBank, points: Float[np.ndarray, "item dim"]
+) -> tuple[Answers, Float[np.ndarray, "class"], Float[np.ndarray, "class"], tuple[Diagnostic, ...]]:
+    classifier = PaddleClassifier().fit(np.array(examples.features, np.float32), examples.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HandfulWarning)  # they are in the diagnostics
-        inference = classifier.infer(ready.features)
-    names = tuple(examples.class_names[k] for k in classifier.classes_)
-    return Classified(
-        ready, inference, names, len(known), network.name if network else next(filter(None, recorded), "")
+        found = classifier.infer(np.array(points, np.float32))
+    return Answers.of(found.probabilities), found.expected_counts, found.presence, found.diagnostics
+
+
+def _diagnosed(
+    examples: FeatureBank, points: Float[np.ndarray, "item dim"], answers: Answers, found: large.LargeSolution
+) -> tuple[Diagnostic, ...]:
+    """Look at items spread over the batch, beside the classes they were given and others spread over the catalogue."""
+    items = _spread(len(points), DIAGNOSED_ITEMS)
+    given = np.concatenate([answers.labels[items], answers.runners_up[items]])
+    classes = np.union1d(given[given >= 0], _spread(examples.n_classes, DIAGNOSED_CLASSES))
+    bank = examples.classes(classes)
+    # No more examples of a class than all of them can have.
+    order = np.argsort(bank.labels, kind="stable")
+    rank = np.arange(bank.n_rows) - np.searchsorted(bank.labels[order], bank.labels[order])
+    rows = np.sort(order[rank < max(2, DIAGNOSED_EXAMPLES // len(classes))])
+    task = TaskBatch.single(
+        bank.take(rows).astype(np.float32),
+        bank.labels[rows].astype(np.int64),
+        np.array(points[items], np.float32),
+        len(classes),
     )
+    labels = torch.from_numpy(np.searchsorted(classes, answers.labels[items]))
+    return diagnose(
+        Frame(transform(STREAMED.transform, task)),
+        labels,
+        list(bank.class_names),
+        found.scale,
+        n_iter=found.n_iter,
+        converged=found.converged,
+    )
+
+
+def _spread(n: int, most: int) -> Int[np.ndarray, "place"]:
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
 def check_ending(path: Path) -> None:
@@ -176,23 +301,33 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     """Write the predictions as Parquet or CSV, by the ending of the path; the file appears whole or not at all."""
     final = Path(path)
     check_ending(final)
-    columns = classified.predictions()
     final.parent.mkdir(parents=True, exist_ok=True)
     unfinished = final.with_name(f".{final.name}.{os.getpid()}.partial")
+    n_items = len(classified.batch.rows)
     try:
-        if final.suffix.lower() == ".csv":
-            with unfinished.open("w", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream)
-                writer.writerow(PREDICTION_COLUMNS)
-                writer.writerows(zip(*columns.values(), strict=True))
-        else:
-            pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
-            kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64())
-            schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
-            parquet.write_table(pa.table(columns, schema=schema), unfinished)
+        with (_csv_file if final.suffix.lower() == ".csv" else _parquet_file)(unfinished) as write:
+            for start in range(0, max(1, n_items), ROWS_AT_ONCE):
+                write(classified.predictions(range(start, min(start + ROWS_AT_ONCE, n_items))))
         unfinished.replace(final)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(PREDICTION_COLUMNS)
+        yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+    pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64())
+    schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
+    with parquet.ParquetWriter(path, schema) as writer:
+        yield lambda columns: writer.write_table(pa.table(columns, schema=schema))
 
 
 def _are_items(path: Path) -> bool:
@@ -226,13 +361,11 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
 
 
 def _of_vectors(vectors: Vectors) -> Batch:
-    features = np.array(vectors.features, np.float32)
-    return Batch(features, tuple(range(len(features))), vectors.names, vectors.texts, ())
+    return Batch(range(len(vectors.features)), vectors.names, vectors.texts, ())
 
 
 def _of_items(items: Items, bank: FeatureBank) -> Batch:
-    """Join the items that could be read with their vectors."""
+    """Leave out the items that could not be read."""
     lost = skipped_items(bank)
     rows = [row for row, name in enumerate(items.names) if not any(line.startswith(f"{name}: ") for line in lost)]
-    names = tuple(items.names[row] for row in rows)
-    return Batch(np.array(bank.features, np.float32), tuple(rows), names, pick(items.source, rows), tuple(lost))
+    return Batch(rows, tuple(items.names[row] for row in rows), pick(items.source, rows), tuple(lost))

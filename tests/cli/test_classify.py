@@ -5,8 +5,11 @@ import csv
 import numpy as np
 import pytest
 
+from handful import classification
 from handful.cli.main import main
 from handful.datasets import load_clinc150
+from handful.large.run import Run
+from handful.large.shard import Work
 
 
 @pytest.fixture
@@ -40,6 +43,43 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     assert {line[2] for line in lines[:2]} == set(truth)
     assert float(lines[0][0]) >= float(lines[1][0]) > 15
     assert "batch: " in (folder / "p.html").read_text()
+
+
+def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypatch):
+    folder, _ = files
+    texts = []
+    for limit in (2**28, 0):
+        monkeypatch.setattr(classification, "MOST_DENSE_BYTES", limit)
+        code, out, err = run(
+            capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
+            "--out", folder / f"{limit}.csv", "--report", folder / f"{limit}.html",
+        )  # fmt: skip
+        assert (code, err) == (0, "")
+        with (folder / f"{limit}.csv").open() as stream:
+            texts.append(([(row["item"], row["label"]) for row in csv.DictReader(stream)], out))
+    assert texts[0] == texts[1]
+    assert not list(folder.glob("*.run"))
+    assert "a sample of its items was looked at" in (folder / "0.html").read_text()
+
+
+def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
+    folder, _ = files
+    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", 0)
+    arguments = ("--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz", "--out", folder / "p.csv")
+
+    def interrupted(*_):
+        raise RuntimeError("the machine went down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "answer", interrupted)
+        with pytest.raises(RuntimeError, match="went down"):
+            run(capsys, *arguments)
+    assert (folder / "p.csv.run" / "state.safetensors").exists()
+    compared = []
+    monkeypatch.setattr(Run, "compare", lambda *_: compared.append(1))
+    assert run(capsys, *arguments)[0] == 0
+    assert compared == []
+    assert not (folder / "p.csv.run").exists()
 
 
 def test_what_looks_wrong_is_said_on_standard_error(files, capsys):

@@ -106,8 +106,8 @@ def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length
     work.compare(0, "all", contenders)
     tilts = torch.zeros(60)
     numbers = torch.arange(100, 160)
-    counts = work.answer(0, "all", contenders, tilts, numbers)
-    assert float(counts.sum()) == pytest.approx(400, rel=1e-5)
+    held = work.answer(0, "all", contenders, tilts, numbers)
+    assert float(held.counts.sum()) == pytest.approx(400, rel=1e-5)
     (found,) = read_answers(work.folder)
     u = posteriors(contenders, points, tilts)
     best = u.topk(2)
@@ -115,7 +115,20 @@ def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length
     assert (found["runner_up"] == best.indices[:, 1].numpy() + 100).all()
     slack = 1e-4 if list_length == 60 else 0.2  # what is outside the lists is shared out
     np.testing.assert_allclose(found["probability"], best.values[:, 0], atol=slack)
+    expected = 1 - (1 - u.double()).prod(0)
+    np.testing.assert_allclose(1 - held.log_absence.exp(), expected, atol=slack)
     assert found["row"].tolist() == list(range(400))
+
+
+def test_a_single_contender_has_no_runner_up(setting):
+    make, _, contenders = setting
+    work = make(60, 400)
+    held = work.answer_all(0, Contenders.of(contenders.prototypes[:1], 1.0), torch.zeros(1), torch.tensor([7]))
+    (found,) = read_answers(work.folder)
+    assert (found["label"] == 7).all()
+    assert (found["runner_up"] == -1).all()
+    assert (found["runner_up_probability"] == 0).all()
+    assert held.log_absence.tolist() == [-torch.inf]
 
 
 def test_who_would_return_takes_what_its_logits_say(setting):

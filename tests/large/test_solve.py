@@ -77,9 +77,18 @@ def test_an_approximate_index_gives_nearly_all_labels(tmp_path):
     pytest.importorskip("faiss")
     problem = large_problem(n_classes=500, n_query=1500, n_present=20)
     exact = solve(problem.catalogue, problem.queries, tmp_path / "exact", list_length=12)
-    found = solve(problem.catalogue, problem.queries, tmp_path / "ivf", list_length=12, shortlist="faiss_ivf")
+    approximate = {"list_length": 12, "shortlist": "faiss_ivf", "index_folder": tmp_path}
+    found = solve(problem.catalogue, problem.queries, tmp_path / "ivf", **approximate)
     assert (found.labels() == exact.labels()).mean() > 0.99
     assert 0 < found.dropped_mass < 1
+    # Another batch finds the index, another catalogue does not.
+    (index,) = tmp_path.glob("*.index")
+    written = index.stat().st_mtime_ns
+    solve(problem.catalogue, problem.queries.take(range(100)), tmp_path / "again", **approximate)
+    assert index.stat().st_mtime_ns == written
+    other = large_problem(1, n_classes=500, n_query=100)
+    solve(other.catalogue, other.queries, tmp_path / "other", **approximate)
+    assert len(list(tmp_path.glob("*.index"))) == 2
 
 
 def test_lists_are_whole_while_they_are_small():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Batch, Classified
+from handful.classification import Answers, Batch, Classified
 from handful.errors import CollapseWarning
-from handful.estimators import Diagnostic, Inference
+from handful.estimators import Diagnostic
 from handful.features.items import list_items
 from handful.reports import batch_page
 from handful.reports.batch_page import write_batch_page
@@ -19,23 +19,18 @@ NAMES = ("ant & co", "<b>bee</b>", "cat", "dog")
 
 def classified(probabilities, contents=None, skipped=(), diagnostics=(), names=None) -> Classified:
     table = np.asarray(probabilities)
-    counts = table.sum(0)
-    order = np.argsort(-counts, kind="stable")
-    inference = Inference(
-        labels=np.array(NAMES)[table.argmax(1)],
-        probabilities=table,
-        class_proportions=counts / len(table),
-        expected_counts=counts,
-        present_classes=np.array(NAMES)[order[counts[order] >= 0.5]],
-        presence=1 - np.prod(1 - table, axis=0),
-        n_iter=3,
-        converged=True,
-        scale=5.0,
-        diagnostics=tuple(diagnostics),
-    )
     named = tuple(names or (f"item {i}" for i in range(len(table))))
-    batch = Batch(np.zeros((len(table), 2), np.float32), tuple(range(len(table))), named, contents, tuple(skipped))
-    return Classified(batch, inference, NAMES, 20, "minilm, weights 12ab")
+    return Classified(
+        batch=Batch(range(len(table)), named, contents, tuple(skipped)),
+        answers=Answers.of(table),
+        expected_counts=table.sum(0),
+        presence=1 - np.prod(1 - table, axis=0),
+        diagnostics=tuple(diagnostics),
+        class_names=NAMES,
+        n_examples=20,
+        backbone="minilm, weights 12ab",
+        streamed=False,
+    )
 
 
 TABLE = [[0.9, 0.1, 0, 0], [0.999, 0.001, 0, 0], [0.45, 0.55, 0, 0], [0.05, 0.75, 0.2, 0]]
@@ -99,3 +94,15 @@ def test_long_batches_are_cut_and_say_so(tmp_path, monkeypatch):
 def test_every_batch_has_a_page(tmp_path, table):
     found = classified(table)
     assert "</html>" in written(tmp_path, replace(found, backbone=""))
+
+
+def test_a_streamed_batch_says_that_warnings_saw_a_sample(tmp_path):
+    assert "a sample of its items was looked at" in written(tmp_path, replace(classified(TABLE), streamed=True))
+    assert "a sample of its items was looked at" not in written(tmp_path, classified(TABLE))
+
+
+def test_many_possible_classes_are_cut_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_page, "MOST_POSSIBLE", 1)
+    page = written(tmp_path, classified([[0.6, 0.15, 0.15, 0.1]]))
+    assert "3 other classes may be there" in page
+    assert ", and 2 more classes</p>" in page

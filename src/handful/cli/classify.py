@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,11 @@ from typing import Annotated
 import typer
 
 from handful.classification import check_ending, classify, write_predictions
-from handful.cli.terminal import data, waiting
+from handful.cli.passes import passes
+from handful.cli.places import HERE, On, executor_at
+from handful.cli.terminal import data
+from handful.large.crew import in_process
+from handful.large.on_ray import on_ray
 from handful.reports.batch_page import write_batch_page
 
 
@@ -40,8 +45,12 @@ def classify_command(
     features: Annotated[str | None, typer.Option(help="Column of vectors, where it cannot be told by itself.")] = None,
     labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be told by itself.")] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
+    on: On = HERE,
 ) -> None:
     """Label a batch as a whole, and print the classes present: expected count, chance of being there, name.
+
+    A batch too large for memory is streamed, here or over Ray (--on is for these alone). Its run lies beside the
+    predictions, in a folder that ends in .run, until they are written: the same command goes on after an interruption.
 
     \b
     Examples:
@@ -50,15 +59,28 @@ def classify_command(
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
     """
     check_ending(out)
-    with waiting(f"labelling {batch}"):
-        classified = classify(catalogue, batch, backbone=backbone, features=features, labels=labels, device=device)
+    executor = executor_at(on, in_process, on_ray, {})
+    run = out.with_name(f"{out.name}.run")
+    with passes(f"labelling {batch}") as on_progress:
+        classified = classify(
+            catalogue,
+            batch,
+            backbone=backbone,
+            features=features,
+            labels=labels,
+            device=device,
+            folder=run,
+            executor=executor,
+            on_progress=on_progress,
+        )
         write_predictions(classified, out)
+        if classified.streamed:
+            shutil.rmtree(run)
         if report is not None:
             write_batch_page(classified, report, title=batch.stem)
     for line in classified.batch.skipped:
         sys.stderr.write(f"skipped {line}\n")
-    for diagnostic in classified.inference.diagnostics:
+    for diagnostic in classified.diagnostics:
         sys.stderr.write(f"warning: {diagnostic.message}\n")
-    counts, chances = classified.inference.expected_counts, classified.inference.presence
     for k in classified.present:
-        data(f"{counts[k]:8.1f}  {chances[k]:.3f}  {classified.class_names[k]}")
+        data(f"{classified.expected_counts[k]:8.1f}  {classified.presence[k]:.3f}  {classified.class_names[k]}")

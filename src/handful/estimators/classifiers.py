@@ -323,7 +323,14 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             n_iter=int(solution.n_iter[0]),
             converged=bool(solution.converged[0]),
             scale=None if square is None else math.sqrt(square),
-            diagnostics=diagnose(frame, solution, [str(label) for label in catalogue.classes.tolist()], square),
+            diagnostics=diagnose(
+                frame,
+                solution.predictions[0],
+                [str(label) for label in catalogue.classes.tolist()],
+                square,
+                n_iter=int(solution.n_iter[0]),
+                converged=bool(solution.converged[0]),
+            ),
         )
 
 

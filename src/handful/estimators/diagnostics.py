@@ -24,7 +24,6 @@ from handful.errors import (
 from handful.frame import Frame
 from handful.numerics.distances import half_squared_distances
 from handful.shapes import Float, Int
-from handful.solution import Solution
 
 # An answer has collapsed when one class takes this share of the labels, while of the items' own nearest classes it is
 # named by fewer than a third, and by less than half as many again as some other class. This finds 162 of the 173 times
@@ -86,16 +85,23 @@ class Diagnostic:
 
 
 def diagnose(
-    frame: Frame, solution: Solution, classes: list[str], squared_scale: float | None
+    frame: Frame,
+    labels: Int[Tensor, "query"],
+    classes: list[str],
+    squared_scale: float | None,
+    *,
+    n_iter: int,
+    converged: bool,
 ) -> tuple[Diagnostic, ...]:
     """Look at the answer for a single task, as the method saw it.
 
-    `classes` are names to be used in the messages; `squared_scale` is c² where the method calibrates, else None.
+    `classes` are names to be used in the messages; `squared_scale` is c² where the method calibrates, else None;
+    `n_iter` and `converged` say how the method ended.
     """
     halves = half_squared_distances(frame.query, frame.support.mean())[0]
     found = [
-        not_converged(solution),
-        collapsed(solution.predictions[0], halves, classes),
+        not_converged(n_iter, converged),
+        collapsed(labels, halves, classes),
         unlike_support(frame, halves),
     ]
     if squared_scale is not None:
@@ -108,14 +114,13 @@ def warnings_of(diagnostics: tuple[Diagnostic, ...]) -> Iterator[HandfulWarning]
     return (diagnostic.warning(diagnostic.message) for diagnostic in diagnostics)
 
 
-def not_converged(solution: Solution) -> Diagnostic | None:
+def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:
     """Whether the iterations ran out before the answer stood still."""
-    if bool(solution.converged[0]):
+    if converged:
         return None
-    n_iter = float(solution.n_iter[0])
     return Diagnostic(
         "not_converged",
-        f"The answer was still changing after {n_iter:.0f} iterations. Items between two classes may change label; "
+        f"The answer was still changing after {n_iter} iterations. Items between two classes may change label; "
         "allow more iterations, options={'max_iter': ...} of TransductiveClassifier, or label a larger batch.",
         n_iter,
         n_iter,

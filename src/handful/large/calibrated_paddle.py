@@ -172,10 +172,8 @@ class CalibratedRun:
         prototypes = update_prototypes(support, Moments(mass.unsqueeze(0), sums.unsqueeze(0)))[0].float()
         tilts = still if at.spread_out else self._tilts(at.state())
         contenders = self._contenders(prototypes, at.factor)
-        counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
-        for part in run.shards("answer", at.n_iter, "answer", at.lists, contenders, tilts, at.living):
-            counts[at.living] += part
-        return run.solution(at, counts, prototypes, self.scale)
+        held = run.answer(at.n_iter, at.living, "answer", at.lists, contenders, tilts)
+        return run.solution(at, held, prototypes, self.scale)
 
     # -- iterations --------------------------------------------------------------------------------------------------
 
@@ -199,6 +197,7 @@ class CalibratedRun:
         at.lists = f"living-{at.comparisons}"
         contenders = self._contenders(self.run.catalogue.means[living], SHARPEST)
         self.run.compare("compare again", at.n_iter, at.lists, contenders)
+        self.run.reporter.began_anew()
         self._save()
 
     def _iterate(self, *, learn: bool) -> float:

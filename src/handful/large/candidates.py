@@ -31,9 +31,14 @@ MEASURED_EVERY, MEASURED_EVERY_FAISS = 8, 256
 # Numbers in one block of scores: 32 MB.
 BLOCK_NUMBERS = 2**23
 FEWEST_ROWS, MOST_ROWS = 16, 4096
-# FAISS: lists of the inverted file for √K classes, how many of them a query visits; links and effort of HNSW.
-LISTS_PER_ROOT, VISITED_LISTS = 4, 16
-HNSW_LINKS, HNSW_EFFORT = 32, 64
+# FAISS looks among the leading principal directions of the means, then orders so many times m classes by their own
+# distances.
+LEADING_DIRECTIONS, REFINED = 64, 2
+# The inverted file has so many lists for √K classes, of which a query visits some. Means of classes have no clusters
+# that more rounds of k-means would find.
+LISTS_PER_ROOT, VISITED_LISTS, KMEANS_ROUNDS = 2, 32, 5
+# Links of HNSW and how many classes a query keeps in view.
+HNSW_LINKS, HNSW_EFFORT = 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +62,10 @@ class Contenders:
         """`c² (⟨z, w_k⟩ - ½‖w_k‖²)`; -inf for padding."""
         return torch.addmm(-self.half_norms, points, self.prototypes.mT)
 
-    def rows_at_once(self) -> int:
-        """Return how many queries make up one block of scores."""
+    def rows_at_once(self, index: FaissIndex | None = None) -> int:
+        """Return how many queries make up one block of scores; an index forms few of them and is asked for many."""
+        if index is not None:
+            return MOST_ROWS
         return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_NUMBERS // len(self.prototypes)))
 
 
@@ -134,7 +141,7 @@ def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query
 
 
 class FaissIndex:
-    """An index over class means on disk, read where it is needed; it is built once for a run."""
+    """An index over class means on disk, read where it is needed; it is built once for a catalogue."""
 
     def __init__(self, path: Path, kind: str, scale: float) -> None:
         self.path, self.kind, self.scale = path, kind, scale
@@ -147,17 +154,20 @@ class FaissIndex:
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
         n_classes, dim = means.shape
+        leading = min(dim, n_classes, LEADING_DIRECTIONS)
         if self.kind == "faiss_ivf":
             n_lists = max(1, int(LISTS_PER_ROOT * n_classes**0.5))
-            index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dim), dim, n_lists)
-            index.cp.min_points_per_centroid = 1
-            index.train(means.numpy())
-            index.nprobe = min(n_lists, VISITED_LISTS)
+            rough = faiss.IndexIVFFlat(faiss.IndexFlatL2(leading), leading, n_lists)
+            rough.cp.min_points_per_centroid, rough.cp.niter = 1, KMEANS_ROUNDS
+            rough.nprobe = min(n_lists, VISITED_LISTS)
         elif self.kind == "faiss_hnsw":
-            index = faiss.IndexHNSWFlat(dim, HNSW_LINKS)
-            index.hnsw.efSearch = HNSW_EFFORT
+            rough = faiss.IndexHNSWFlat(leading, HNSW_LINKS)
+            rough.hnsw.efSearch = HNSW_EFFORT
         else:
             raise OptionError(f"shortlist must be one of {', '.join(SHORTLISTS)}, got {self.kind!r}")
+        index = faiss.IndexRefineFlat(faiss.IndexPreTransform(faiss.PCAMatrix(dim, leading), rough))
+        index.k_factor = REFINED
+        index.train(means.numpy())
         index.add(means.numpy())
         partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
         faiss.write_index(index, str(partial))

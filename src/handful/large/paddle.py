@@ -151,10 +151,8 @@ class PaddleRun:
         at, run = self.at, self.run
         contenders = Contenders.of(at.prototypes_before, 1.0)
         tilts = tilted(at.dual_before[None], torch.tensor([self.tilt], dtype=torch.float64))[0].float()
-        counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
-        for part in run.shards("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before):
-            counts[at.living_before] += part
-        return run.solution(at, counts, at.prototypes, 1.0)
+        held = run.answer(at.n_iter, at.living_before, "answer_all", contenders, tilts)
+        return run.solution(at, held, at.prototypes, 1.0)
 
     def _save(self) -> None:
         fields: dict[str, Any] = dict(vars(self.at))

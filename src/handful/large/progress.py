@@ -15,8 +15,8 @@ class Progress:
     Attributes
     ----------
     stage : str
-        What is done: `compare` (queries with all classes), `iterate`, `compare again` (with the living classes), `move`
-        or `answer`.
+        What is done: `index` (of a FAISS shortlist), `compare` (queries with all classes), `iterate`, `compare again`
+        (with the living classes), `move` or `answer`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int

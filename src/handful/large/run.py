@@ -16,7 +16,7 @@ from handful.large.checkpoint import save_state
 from handful.large.crew import Crew
 from handful.large.inputs import Catalogue
 from handful.large.progress import Reporter
-from handful.large.shard import Counts, Dropped
+from handful.large.shard import Counts, Dropped, Held
 from handful.large.solution import LargeSolution
 from handful.shapes import Float, Int
 
@@ -82,6 +82,15 @@ class Run:
             sums[part.classes] += part.sums
         return mass, sums
 
+    def answer(self, iteration: int, living: Int[Tensor, "living"], operation: str, *arguments: Any) -> Held:
+        """Have the answers written; add what the living classes hold, all others holding nothing."""
+        nothing = torch.zeros(self.catalogue.n_classes, dtype=torch.float64)
+        held = Held(nothing, nothing.clone())
+        for part in self.shards("answer", iteration, operation, *arguments, living):
+            held.counts[living] += part.counts
+            held.log_absence[living] += part.log_absence
+        return held
+
     def save(self, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
         """Replace the checkpoint."""
         save_state(self.folder, tensors, notes)
@@ -95,7 +104,7 @@ class Run:
     def solution(
         self,
         at: Course,
-        counts: Float[Tensor, "class"],
+        held: Held,
         prototypes: Float[Tensor, "living dim"],
         scale: float,
     ) -> LargeSolution:
@@ -104,7 +113,8 @@ class Run:
         return LargeSolution(
             folder=self.folder,
             class_names=self.catalogue.class_names,
-            expected_counts=counts,
+            expected_counts=held.counts,
+            presence=held.log_absence.expm1().abs(),
             living=at.living,
             prototypes=prototypes + origin,
             support_means=self.catalogue.means[at.living] + origin,

@@ -64,6 +64,13 @@ class Sums(NamedTuple):
     sums: Float[Tensor, "some dim"]
 
 
+class Held(NamedTuple):
+    """What the contending classes hold in the end."""
+
+    counts: Float[Tensor, "class"]  # Σ_n u_nk
+    log_absence: Float[Tensor, "class"]  # Σ_n ln(1 - u_nk)
+
+
 class Best(NamedTuple):
     """The two most probable classes of every query of a shard.
 
@@ -80,9 +87,11 @@ class Best(NamedTuple):
         return cls(torch.empty(n_query, 2, dtype=torch.int32), torch.empty(n_query, 2))
 
     def fill(self, start: int, labels: Int[Tensor, "block top"], values: Float[Tensor, "block top"]) -> None:
-        """Put the results of a block in their place; with one class it is its own runner-up."""
-        self.labels[start : start + len(labels)] = labels.int()
-        self.values[start : start + len(values)] = values
+        """Put the results of a block in their place; a single class has -1 for runner-up."""
+        block = slice(start, start + len(labels))
+        self.labels[block], self.values[block] = -1, 0
+        self.labels[block, : labels.shape[-1]] = labels.int()
+        self.values[block, : values.shape[-1]] = values
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +119,10 @@ class Work:
         if not file.exists():
             n_listed = min(self.list_length, contenders.n_classes)
             words = np.empty((len(self._rows(shard)), 2 * n_listed + 1), np.int32)
-            for block, points in self._blocks(shard, contenders.rows_at_once()):
-                if self.index is not None and name == "all":
-                    lists = faiss_lists(points, contenders, self.list_length, self.index)
+            index = self.index if name == "all" else None
+            for block, points in self._blocks(shard, contenders.rows_at_once(index)):
+                if index is not None:
+                    lists = faiss_lists(points, contenders, self.list_length, index)
                 else:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
@@ -224,8 +234,8 @@ class Work:
         contenders: Contenders,
         tilts: Float[Tensor, "class"],
         classes: Int[Tensor, "class"],
-    ) -> Float[Tensor, "class"]:
-        """Write label, probability and runner-up of every query; return the expected counts.
+    ) -> Held:
+        """Write label, probability and runner-up of every query; return what the classes hold.
 
         `classes` are the numbers of the contenders in the catalogue. Queries are compared with all contenders where
         that is cheaper, else with those of their lists.
@@ -233,6 +243,7 @@ class Work:
         if contenders.n_classes <= PRODUCT_ADVANTAGE * self.list_length:
             return self.answer_all(shard, contenders, tilts, classes)
         counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
+        log_absence = torch.zeros_like(counts)
         best = Best.room(len(self._rows(shard)))
         for block, lists in self._lists(shard, name):
             points = self._points(shard, block)
@@ -244,24 +255,28 @@ class Work:
                 # A list that was not filled has -inf in its place, and keeps it.
                 u = softmax(logits.where(lists.scores[part] > -torch.inf, -torch.inf))
                 counts += torch.bincount(listed.flatten(), u.weights.double().flatten(), len(counts))
+                absent = torch.log1p(-u.weights.double())
+                log_absence += torch.bincount(listed.flatten(), absent.flatten(), len(counts))
                 top = u.weights.topk(min(2, listed.shape[-1]))
                 best.fill(block.start + part.start, classes[listed.gather(-1, top.indices)], top.values)
         self._write(shard, best)
-        return counts
+        return Held(counts, log_absence)
 
     def answer_all(
         self, shard: int, contenders: Contenders, tilts: Float[Tensor, "class"], classes: Int[Tensor, "class"]
-    ) -> Float[Tensor, "class"]:
+    ) -> Held:
         """As `answer`, comparing every query with all contenders."""
         counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
+        log_absence = torch.zeros_like(counts)
         best = Best.room(len(self._rows(shard)))
         for block, points in self._blocks(shard, contenders.rows_at_once()):
             u = softmax(contenders.scores(points)[:, : contenders.n_classes] + tilts)
             counts += u.weights.sum(0, dtype=torch.float64)
             top = u.weights.topk(min(2, contenders.n_classes))
             best.fill(block.start, classes[top.indices], top.values)
+            log_absence += u.weights.neg_().log1p_().sum(0, dtype=torch.float64)
         self._write(shard, best)
-        return counts
+        return Held(counts, log_absence)
 
     def _write(self, shard: int, best: Best) -> None:
         rows = self._rows(shard)

@@ -21,11 +21,15 @@ class LargeSolution:
     Attributes
     ----------
     folder : Path
-        Where the run lies; `answers/part-*.parquet` in it have row, label, probability, runner-up and its probability.
+        Where the run lies; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 where no second
+        class was left) and its probability.
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[Tensor, "class"]
         Queries that each class is expected to hold, in double precision.
+    presence : Float[Tensor, "class"]
+        `1 - Π_n (1 - p_nk)`: how sure it is that the class occurs at least once, queries taken as independent once
+        their probabilities are known.
     living : Int[Tensor, "living"]
         Classes that were still in the computation at the end, in order.
     prototypes, support_means : Float[Tensor, "living dim"]
@@ -61,6 +65,7 @@ class LargeSolution:
     folder: Path
     class_names: tuple[str, ...]
     expected_counts: Float[Tensor, "class"]
+    presence: Float[Tensor, "class"]
     living: Int[Tensor, "living"]
     prototypes: Float[Tensor, "living dim"]
     support_means: Float[Tensor, "living dim"]

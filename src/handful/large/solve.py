@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def solve(
     transform: str = "raw",
     shortlist: str = "exact",
     list_length: int | None = None,
+    index_folder: str | os.PathLike[str] | None = None,
     shard_rows: int = SHARD_ROWS,
     executor: Executor | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -77,6 +79,9 @@ def solve(
         How the classes near a query are found in the first pass.
     list_length : int, optional
         m, classes kept for each query. By default all where |Q| · K is at most 2²², else 32.
+    index_folder : path, optional
+        Where the index of a FAISS shortlist is found or put, under the hash of its catalogue: another batch does not
+        build it again. By default `folder`.
     shard_rows : int
         Queries a shard has: the unit that workers take, sums are added in the order of, and answers are written in.
     executor : callable, optional
@@ -127,14 +132,18 @@ def solve(
         },
     )
     scale = 1.0 if method == "paddle" else sampled_scale(labelled, summed, queried, transform)
+    reporter = Reporter(on_progress)
     index = None
     if shortlist != "exact":
-        index = FaissIndex(place / "index.faiss", shortlist, scale if method == "paddle" else SHARPEST * scale)
+        began = time.monotonic()
+        file = Path(index_folder or place) / f"{shortlist}-{transform}-{fingerprint(labelled)[:16]}.index"
+        index = FaissIndex(file, shortlist, scale if method == "paddle" else SHARPEST * scale)
         index.build(summed.means)
+        reporter.shard("index", 0, 1, 1, began)
     work = Work(queried, summed.origin, transform, place, shard_rows, length, index)
     hire = in_process() if executor is None else executor
     with hire(work) as crew:
-        run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, Reporter(on_progress))
+        run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, reporter)
         return PaddleRun(run, settings).solve() if method == "paddle" else CalibratedRun(run, settings, scale).solve()
 
 

@@ -21,7 +21,7 @@ from handful.features.items import pick
 # Items shown one by one, and examples of each class present; more would be scrolled past, and pictures weigh.
 MOST_ITEMS = 240
 EXAMPLES = 6
-MOST_CLASSES = 60
+MOST_CLASSES, MOST_POSSIBLE = 60, 240
 # A class below the count of present ones is named as possible if it is there with at least this chance.
 LEAST_CHANCE = 0.05
 # Pixels of the longer side: sharp at half that size on a telephone.
@@ -80,16 +80,18 @@ def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, ti
 
 
 def _page(classified: Classified, title: str) -> str:
-    inference, n_items = classified.inference, len(classified.batch.rows)
+    n_items = len(classified.batch.rows)
     present, n_classes = classified.present, len(classified.class_names)
     made_by = f"; features of {classified.backbone.partition(', weights ')[0]}" if classified.backbone else ""
     said = (
         f"{_counted(n_items, 'item')}, labelled jointly by a catalogue of {_counted(n_classes, 'class')} "
         f"with {_counted(classified.n_examples, 'example')}{made_by}."
     )
+    if classified.streamed:
+        said += " The batch was streamed; for what looks wrong, a sample of its items was looked at."
     parts = [
         f"<h1>{escape(title)}: {_counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
-        *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in inference.diagnostics),
+        *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
         _skipped(classified.batch.skipped),
         "<h2>Classes present</h2>",
         "<p class='quiet'>How many items of each are expected, how sure it is that there is at least one, and its "
@@ -109,15 +111,14 @@ def _page(classified: Classified, title: str) -> str:
 
 
 def _class_card(classified: Classified, k: int) -> str:
-    inference = classified.inference
-    count, share = inference.expected_counts[k], inference.class_proportions[k]
-    column = inference.probabilities[:, k]
-    mine = np.flatnonzero(inference.probabilities.argmax(-1) == k)
-    best = mine[np.argsort(-column[mine], kind="stable")][:EXAMPLES]
+    count = classified.expected_counts[k]
+    share = count / len(classified.batch.rows)
+    mine = np.flatnonzero(classified.answers.labels == k)
+    best = mine[np.argsort(-classified.answers.probabilities[mine], kind="stable")][:EXAMPLES]
     return (
         f"<li><div class='head'><b>{escape(classified.class_names[k])}</b><span>{_amount(count)}</span></div>"
         f"<div class='bar' role='img' aria-label='{share:.0%} of the batch'><i style='width:{share:.1%}'></i></div>"
-        f"<small class='quiet'>there with a chance of {escape(_percent(inference.presence[k]))}</small>"
+        f"<small class='quiet'>there with a chance of {escape(_percent(classified.presence[k]))}</small>"
         f"{_strip(classified, [int(i) for i in best])}</li>"
     )
 
@@ -134,27 +135,32 @@ def _strip(classified: Classified, positions: Sequence[int]) -> str:
 
 
 def _possible(classified: Classified, present: Sequence[int]) -> str:
-    chances = classified.inference.presence
-    found = [k for k in np.argsort(-chances, kind="stable").tolist() if k not in present and chances[k] >= LEAST_CHANCE]
+    chances, named = classified.presence, set(present)
+    found = [k for k in np.argsort(-chances, kind="stable").tolist() if k not in named and chances[k] >= LEAST_CHANCE]
     if not found:
         return ""
-    named = ", ".join(f"{escape(classified.class_names[k])} ({escape(_percent(chances[k]))})" for k in found)
-    return f"<details><summary>{_counted(len(found), 'other class')} may be there</summary><p>{named}</p></details>"
+    shown = ", ".join(
+        f"{escape(classified.class_names[k])} ({escape(_percent(chances[k]))})" for k in found[:MOST_POSSIBLE]
+    )
+    more = f", and {_counted(len(found) - MOST_POSSIBLE, 'more class')}" if len(found) > MOST_POSSIBLE else ""
+    return (
+        f"<details><summary>{_counted(len(found), 'other class')} may be there</summary><p>{shown}{more}</p></details>"
+    )
 
 
 def _items(classified: Classified) -> str:
-    table = classified.predictions()
-    order = np.argsort(table["probability"], kind="stable")[:MOST_ITEMS].tolist()
+    order = np.argsort(classified.answers.probabilities, kind="stable")[:MOST_ITEMS].tolist()
+    table = classified.predictions(order)
     pictures = _pictures(classified, order)
     cards = []
     for place, i in enumerate(order):
-        sure = table["probability"][i]
-        doubtful = sure < 0.5 + 0.5 * (table["runner_up_probability"][i] or 0)
+        sure = table["probability"][place]
+        doubtful = sure < 0.5 + 0.5 * (table["runner_up_probability"][place] or 0)
         below = f"<div class='bar'><i style='width:{sure:.1%}'></i></div>"
-        if table["runner_up"][i] is not None and table["runner_up_probability"][i] >= 0.005:
-            other = f"or {table['runner_up'][i]}, {_percent(table['runner_up_probability'][i])}"
+        if table["runner_up"][place] is not None and table["runner_up_probability"][place] >= 0.005:
+            other = f"or {table['runner_up'][place]}, {_percent(table['runner_up_probability'][place])}"
             below += f"<small class='quiet'>{escape(other)}</small>"
-        head = f"<div class='head'><b>{escape(table['label'][i])}</b><span>{escape(_percent(sure))}</span></div>"
+        head = f"<div class='head'><b>{escape(table['label'][place])}</b><span>{escape(_percent(sure))}</span></div>"
         kind = " class='doubt'" if doubtful else ""
         if pictures is None:
             cards.append(f"<li{kind}><div>{escape(_words(classified, i))}</div><div>{head}{below}</div></li>")
@@ -163,7 +169,7 @@ def _items(classified: Classified) -> str:
             name = f"<small class='quiet'>{escape(classified.batch.names[i])}</small>"
             cards.append(f"<li{kind}>{picture}<div>{head}{below}<div>{name}</div></div></li>")
     style = "sentences" if pictures is None else "pictures"
-    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(table['row']) - MOST_ITEMS, 'item')}"
+    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(classified.batch.rows) - MOST_ITEMS, 'item')}"
 
 
 def _pictures(classified: Classified, positions: Sequence[int]) -> list[str | None] | None:
