@@ -49,9 +49,10 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def formula(n_tasks: int, block: int, classes: int, width: float, dim: int) -> float:
     """Bytes of float32: the larger of what stands while the last block is begun, and of what stands afterwards.
 
-    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B (2K + |Q|) d,  T (2.5|Q|² + 2|Q|K + 7|Q|w) )`, with w the columns left a task.
+    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B ((2K + |Q|) d + 12|Q|K),  T (2.5|Q|² + 2|Q|K + 7|Q|w) )`, w columns left a task.
     """
-    begun = n_tasks * (N_QUERY**2 + N_QUERY * classes + 2 * N_QUERY * width) + block * (2 * classes + N_QUERY) * dim
+    of_block = (2 * classes + N_QUERY) * dim + 12 * N_QUERY * classes
+    begun = n_tasks * (N_QUERY**2 + N_QUERY * classes + 2 * N_QUERY * width) + block * of_block
     after = n_tasks * (2.5 * N_QUERY**2 + 2 * N_QUERY * classes + 7 * N_QUERY * width)
     return 4.0 * max(begun, after)
 
