@@ -14,6 +14,10 @@ def test_streams_of_tasks_seeds_and_purposes_differ():
     assert len(starts) == 3 * 5 * len(Stream)
 
 
+def test_the_largest_seeds_differ_too():
+    assert len({generator(2**64 - s, 5, Stream.QUERY).random() for s in range(1, 10)}) == 9
+
+
 def test_a_task_has_the_same_numbers_alone_and_in_company():
     together = uniforms(3, np.array([9, 4, 7]), Stream.QUERY, 6)
     np.testing.assert_array_equal(uniforms(3, np.array([4]), Stream.QUERY, 6)[0], together[1])

@@ -21,7 +21,9 @@ class Stream(IntEnum):
 
 def generator(seed: int, index: int, stream: Stream) -> np.random.Generator:
     """Start a stream of task `index`: Philox with the key (seed, index), its counter's top word set to the stream."""
-    return np.random.Generator(np.random.Philox(key=[seed, index], counter=[0, 0, 0, int(stream)]))
+    # Typed, since NumPy makes floats of a list that mixes a seed of 2⁶³ or more with a small number.
+    key = np.array([seed, index], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, int(stream)]))
 
 
 def uniforms(seed: int, indices: Int[np.ndarray, "task"], stream: Stream, size: int) -> Float[np.ndarray, "task size"]:
