@@ -89,6 +89,19 @@ def test_weights_are_drawn_against_accuracy_and_the_best_against_n_query(tmp_pat
     assert axis.lines[1].get_ydata().tolist() == [6.0, 2.0]
 
 
+def test_weights_after_another_transform_are_another_line(tmp_path):
+    cells = [
+        Cell("toy", SPEC, "paddle", transform=transform, options={"complexity_weight": w})
+        for transform in ("", "l2")
+        for w in (2.0, 6.0)
+    ]
+    (axis,) = plots.accuracy_against_weight(columns(tmp_path, cells)).axes
+    assert [line.get_label() for line in axis.lines if not line.get_label().startswith("_")] == [
+        "paddle",
+        "paddle (l2)",
+    ]
+
+
 def test_the_criterion_is_drawn_against_time():
     task = random_task(0)
     traces = {name: handful.solve(name, task, record=True).trace for name in ("paddle", "paddle_gd")}

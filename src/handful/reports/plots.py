@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from handful.features.extras import import_extra
+from handful.methods import METHODS
 from handful.numerics.fixed_point import Trace
 from handful.reports.summary import Column, Result
 from handful.tasks import ShotsPerClass
@@ -153,7 +154,7 @@ def _curves(
             x = position(result)
             if x is not None and len(result.tasks):
                 lines = panels.setdefault(panel(column), {})
-                lines.setdefault(result.cell.method if by_method else result.label, []).append((x, result))
+                lines.setdefault(_method(result) if by_method else result.label, []).append((x, result))
     varying = {
         name: {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
         for name, lines in panels.items()
@@ -204,8 +205,14 @@ def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
     for axis in axes[:n]:
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.title.set_size(9)
+        axis.title.set_size(8)
     return figure, axes[:n]
+
+
+def _method(result: Result) -> str:
+    """Name the method, and its transform if that is not its own."""
+    cell = result.cell
+    return cell.method if cell.transform == METHODS[cell.method].transform else f"{cell.method} ({cell.transform})"
 
 
 def _wide(positions: Sequence[float]) -> bool:
