@@ -15,7 +15,8 @@ def double(number):
 
 
 def test_results_come_back_and_errors_as_the_sentences_they_were(ray):
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    # A cluster of its own: another test may be running one beside this.
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     taken = []
 
     def numbers(n):
