@@ -141,7 +141,7 @@ STAGES = ("table", "k_eff", "n_query", "weights", "pt_map", "slow", "sweep-slow"
 
 
 def traces(banks: Banks) -> dict[str, dict[str, list[float]]]:
-    """Criterion and seconds along the iterations of both optimisers, on one task, thinned to what a plot shows."""
+    """Seconds, criterion and objective of both optimisers on one task, thinned to what a plot shows."""
     name = next(key for key in banks if key.startswith(OPTIMISER_BANK))
     found = {}
     for method in ("paddle", "paddle_gd"):
@@ -149,11 +149,8 @@ def traces(banks: Banks) -> dict[str, dict[str, list[float]]]:
         trace = trace_of(cell, Material.of(cell, banks), 0)
         n = len(trace.seconds)
         at = np.unique(np.geomspace(1, n, min(n, 80)).astype(int)) - 1
-        found[method] = {
-            "iteration": (at + 1).tolist(),
-            "seconds": np.round(trace.seconds.numpy()[at], 6).tolist(),
-            "change": [float(f"{v:.4g}") for v in trace.change[0].numpy()[at]],
-        }
+        columns = {"seconds": trace.seconds, "change": trace.change[0], "objective": trace.observed[0]}
+        found[method] = {name: [float(f"{v:.6g}") for v in values[at].tolist()] for name, values in columns.items()}
     return found
 
 

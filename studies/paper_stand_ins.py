@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from handful.benchmark.journal import Journal
 from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, bound_plan
 from handful.reports.summary import columns_of, results
+from handful.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "paper_stand_ins.json"
@@ -95,13 +96,6 @@ def measured(name: str, folder: Path, banks: Banks, budget: float) -> list[Row]:
     return rows
 
 
-def table(titles: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
-    """Render a table in Markdown."""
-    titles = list(titles)
-    rows = [titles, ["---"] * len(titles), *lines]
-    return "\n".join("| " + " | ".join(str(entry) for entry in row) + " |" for row in rows)
-
-
 def of_methods(rows: list[Row]) -> str:
     """Render methods by columns, with processor seconds a task in the last one and the tasks behind them."""
     columns = list(dict.fromkeys((row["bank"], row["shots"]) for row in rows))
@@ -112,7 +106,7 @@ def of_methods(rows: list[Row]) -> str:
         cells = [f"{mine[c]['accuracy']:.1f} ± {mine[c]['half_width']:.1f}" for c in columns]
         last = mine[columns[-1]]
         lines.append([f"`{method}`", *cells, f"{last['cpu_seconds']:.2g} ({last['tasks']})"])
-    return table(["method", *titles, "CPU s a task (tasks), last column"], lines)
+    return markdown_table(["method", *titles, "CPU s a task (tasks), last column"], lines)
 
 
 def of_k_eff(rows: list[Row]) -> str:
@@ -122,7 +116,7 @@ def of_k_eff(rows: list[Row]) -> str:
     for bank, method in dict.fromkeys((row["bank"], row["method"]) for row in rows):
         mine = {row["k_eff"]: row["accuracy"] for row in rows if (row["bank"], row["method"]) == (bank, method)}
         lines.append([f"`{bank}`", f"`{method}`", *(f"{mine[k]:.1f}" for k in ks)])
-    return table(["bank", "method", *(f"K_eff = {k}" for k in ks)], lines)
+    return markdown_table(["bank", "method", *(f"K_eff = {k}" for k in ks)], lines)
 
 
 def of_weights(rows: list[Row]) -> str:
@@ -132,7 +126,7 @@ def of_weights(rows: list[Row]) -> str:
     for k in sorted({row["k_eff"] for row in rows}):
         mine = {row["weight"]: row["accuracy"] for row in rows if row["k_eff"] == k}
         lines.append([k, *(f"{mine[w]:.1f}" for w in weights)])
-    return table(["K_eff", *(f"λ = {w:g} \\|Q\\|" for w in weights)], lines)
+    return markdown_table(["K_eff", *(f"λ = {w:g} |Q|" for w in weights)], lines)
 
 
 def of_best_weights(rows: list[Row]) -> str:
@@ -144,9 +138,9 @@ def of_best_weights(rows: list[Row]) -> str:
         for n in sizes:
             mine = {row["weight"]: row["accuracy"] for row in rows if (row["k_eff"], row["n_query"]) == (k, n)}
             best = max(mine, key=lambda w: (mine[w], -abs(w - 1)))
-            cells.append(f"{best:g} \\|Q\\| ({mine[best] - mine[1.0]:+.1f})")
+            cells.append(f"{best:g} |Q| ({mine[best] - mine[1.0]:+.1f})")
         lines.append([k, *cells])
-    return table(["K_eff", *(f"\\|Q\\| = {n}" for n in sizes)], lines)
+    return markdown_table(["K_eff", *(f"|Q| = {n}" for n in sizes)], lines)
 
 
 TABLES: dict[str, Callable[[list[Row]], str]] = {

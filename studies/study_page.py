@@ -6,126 +6,40 @@ python studies/study_page.py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 
-import handful
 from banks_study import K_EFFS, KEPT, N_TASKS, OPTIMISER_BANK, ROOT, SCALED, SHOTS
-from field import OURS, QUICK, SLOW, TUNING_BANKS
+from field import OURS, QUICK, SLOW
 from handful.benchmark.paper import WEIGHT_SHOTS
-from handful.benchmark.plan import Cell
+from handful.numerics.fixed_point import Trace
 from handful.reports import plots
-from handful.reports.summary import Column, Estimate, Result, columns_of
+from handful.reports.summary import Result
+from handful.reports.tables import markdown_table
+from study_kept import SCALED_LABEL, Kept, Study, load, value_of
 
-SCALED_LABEL = "paddle, L2×5"
 PAGE, IMAGES = ROOT / "docs" / "study_results.md", ROOT / "docs" / "images"
 
 
-@dataclass(frozen=True, eq=False)
-class Kept(Result):
-    """A result of which the summary was kept, not the rows."""
-
-    entry: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Kept:
-        """Read an entry of a file."""
-        names = {f.name for f in fields(Cell)}
-        cell = Cell.from_mapping({key: value for key, value in entry.items() if key in names})
-        label = SCALED_LABEL if cell.transform == SCALED["transform"] else cell.method
-        return cls(cell, label, {"task": np.arange(entry["n_tasks"])}, entry["n_failed"], "", entry)
-
-    def estimate(self, metric: str = "accuracy") -> Estimate:
-        """Return what was kept."""
-        return _estimate(self.entry[metric], len(self.tasks))
-
-    @property
-    def gain(self) -> Estimate:
-        """Accuracy minus that of nearest prototype, on the same tasks."""
-        return self.estimate("gain")
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table, and the blank one after it."""
+    return [markdown_table(titles, rows), ""]
 
 
-@dataclass(frozen=True)
-class Study:
-    """All that was kept, by what varies."""
-
-    found: Sequence[Kept]
-
-    def at(self, **wanted: Any) -> Study:
-        """Return the part with these values of `shots`, `k_eff`, `n_query`, `bank`, `weighted` or `label`."""
-        return Study([r for r in self.found if all(_value(r, name) == value for name, value in wanted.items())])
-
-    @property
-    def usual(self) -> Study:
-        """Return the part with |Q| = 75, or as near as the rows of a bank allow."""
-        largest: dict[Any, int] = {}
-        for r in (r for r in self.found if r.cell.spec.n_query <= 75):
-            largest[_place(r)] = max(r.cell.spec.n_query, largest.get(_place(r), 0))
-        return Study([r for r in self.found if r.cell.spec.n_query == largest.get(_place(r))])
-
-    @property
-    def columns(self) -> list[Column]:
-        """By tasks."""
-        return columns_of(self.found)
-
-    @property
-    def banks(self) -> list[str]:
-        """Those that it was tuned on first."""
-        return sorted({r.cell.bank for r in self.found}, key=lambda bank: (bank not in TUNING_BANKS, bank))
-
-    @property
-    def labels(self) -> list[str]:
-        """Ours first, then quick and slow ones."""
-        order = (*QUICK, *SLOW)
-        return sorted({r.label for r in self.found}, key=lambda label: (order.index(label.split(",")[0]), label))
-
-
-def _estimate(kept: Sequence[float], n: int) -> Estimate:
-    mean, half_width = kept
-    return Estimate(mean, half_width, n)
-
-
-def _place(result: Kept) -> tuple[str, Any, int]:
-    return result.cell.bank, result.cell.spec.support, result.cell.spec.query.k_eff
-
-
-def _value(result: Kept, name: str) -> Any:
-    cell = result.cell
-    known = {
-        "bank": cell.bank,
-        "label": result.label,
-        "shots": cell.spec.support.shots if isinstance(cell.spec.support, handful.ShotsPerClass) else None,
-        "k_eff": cell.spec.query.k_eff,
-        "n_query": cell.spec.n_query,
-        "weighted": "complexity_weight" in cell.options,
-    }
-    return known[name]
-
-
-def load() -> Study:
-    """Read every file that `keep` wrote."""
-    files = sorted(file for file in KEPT.glob("*.json") if file.stem != "traces")
-    return Study([Kept.of(entry) for file in files for entry in json.loads(file.read_text())["cells"]])
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Markdown lines of a table; bars within an entry are escaped."""
-    lines = ([entry.replace("|", "\\|") for entry in line] for line in (header, ["---"] * len(header), *rows))
-    return [f"| {' | '.join(line)} |" for line in lines] + [""]
-
-
-def accuracies(study: Study) -> list[str]:
-    """Accuracy of every method on every bank; bold what no other method beats."""
-    banks = study.banks
+def crossed(study: Study, down: str, across: str, entry: Callable[[Kept | None], str]) -> list[str]:
+    """Lines of a table with values of `down` in its rows and of `across` in its columns."""
+    heads = {"bank": "{}", "k_eff": "K_eff = {}", "n_query": "|Q| = {}"}
+    values = study.banks if across == "bank" else sorted({value_of(r, across) for r in study.found})
     rows = []
-    for label in study.labels:
-        mine = {r.cell.bank: r for r in study.at(label=label).found}
-        rows.append([label, *(_accuracy(mine.get(bank)) for bank in banks)])
-    return table(["method", *(bank.split("-")[0] for bank in banks)], rows)
+    for name in study.banks if down == "bank" else study.labels:
+        mine = {value_of(r, across): r for r in study.at(**{down: name}).found}
+        rows.append([name, *(entry(mine.get(value)) for value in values)])
+    titles = [heads[across].format(str(value).split("-")[0]) for value in values]
+    return table(["bank" if down == "bank" else "method", *titles], rows)
 
 
 def _accuracy(result: Kept | None) -> str:
@@ -139,7 +53,7 @@ def _accuracy(result: Kept | None) -> str:
 
 def verdicts(study: Study, labels: Sequence[str], by: str) -> list[str]:
     """In how many columns a method is above, even with and below nearest prototype, by a paired interval."""
-    values = sorted({_value(r, by) for r in study.found})
+    values = sorted({value_of(r, by) for r in study.found})
     rows = []
     for label in labels:
         entries = []
@@ -179,16 +93,10 @@ def k_eff_section(study: Study) -> list[str]:
         *verdicts(few, [label for label in part.labels if label != "nearest_prototype"], "k_eff"),
         "All K classes allowed in the query, |Q| = 75:",
         "",
-        *accuracies(everything),
+        *crossed(everything, "label", "bank", _accuracy),
     ]
     for bank in swept:
-        sweep = part.at(bank=bank)
-        values = sorted({_value(r, "k_eff") for r in sweep.found})
-        rows = []
-        for label in sweep.labels:
-            mine = {_value(r, "k_eff"): r for r in sweep.at(label=label).found}
-            rows.append([label, *(_accuracy(mine.get(k)) for k in values)])
-        lines += [f"{bank}, every method:", "", *table(["method", *(f"K_eff = {k}" for k in values)], rows)]
+        lines += [f"{bank}, every method:", "", *crossed(part.at(bank=bank), "label", "k_eff", _accuracy)]
     return lines
 
 
@@ -196,12 +104,6 @@ def n_query_section(study: Study) -> list[str]:
     """Accuracy while the query grows."""
     part = study.at(shots=5, k_eff=10)
     _save(plots.accuracy_against_n_query(_quick(part).columns), "study_n_query")
-    ours = part.at(label=OURS)
-    values = sorted({_value(r, "n_query") for r in ours.found})
-    rows = []
-    for bank in ours.banks:
-        mine = {_value(r, "n_query"): r for r in ours.at(bank=bank).found}
-        rows.append([bank, *(_gain(mine.get(n)) for n in values)])
     return [
         "## From ten queries to a thousand",
         "",
@@ -211,7 +113,7 @@ def n_query_section(study: Study) -> list[str]:
         "",
         "Points that calibrated PADDLE gains over nearest prototype, paired:",
         "",
-        *table(["bank", *(f"|Q| = {n}" for n in values)], rows),
+        *crossed(part.at(label=OURS), "bank", "n_query", _gain),
     ]
 
 
@@ -252,12 +154,11 @@ def ablations(study: Study) -> list[str]:
 def optimiser_section(study: Study) -> list[str]:
     """Criterion against time, and seconds a task."""
     found = json.loads((KEPT / "traces.json").read_text())
-    figure, (axis,) = plots._panels(1)
-    for k, (name, trace) in enumerate(found.items()):
-        axis.plot(trace["seconds"], trace["change"], label=name, **{**plots._style(k), "marker": ""})
-    axis.set(xscale="log", yscale="log", xlabel="elapsed time, s", ylabel="mean move of prototypes")
-    axis.legend(frameon=False)
-    _save(figure, "study_optimiser")
+    traces = {
+        name: Trace(torch.tensor([kept["objective"]]), torch.tensor([kept["change"]]), torch.tensor(kept["seconds"]))
+        for name, kept in found.items()
+    }
+    _save(plots.convergence(traces), "study_optimiser")
     bank = next(bank for bank in study.banks if bank.startswith(OPTIMISER_BANK))
     part = study.at(bank=bank, shots=WEIGHT_SHOTS, k_eff=5, n_query=75, weighted=False)
     rows = [
@@ -355,7 +256,7 @@ def findings(study: Study) -> list[str]:
 def _growth(study: Study, label: str) -> str:
     part, changes = study.at(shots=5, k_eff=10, label=label), []
     for bank in part.banks:
-        by_size = {_value(r, "n_query"): 100 * r.estimate().mean for r in part.at(bank=bank).found}
+        by_size = {value_of(r, "n_query"): 100 * r.estimate().mean for r in part.at(bank=bank).found}
         if max(by_size) > 75:
             changes.append(by_size[max(by_size)] - by_size[75])
     return f"{min(changes):+.1f} to {max(changes):+.1f}"
@@ -368,7 +269,7 @@ def _above(study: Study, label: str) -> str:
 
 def _below(study: Study, label: str) -> str:
     found = [r for r in study.at(label=label).found if -r.gain.mean > r.gain.half_width]
-    said = dict.fromkeys(f"{r.cell.bank} at {_value(r, 'shots')} shots" for r in found)
+    said = dict.fromkeys(f"{r.cell.bank} at {value_of(r, 'shots')} shots" for r in found)
     return ", ".join(said) or "none"
 
 
@@ -420,7 +321,12 @@ def render() -> None:
     for shots in SHOTS:
         part = plain.at(shots=shots, k_eff=5).usual
         if part.found:
-            lines += [f"## {shots} shots, five classes present", "", *fewer_queries(part), *accuracies(part)]
+            lines += [
+                f"## {shots} shots, five classes present",
+                "",
+                *fewer_queries(part),
+                *crossed(part, "label", "bank", _accuracy),
+            ]
     lines += k_eff_section(plain) + n_query_section(plain) + ablations(study)
     PAGE.write_text("\n".join(lines).rstrip() + "\n")
 

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from handful.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 Row = dict[str, Any]
-
-
-def table(titles: Iterable[str], lines: Iterable[Iterable[object]]) -> str:
-    """Render a table in Markdown."""
-    titles = list(titles)
-    rows = [titles, ["---"] * len(titles), *lines]
-    return "\n".join("| " + " | ".join(str(entry) for entry in row) + " |" for row in rows)
 
 
 def price(results: Row) -> str:
@@ -31,13 +26,13 @@ def price(results: Row) -> str:
     titles += ["`calibrated_paddle` ratio", "public code's arithmetic over ours"]
     columns = ["name", "classes", "shots", "dim", "threads", "bare_ms", "paddle_ms", "paddle_ratio", "aim"]
     columns += ["calibrated_ratio", "public_ratio"]
-    return table(titles, ([row.get(column, "–") for column in columns] for row in results["rows"]))
+    return markdown_table(titles, ([row.get(column, "–") for column in columns] for row in results["rows"]))
 
 
 def working_set(results: Row) -> str:
     """Render what leaving classes out changed."""
     titles = ("bank", "K", "tasks", "queries labelled otherwise", "tasks beyond 1e-4", "largest difference")
-    return table(
+    return markdown_table(
         titles,
         (
             (
@@ -57,7 +52,7 @@ def memory(results: Row) -> str:
     """Render counted peaks beside the formula."""
     titles = ("K", "shots", "T", "B", "w", "counted MB", "formula MB", "formula / counted")
     columns = ("classes", "shots", "tasks", "block", "width", "counted_mb", "formula_mb")
-    return table(
+    return markdown_table(
         titles,
         ([*(row[c] for c in columns), f"{row['formula_mb'] / row['counted_mb']:.2f}"] for row in results["rows"]),
     )

@@ -85,7 +85,7 @@ def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Sol
     there, when asked for.
     """
     log_u = outcome.answer.log_assignments
-    return frame.solution_of(
+    return frame.solution(
         outcome.answer,
         n_iter=outcome.n_iter,
         converged=outcome.converged,

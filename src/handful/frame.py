@@ -128,26 +128,6 @@ class Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
 
-    def solution(
-        self,
-        u: SoftLabels,
-        *,
-        n_iter: Int[Tensor, "task"] | int = 1,
-        converged: Bool[Tensor, "task"] | None = None,
-        trace: Trace | None = None,
-        find_prototypes: Callable[[], Tensor] | None = None,
-        measure: Callable[[], DescriptionLength] | None = None,
-    ) -> Solution:
-        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss."""
-        return self.solution_of(
-            self.labels(u),
-            n_iter=n_iter,
-            converged=converged,
-            trace=trace,
-            find_prototypes=find_prototypes,
-            measure=measure,
-        )
-
     def labels(self, u: SoftLabels) -> Labels:
         """Take the soft labels as logarithms, those of padded queries -inf."""
         return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
@@ -161,9 +141,9 @@ class Frame:
         labels.proportions[rows] = masked(u.weights, mask).sum(-2) / self.n_query[rows].unsqueeze(-1)
         labels.log_normaliser[rows] = u.log_normaliser()
 
-    def solution_of(
+    def solution(
         self,
-        labels: Labels,
+        u: SoftLabels | Labels,
         *,
         n_iter: Int[Tensor, "task"] | int = 1,
         converged: Bool[Tensor, "task"] | None = None,
@@ -171,7 +151,8 @@ class Frame:
         find_prototypes: Callable[[], Tensor] | None = None,
         measure: Callable[[], DescriptionLength] | None = None,
     ) -> Solution:
-        """Wrap labels; without `converged` the method has no tolerance to miss."""
+        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss."""
+        labels = u if isinstance(u, Labels) else self.labels(u)
         n_tasks, device = self.task.n_tasks, self.task.device
         return Solution(
             log_assignments=labels.log_assignments,

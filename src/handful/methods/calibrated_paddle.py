@@ -204,7 +204,7 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
         outcome = replace_tasks(outcome, rows, find(frame.select(rows), options, narrowing=False)[0])
     found = outcome.answer
     prototypes, n_iter = partial(_prototypes, frame, found.passes, found.scale), outcome.n_iter
-    return frame.solution_of(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
+    return frame.solution(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
 
 
 def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Tensor:

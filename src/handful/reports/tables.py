@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -82,10 +82,22 @@ def _note(result: Result) -> str:
 
 def render_markdown(table: Table) -> str:
     """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
-    head = ["method", *(title.replace("|", "\\|") for title in table.columns)]
-    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
-    lines += [" | ".join([label, *map(_markdown_entry, row)]) for label, row in table.rows]
-    return "\n".join(f"| {line} |" for line in lines) + "\n"
+    rows = ([label, *map(_markdown_entry, row)] for label, row in table.rows)
+    return markdown_table(["method", *table.columns], rows) + "\n"
+
+
+def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    r"""Render rows under titles; bars within an entry are escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["|Q|", "accuracy"], [[75, 0.5]]))
+    | \|Q\| | accuracy |
+    | --- | --- |
+    | 75 | 0.5 |
+    """
+    lines = ([str(entry).replace("|", "\\|") for entry in line] for line in (titles, ["---"] * len(titles), *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _markdown_entry(entry: Entry | None) -> str:

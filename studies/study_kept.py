@@ -1,0 +1,106 @@
+"""What `banks_study.py` kept of its cells: summaries in place of rows, to be chosen by what varies between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+import handful
+from banks_study import KEPT, SCALED
+from field import QUICK, SLOW, TUNING_BANKS
+from handful.benchmark.plan import Cell
+from handful.reports.summary import Column, Estimate, Result, columns_of
+
+SCALED_LABEL = "paddle, L2×5"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Result):
+    """A result of which the summary was kept, not the rows."""
+
+    entry: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Kept:
+        """Read an entry of a file."""
+        names = {f.name for f in fields(Cell)}
+        cell = Cell.from_mapping({key: value for key, value in entry.items() if key in names})
+        label = SCALED_LABEL if cell.transform == SCALED["transform"] else cell.method
+        return cls(cell, label, {"task": np.arange(entry["n_tasks"])}, entry["n_failed"], "", entry)
+
+    def estimate(self, metric: str = "accuracy") -> Estimate:
+        """Return what was kept."""
+        return _estimate(self.entry[metric], len(self.tasks))
+
+    @property
+    def gain(self) -> Estimate:
+        """Accuracy minus that of nearest prototype, on the same tasks."""
+        return self.estimate("gain")
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that was kept, by what varies."""
+
+    found: Sequence[Kept]
+
+    def at(self, **wanted: Any) -> Study:
+        """Return the part with these values of `shots`, `k_eff`, `n_query`, `bank`, `weighted` or `label`."""
+        return Study([r for r in self.found if all(value_of(r, name) == value for name, value in wanted.items())])
+
+    @property
+    def usual(self) -> Study:
+        """Return the part with |Q| = 75, or as near as the rows of a bank allow."""
+        largest: dict[Any, int] = {}
+        for r in (r for r in self.found if r.cell.spec.n_query <= 75):
+            largest[_place(r)] = max(r.cell.spec.n_query, largest.get(_place(r), 0))
+        return Study([r for r in self.found if r.cell.spec.n_query == largest.get(_place(r))])
+
+    @property
+    def columns(self) -> list[Column]:
+        """By tasks."""
+        return columns_of(self.found)
+
+    @property
+    def banks(self) -> list[str]:
+        """Those that it was tuned on first."""
+        return sorted({r.cell.bank for r in self.found}, key=lambda bank: (bank not in TUNING_BANKS, bank))
+
+    @property
+    def labels(self) -> list[str]:
+        """Ours first, then quick and slow ones."""
+        order = (*QUICK, *SLOW)
+        return sorted({r.label for r in self.found}, key=lambda label: (order.index(label.split(",")[0]), label))
+
+
+def _estimate(kept: Sequence[float], n: int) -> Estimate:
+    mean, half_width = kept
+    return Estimate(mean, half_width, n)
+
+
+def _place(result: Kept) -> tuple[str, Any, int]:
+    return result.cell.bank, result.cell.spec.support, result.cell.spec.query.k_eff
+
+
+def value_of(result: Kept, name: str) -> Any:
+    """Return what a cell has under one of the names that `Study.at` chooses by."""
+    cell = result.cell
+    known = {
+        "bank": cell.bank,
+        "label": result.label,
+        "shots": cell.spec.support.shots if isinstance(cell.spec.support, handful.ShotsPerClass) else None,
+        "k_eff": cell.spec.query.k_eff,
+        "n_query": cell.spec.n_query,
+        "weighted": "complexity_weight" in cell.options,
+    }
+    return known[name]
+
+
+def load() -> Study:
+    """Read every file that `keep` wrote."""
+    files = sorted(file for file in KEPT.glob("*.json") if file.stem != "traces")
+    return Study([Kept.of(entry) for file in files for entry in json.loads(file.read_text())["cells"]])
