@@ -96,6 +96,7 @@ def test_a_class_that_was_sent_away_too_early_returns(tmp_path, monkeypatch):
     # At a concentration of one a class without queries keeps a proportion with which it can return.
     monkeypatch.setattr(calibrated_paddle, "concentration_step", lambda counts, alpha: torch.ones_like(alpha))
     monkeypatch.setattr(calibrated_paddle, "dirichlet_divergence", lambda counts, alpha: -1e9)
+    monkeypatch.setattr(calibrated_paddle, "typical_shots", lambda shots: torch.tensor(torch.inf))
     found = solve(problem.catalogue, problem.queries, tmp_path / "harsh", **arguments)
     assert found.readmitted >= 1
     assert sent_away in found.living.tolist()

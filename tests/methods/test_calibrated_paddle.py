@@ -25,9 +25,9 @@ def test_the_scale_of_the_features_changes_no_prediction(seed, exponent, spread)
     torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-6, rtol=0)
 
 
-def clinc_tasks(query_rule, n_query: int, n_tasks: int):
+def clinc_tasks(query_rule, n_query: int, n_tasks: int, shots: int = 5):
     bank = load_clinc150()
-    spec = handful.TaskSpec(handful.ShotsPerClass(5), query_rule, n_query=n_query)
+    spec = handful.TaskSpec(handful.ShotsPerClass(shots), query_rule, n_query=n_query)
     task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=1, indices=range(n_tasks)))
     return handful.transform("l2", task), truth
 
@@ -46,6 +46,23 @@ def test_few_classes_present():
 def test_all_classes_present():
     task, truth = clinc_tasks(handful.Balanced(k_eff=150), 300, 3)
     assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) - 0.01
+
+
+def test_many_classes_of_one_example_each():
+    """Prototypes of one example make counts uneven by themselves, which must not pass for few classes."""
+    task, truth = clinc_tasks(handful.UniformOverPool(k_eff=100), 300, 6, shots=1)
+    frame, options = Frame(task), calibrated_paddle.CalibratedPaddleOptions()
+    passes = calibrated_paddle.find(frame, options, narrowing=True)[0].answer.passes
+    assert (passes.sharp_concentration >= 1).sum() >= 4
+    assert torch.equal(passes.spread_out, passes.sharp_concentration >= 1)
+    assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) + 0.01
+
+
+def test_shots_that_differ_count_by_what_prototypes_lack():
+    assert calibrated_paddle.typical_shots(torch.tensor([5.0, 5.0])).item() == 5
+    assert calibrated_paddle.typical_shots(torch.tensor([[1.0, 1.0, 100.0]])).tolist() == pytest.approx(
+        [1.4925], rel=1e-3
+    )
 
 
 def test_padding_and_batches_do_not_touch_the_scale():

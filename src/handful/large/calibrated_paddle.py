@@ -27,6 +27,7 @@ from handful.methods.calibrated_paddle import (
     SOFTEST,
     CalibratedPaddleOptions,
     classes_found,
+    typical_shots,
 )
 from handful.methods.paddle import update_prototypes
 from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
@@ -128,11 +129,13 @@ class CalibratedRun:
         self._go_on("judge")
 
     def _judge(self) -> None:
-        """Uniform proportions, if they have the higher evidence; else the scale for as many classes as were found."""
+        """Uniform proportions, where the method takes them; else the scale for as many classes as were found."""
         at, run = self.at, self.run
         log_likelihood = run.count(at.lists, self._tilts(at.state()), 1.0).log_normaliser
         evidence = log_likelihood - float(dirichlet_divergence(at.counts, at.state().concentration))
-        at.spread_out = at.uniform_log - run.n_query * math.log(run.catalogue.n_classes) > evidence
+        uniform_evidence = at.uniform_log - run.n_query * math.log(run.catalogue.n_classes)
+        hardly_uneven = at.concentration >= float(typical_shots(run.catalogue.shots))
+        at.spread_out = uniform_evidence > evidence or hardly_uneven
         if at.spread_out:
             at.living, at.lists = torch.arange(run.catalogue.n_classes), "all"
         else:

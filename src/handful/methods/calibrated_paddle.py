@@ -10,7 +10,8 @@ features, how strongly few classes are preferred, and how far prototypes may fol
 
        u_n = softmax_k( -D_nk + ψ(N_k + α) ),     α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(|Q| + Kα) - ψ(Kα)]),
 
-   from α = 1/K. If uniform proportions (α → ∞) have the higher evidence, they are taken instead;
+   from α = 1/K. Uniform proportions (α → ∞) are taken instead if they have the higher evidence, or if α reaches the
+   shots s: prototypes of s examples make counts of relative variance 1/s uneven by themselves;
 3. **two passes**: a sharp scale keeps apart classes that are easily confused, but lets strays of a large class go to
    classes of their own; a soft one does the opposite. The more classes occur, the more there is to confuse. So the
    first pass is sharp, 1.6 c², and the second has `√(K̂/12.5) c²`, at most 1.6 c² and at least 0.4 c², where
@@ -80,6 +81,7 @@ class Block:
     scale: Float[Tensor, "task"]  # c²
     even: SoftLabels  # at uniform proportions and the sharp scale
     uniform: Float[Tensor, "task"]  # their evidence
+    shots: Float[Tensor, "task"]
     part: Part[Problem, State]
 
 
@@ -88,7 +90,7 @@ class Passes:
     """What the two passes found, over all classes of each task."""
 
     factor: Float[Tensor, "task"]  # on c²
-    spread_out: Bool[Tensor, "task"]  # whether uniform proportions have the higher evidence
+    spread_out: Bool[Tensor, "task"]  # whether proportions are taken as uniform
     before: State
     after: State  # the posterior from the labels that `before` gives
     has_column: Bool[Tensor, "task class"]
@@ -101,24 +103,34 @@ def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor,
     return n_query.square() / state.counts.square().sum(-1)
 
 
+def typical_shots(shots: Float[Tensor, "*task class"]) -> Float[Tensor, "*task"]:
+    """`K / Σ_k 1/s_k`: a mean of s points is off by a share 1/s of their spread, and these shares are averaged."""
+    return shots.shape[-1] / shots.reciprocal().sum(-1)
+
+
 def look(frame: Frame, *, narrowing: bool) -> Block:
     """Find the scale, compare the query with the support means, and begin to count at the sharp scale."""
     scale, space = squared_scale(frame), frame.space("auto", FIRST_ITERATIONS)
     scores = at(SHARPEST * scale, space.scores(space.support.mean()))
     problem = Problem(scores, frame.query_mask, frame.n_query, frame.task.n_classes)
     even, part = proportions.begin(problem, narrowing=narrowing)
-    return Block(space, scale, even, proportions.uniform_evidence(problem, even), part)
+    shots = typical_shots(frame.support.mass).expand(frame.task.n_tasks)
+    return Block(space, scale, even, proportions.uniform_evidence(problem, even), shots, part)
 
 
 def two_passes(
-    problem: Problem, state: State, uniform: Float[Tensor, "task"], options: CalibratedPaddleOptions
+    problem: Problem,
+    state: State,
+    uniform: Float[Tensor, "task"],
+    shots: Float[Tensor, "task"],
+    options: CalibratedPaddleOptions,
 ) -> Outcome[Passes]:
     """Settle at the sharp scale, count the classes, settle at the scale for as many."""
     seek = partial(proportions.settle, max_iter=options.max_iter, tol=options.tol)
     first = seek(problem, state)
     found = first.answer.after
     u = proportions.assign(problem, found)
-    spread_out = uniform > proportions.evidence(problem, found, u)
+    spread_out = (uniform > proportions.evidence(problem, found, u)) | (found.concentration >= shots)
     factor = (classes_found(found, problem.n_query) / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST)
     factor = factor.where(~spread_out, SHARPEST)
     second = seek(replace(problem, scores=at(factor / SHARPEST, problem.scores)), found)
@@ -181,8 +193,13 @@ def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> 
     # In feature space tasks may share their support as one array, so they stay together.
     together = frame.geometry("auto", FIRST_ITERATIONS) == "feature"
     blocks = [look(part, narrowing=narrowing) for part in ([frame] if together else frame.blocks())]
-    uniform, groups = torch.cat([b.uniform for b in blocks]), joined([b.part for b in blocks], proportions.restrict)
-    outcome = merged([(rows, two_passes(problem, state, uniform[rows], options)) for rows, problem, state in groups])
+    uniform, shots = torch.cat([b.uniform for b in blocks]), torch.cat([b.shots for b in blocks])
+    outcome = merged(
+        [
+            (rows, two_passes(problem, state, uniform[rows], shots[rows], options))
+            for rows, problem, state in joined([b.part for b in blocks], proportions.restrict)
+        ]
+    )
     task, passes, start, wrong = frame.task, outcome.answer, 0, []
     log_u = frame.n_query.new_empty(task.n_tasks, task.query_slots, task.n_classes)
     labels = Labels(log_u, log_u.new_empty(task.n_tasks, task.n_classes), log_u[..., 0].clone())
