@@ -1,11 +1,11 @@
-"""Why calibrated PADDLE is as it is: the scale by shots, and the best multiple of it by the number of classes present.
+"""Why calibrated PADDLE is as it is: the scale by shots, the best multiple of it by the number of classes, one shot.
 
     python studies/calibration_choices.py FOLDER
 
 writes docs/calibration_choices.md from the three tuning banks in the folder.
 
 Banks: clinc150, cub200 and omniglot659, as they are and made harder by a random projection to few dimensions. L2
-features, |Q| = 75, all classes in the support; 24 tasks a cell (6 where all classes are present, balanced, |Q| = 2K),
+features, |Q| = 75, all classes in the support; 24 tasks a cell (6 where 100 classes or all are present, |Q| = 2K),
 seed 0.
 """
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 import handful
-from handful import proportions
+from handful import calibration, proportions
 from handful.calibration import logistic_slope, squared_scale
 from handful.frame import Frame
 from handful.methods import calibrated_paddle
@@ -30,6 +30,9 @@ PROJECTED = {"clinc150": 24, "cub200": 96, "omniglot659": 16}
 SHOTS = (2, 3, 5, 10)
 K_EFF: tuple[int | None, ...] = (1, 5, 20, None)
 MULTIPLES = (0.4, 0.55, 0.7, 0.9, 1.2, 1.6)
+ONE_SHOT_K_EFF: tuple[int | None, ...] = (2, 5, 20, 100, None)
+NATS = (6.0, 8.0, 10.0, 12.0, 15.0, 18.0)
+MANY = 100  # classes present, from which on |Q| = 2K
 
 
 def tasks(
@@ -37,10 +40,10 @@ def tasks(
 ) -> tuple[handful.TaskBatch, Tensor]:
     """Draw tasks of unit vectors, projected first where `dim` is given."""
     rule = handful.Balanced(bank.n_classes) if k_eff is None else handful.UniformOverPool(k_eff)
-    spare = int(bank.class_sizes.min()) - shots
-    n_query = 2 * bank.n_classes if k_eff is None else min(75, spare * k_eff)
+    spare, many = int(bank.class_sizes.min()) - shots, k_eff is None or k_eff >= MANY
+    n_query = min(2 * bank.n_classes if many else 75, spare * (k_eff or bank.n_classes))
     spec = handful.TaskSpec(handful.ShotsPerClass(shots), rule, n_query=n_query)
-    indices = range(6 if k_eff is None else 24)
+    indices = range(6 if many else 24)
     task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=indices))
     if dim is not None:
         task = handful.transform("l2", task)
@@ -74,6 +77,16 @@ def at_multiple(task: handful.TaskBatch, scale: Tensor, multiple: float) -> Tens
     return torch.where(spread_out.unsqueeze(-1), scores.argmax(-1), u.weights.argmax(-1))
 
 
+def one_shot(task: handful.TaskBatch, truth: Tensor, nats: float) -> float:
+    """Accuracy with another value of the one number that the scale of one-shot tasks rests on."""
+    own = calibration.NATS_OF_SPREAD
+    calibration.NATS_OF_SPREAD = nats
+    try:
+        return percent(handful.solve("calibrated_paddle", task).predictions, truth)
+    finally:
+        calibration.NATS_OF_SPREAD = own
+
+
 def percent(predictions: Tensor, truth: Tensor) -> float:
     """Accuracy."""
     return 100 * (predictions == truth).double().mean().item()
@@ -89,7 +102,7 @@ def main() -> None:
         "# What calibrated PADDLE was built from",
         "",
         "Written by `python studies/calibration_choices.py FOLDER`, the folder holding the banks clinc150, cub200 and",
-        "omniglot659; 24 tasks a cell, 6 where all classes are present. Projected: to "
+        "omniglot659; 24 tasks a cell, 6 where 100 classes or all are present. Projected: to "
         + ", ".join(f"{dim} ({name})" for name, dim in PROJECTED.items())
         + " dimensions at random.",
         "",
@@ -117,7 +130,7 @@ def main() -> None:
         "| bank | shots | K_eff | nearest prototype | " + " | ".join(f"{m}" for m in MULTIPLES) + " | calibrated |",
         "|---|---|---|---|" + "---|" * (len(MULTIPLES) + 1),
     ]
-    for (name, dim), shots in ((setting, shots) for setting in settings for shots in (3, 5)):
+    for (name, dim), shots in ((setting, shots) for setting in settings for shots in (2, 3, 5)):
         for k_eff in K_EFF:
             task, truth = tasks(banks[name], dim, shots, k_eff)
             scale = squared_scale(Frame(task))
@@ -127,6 +140,23 @@ def main() -> None:
             where = f"{name}{', projected' if dim else ''} | {shots} | {'all' if k_eff is None else k_eff}"
             lines.append(f"| {where} | {nearest:.1f} | {' | '.join(passes)} | {ours:.1f} |")
             print(lines[-1], flush=True)
+    lines += [
+        "",
+        "## One example a class: the nats of the query's spread",
+        "",
+        "Gain of calibrated PADDLE over nearest prototype, in points, by the value of `NATS_OF_SPREAD`; "
+        f"{calibration.NATS_OF_SPREAD:g} is its own.",
+        "",
+        "| bank | K_eff | nearest prototype | " + " | ".join(f"{nats:g}" for nats in NATS) + " |",
+        "|---|---|---|" + "---|" * len(NATS),
+    ]
+    for (name, dim), k_eff in ((setting, k_eff) for setting in settings for k_eff in ONE_SHOT_K_EFF):
+        task, truth = tasks(banks[name], dim, 1, k_eff)
+        nearest = percent(handful.solve("nearest_prototype", task).predictions, truth)
+        gains = [f"{one_shot(task, truth, nats) - nearest:+.1f}" for nats in NATS]
+        where = f"{name}{', projected' if dim else ''} | {'all' if k_eff is None else k_eff}"
+        lines.append(f"| {where} | {nearest:.1f} | {' | '.join(gains)} |")
+        print(lines[-1], flush=True)
     PAGE.write_text("\n".join(lines) + "\n")
 
 
