@@ -26,6 +26,7 @@ from handful.features.extras import import_extra
 from handful.features.items import Items, Kind, Source, holds_items, list_items, pick
 from handful.features.unlabelled import Vectors, read_unlabelled
 from handful.shapes import Float
+from handful.whole_file import written_whole
 
 # What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -178,10 +179,9 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     check_ending(final)
     columns = classified.predictions()
     final.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = final.with_name(f".{final.name}.{os.getpid()}.partial")
-    try:
+    with written_whole(final) as place:
         if final.suffix.lower() == ".csv":
-            with unfinished.open("w", encoding="utf-8", newline="") as stream:
+            with place.open("w", encoding="utf-8", newline="") as stream:
                 writer = csv.writer(stream)
                 writer.writerow(PREDICTION_COLUMNS)
                 writer.writerows(zip(*columns.values(), strict=True))
@@ -189,10 +189,7 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
             pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
             kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64())
             schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
-            parquet.write_table(pa.table(columns, schema=schema), unfinished)
-        unfinished.replace(final)
-    finally:
-        unfinished.unlink(missing_ok=True)
+            parquet.write_table(pa.table(columns, schema=schema), place)
 
 
 def _are_items(path: Path) -> bool:
