@@ -38,6 +38,7 @@ from handful.methods import METHODS
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
 from handful.transforms import transform
+from handful.whole_file import written_whole
 
 # What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -302,15 +303,10 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     final = Path(path)
     check_ending(final)
     final.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = final.with_name(f".{final.name}.{os.getpid()}.partial")
-    n_items = len(classified.batch.rows)
-    try:
-        with (_csv_file if final.suffix.lower() == ".csv" else _parquet_file)(unfinished) as write:
-            for start in range(0, max(1, n_items), ROWS_AT_ONCE):
-                write(classified.predictions(range(start, min(start + ROWS_AT_ONCE, n_items))))
-        unfinished.replace(final)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    n_items, kind = len(classified.batch.rows), _csv_file if final.suffix.lower() == ".csv" else _parquet_file
+    with written_whole(final) as place, kind(place) as write:
+        for start in range(0, max(1, n_items), ROWS_AT_ONCE):
+            write(classified.predictions(range(start, min(start + ROWS_AT_ONCE, n_items))))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ Files are those of the safetensors package, which the tests read and write them 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from handful.errors import FileFormatError
+from handful.whole_file import written_whole
 
 DTYPES = {
     "F64": torch.float64,
@@ -54,15 +54,11 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
         begin += len(blob)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # tensors start at a multiple of eight bytes
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with written_whole(path) as place, place.open("wb") as file:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for blob in blobs:
             file.write(blob)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

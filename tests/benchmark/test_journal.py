@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from handful.benchmark.completion import complete
-from handful.benchmark.journal import COLUMNS, PARTIAL, Journal, remaining
+from handful.benchmark.journal import COLUMNS, Journal, remaining
 from handful.benchmark.plan import Cell
 from handful.benchmark.run import Material, run_range
 from handful.errors import MissingExtraError, PlanError
+from handful.whole_file import UNFINISHED
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
 
@@ -62,7 +63,7 @@ def test_what_remains_is_what_is_not_done_in_the_same_ranges():
 
 
 def test_half_written_shards_are_not_rows_and_are_cleared_away(journal):
-    half = journal.folder / f"{PARTIAL}rows-000001.parquet"
+    half = journal.folder / f".rows-000001.parquet.4711{UNFINISHED}"
     half.write_bytes(b"PAR1 and then the power went")
     assert journal.table().num_rows == 0
     with journal.writing():

@@ -45,10 +45,10 @@ def test_a_later_one_takes_the_place_of_the_earlier(tmp_path):
 def test_killed_between_weights_and_manifest_the_earlier_one_is_whole(tmp_path, monkeypatch):
     checkpoint(seed=0, epoch=1).save(tmp_path)
 
-    def killed(path, text):
+    def killed(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("handful.networks.checkpoint.replace_text", killed)
+    monkeypatch.setattr("handful.networks.checkpoint.written_whole", killed)
     with pytest.raises(KeyboardInterrupt):
         checkpoint(seed=1, epoch=2).save(tmp_path)
     loaded = Checkpoint.load(tmp_path)

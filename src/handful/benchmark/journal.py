@@ -25,6 +25,7 @@ from handful.benchmark.run import Row
 from handful.errors import PlanError
 from handful.features.extras import import_pyarrow
 from handful.shapes import Int
+from handful.whole_file import UNFINISHED, written_whole
 
 # Columns of the journal and their Arrow types.
 COLUMNS = {
@@ -47,7 +48,7 @@ COLUMNS = {
 }
 # Columns that rows of earlier versions lack; there they are read as missing, and whoever averages leaves them out.
 ADDED_LATER = frozenset({"proportion_error"})
-PLAN_FILE, LOCK_FILE, PARTIAL = "plan.json", ".lock", ".partial-"
+PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
 # Most tasks of a cell in one range; smaller where there are few tasks, so that several workers have something to do.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
 # Tasks in a range of a cell with a budget: it can only end between ranges.
@@ -89,7 +90,7 @@ class Journal:
         place.mkdir(parents=True, exist_ok=True)
         cells = [cell.to_mapping() for cell in plan]
         about = {"cells": cells, "versions": versions(), "bank_places": dict(bank_places)}
-        _write_whole(place / PLAN_FILE, json.dumps(about, indent=1).encode())
+        _write_json(place / PLAN_FILE, about)
         return cls(place)
 
     @property
@@ -105,7 +106,7 @@ class Journal:
     def extend(self, plan: Plan) -> None:
         """Make this the plan: cells may be new or ask for more tasks, rows of cells left out stay in the journal."""
         self._about["cells"] = [cell.to_mapping() for cell in plan]
-        _write_whole(self.folder / PLAN_FILE, json.dumps(self._about, indent=1).encode())
+        _write_json(self.folder / PLAN_FILE, self._about)
         self.plan = plan
 
     @contextmanager
@@ -116,7 +117,7 @@ class Journal:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise PlanError(f"another process is writing to the run {self.folder}; wait until it ends") from error
-            for left in self.folder.glob(f"{PARTIAL}*"):
+            for left in self.folder.glob(f".*{UNFINISHED}"):
                 left.unlink()
             yield
 
@@ -126,10 +127,9 @@ class Journal:
             return
         pa, parquet = import_pyarrow()
         table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
-        sink = pa.BufferOutputStream()
-        parquet.write_table(table, sink)
         number = 1 + max((int(shard.stem.split("-")[1]) for shard in self.shards()), default=0)
-        _write_whole(self.folder / f"rows-{number:06d}.parquet", sink.getvalue())
+        with written_whole(self.folder / f"rows-{number:06d}.parquet") as place:
+            parquet.write_table(table, place)
 
     def shards(self) -> list[Path]:
         """Files of rows, in the order they were written."""
@@ -195,16 +195,6 @@ def _read_shard(shard: Path) -> Any:
     return table.select(list(COLUMNS))
 
 
-def _write_whole(path: Path, content: Any) -> None:
-    """Make the file appear complete and flushed to disk, or not at all."""
-    partial = path.with_name(f"{PARTIAL}{path.name}")
-    with partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _write_json(path: Path, content: Any) -> None:
+    with written_whole(path) as place:
+        place.write_text(json.dumps(content, indent=1), encoding="utf-8")

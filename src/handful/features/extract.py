@@ -35,6 +35,7 @@ from handful.features.decode import Unreadable, decode_image
 from handful.features.items import Content, Items, Source
 from handful.features.threads import one_thread
 from handful.shapes import Float
+from handful.whole_file import written_whole
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 1
@@ -313,13 +314,8 @@ def _shard_file(work: Path, number: int) -> Path:
 
 def _save_shard(work: Path, result: ShardFeatures) -> None:
     """Write a shard under its name in one step: a name that exists is a shard that is whole."""
-    file = _shard_file(work, result.number)
-    partial = file.with_suffix(f".partial-{os.getpid()}")
-    with partial.open("wb") as stream:
+    with written_whole(_shard_file(work, result.number)) as place, place.open("wb") as stream:
         np.savez(stream, features=result.features, skipped=np.array(json.dumps(result.skipped)))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, file)
 
 
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:

@@ -16,6 +16,7 @@ from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.features.extras import import_pyarrow
 from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.shapes import Float
+from handful.whole_file import written_whole
 
 # What a bank knows beyond its columns travels in the metadata of the schema, under this key.
 METADATA_KEY = b"handful"
@@ -82,7 +83,6 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
     """Copy the vectors of Parquet files, which need no labels, into one `.npy` file that can be mapped; or nothing."""
     pa, parquet = import_pyarrow()
     where = str(files[0])
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial.npy")
     try:
         tables = [parquet.ParquetFile(file) for file in files]
         schema = tables[0].schema_arrow
@@ -90,21 +90,19 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
         n_rows = sum(table.metadata.num_rows for table in tables)
         room: np.memmap[Any, Any] | None = None
         start = 0
-        for table in tables:
-            for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors]):
-                block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
-                if room is None:
-                    room = np.lib.format.open_memmap(partial, "w+", block.dtype, (n_rows, block.shape[1]))
-                room[start : start + len(block)] = block
-                start += len(block)
-        if room is None:
-            raise BankError(f"{where} has no rows")
-        room.flush()
-        partial.replace(path)
+        with written_whole(path) as place:
+            for table in tables:
+                for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors]):
+                    block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+                    if room is None:
+                        room = np.lib.format.open_memmap(place, "w+", block.dtype, (n_rows, block.shape[1]))
+                    room[start : start + len(block)] = block
+                    start += len(block)
+            if room is None:
+                raise BankError(f"{where} has no rows")
+            room.flush()
     except (pa.ArrowException, OSError) as error:
         raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
@@ -139,23 +137,15 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     )
     final.parent.mkdir(parents=True, exist_ok=True)
     names = np.array(bank.class_names, dtype=object)
-    handle, partial = tempfile.mkstemp(prefix=f".{final.name}.partial-", dir=final.parent)
-    os.close(handle)
-    try:
-        with parquet.ParquetWriter(partial, schema) as writer:
-            start = 0
-            for block in bank.blocks():
-                labels = bank.labels[start : start + len(block)]
-                flat = pa.array(block.astype(np.float32, copy=False).reshape(-1))
-                vectors = pa.FixedSizeListArray.from_arrays(flat, bank.dim)
-                columns = [vectors, pa.array(labels), pa.array(names[labels], pa.string())]
-                writer.write_batch(pa.record_batch(columns, schema=schema))
-                start += len(block)
-        Path(partial).chmod(0o644)
-        os.rename(partial, final)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with written_whole(final) as place, parquet.ParquetWriter(place, schema) as writer:
+        start = 0
+        for block in bank.blocks():
+            labels = bank.labels[start : start + len(block)]
+            flat = pa.array(block.astype(np.float32, copy=False).reshape(-1))
+            vectors = pa.FixedSizeListArray.from_arrays(flat, bank.dim)
+            columns = [vectors, pa.array(labels), pa.array(names[labels], pa.string())]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            start += len(block)
 
 
 def _unreadable(where: str, error: Exception) -> BankError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from handful.features.extras import import_extra
+from handful.whole_file import written_whole
 
 COLUMNS = {
     "row": "int64",
@@ -26,11 +26,9 @@ def write_answers(folder: Path, shard: int, columns: Mapping[str, np.ndarray]) -
     pa, parquet = import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
     place = folder / FOLDER
     place.mkdir(exist_ok=True)
-    final = place / f"part-{shard:06d}.parquet"
-    partial = place / f".{final.name}.{os.getpid()}.partial"
     table = pa.table({name: pa.array(columns[name], kind) for name, kind in COLUMNS.items()})
-    parquet.write_table(table, partial)
-    partial.replace(final)
+    with written_whole(place / f"part-{shard:06d}.parquet") as file:
+        parquet.write_table(table, file)
 
 
 def read_answers(folder: Path) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,6 @@ takes a product of its own).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from handful.errors import OptionError
 from handful.features.extras import import_extra
 from handful.numerics.simplex import lowest_log
 from handful.shapes import Float, Int
+from handful.whole_file import written_whole
 
 SHORTLISTS = ("exact", "faiss_ivf", "faiss_hnsw")
 GROUP = 32
@@ -169,9 +169,8 @@ class FaissIndex:
         index.k_factor = REFINED
         index.train(means.numpy())
         index.add(means.numpy())
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
-        faiss.write_index(index, str(partial))
-        partial.replace(self.path)
+        with written_whole(self.path) as place:
+            faiss.write_index(index, str(place))
 
     def search(self, points: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances and classes of the nearest, -1 where there are none."""

@@ -6,7 +6,6 @@ One file, replaced in one step: after a kill there is the state of this iteratio
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from handful.errors import OptionError
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.whole_file import written_whole
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 
@@ -39,9 +39,8 @@ def claim(folder: Path, about: Mapping[str, Any]) -> None:
     text = json.dumps(dict(about), indent=1, sort_keys=True)
     file = folder / ABOUT_FILE
     if not file.exists():
-        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
+        with written_whole(file) as place:
+            place.write_text(text, encoding="utf-8")
         return
     there = json.loads(file.read_text(encoding="utf-8"))
     different = sorted(name for name in {*there, *about} if there.get(name) != json.loads(text).get(name))

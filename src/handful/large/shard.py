@@ -6,7 +6,6 @@ So a worker that died is replaced by one that reads the same shard again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from handful.methods import paddle
 from handful.numerics.moments import soft_moments
 from handful.numerics.simplex import softmax
 from handful.shapes import Float, Int
+from handful.whole_file import written_whole
 
 # A smaller share of one query than this moves no prototype.
 NEGLIGIBLE_WEIGHT = 1e-7
@@ -127,9 +127,8 @@ class Work:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
             file.parent.mkdir(exist_ok=True)
-            partial = file.with_name(f".{file.name}.{os.getpid()}.partial.npy")
-            np.save(partial, words)
-            partial.replace(file)
+            with written_whole(file) as place, place.open("wb") as stream:
+                np.save(stream, words)
         n_measured, mass, largest, log_ratio = 0, 0.0, 0.0, 0.0
         for _, lists in self._lists(shard, name):
             measured = ~lists.log_totals.isnan()

@@ -22,6 +22,7 @@ from handful.errors import CheckpointError, FileFormatError, UnknownNameError
 from handful.networks import architecture
 from handful.networks.views import CentreView, Normalisation
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.whole_file import written_whole
 
 MANIFEST = "checkpoint.json"
 FORMAT = "handful checkpoint"
@@ -91,7 +92,8 @@ class Checkpoint:
             "recipe": dict(self.recipe),
             "classes": list(self.classes),
         }
-        replace_text(folder / MANIFEST, json.dumps(stated, indent=1, ensure_ascii=False))
+        with written_whole(folder / MANIFEST) as place:
+            place.write_text(json.dumps(stated, indent=1, ensure_ascii=False), encoding="utf-8")
         for other in folder.glob("weights-*.safetensors"):
             if other.name != file:
                 other.unlink()
@@ -123,16 +125,6 @@ class Checkpoint:
             raise CheckpointError(
                 f"{folder / MANIFEST} is not a whole checkpoint ({type(error).__name__}: {error}); copy it again"
             ) from error
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file in one step: whoever reads it sees the old or the new."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

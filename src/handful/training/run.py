@@ -21,11 +21,12 @@ import numpy as np
 from handful.errors import OptionError, TrainingError
 from handful.features.extras import import_extra
 from handful.features.items import Items
-from handful.networks.checkpoint import Checkpoint, replace_text
+from handful.networks.checkpoint import Checkpoint
 from handful.training.pictures import Pictures
 from handful.training.recipe import Recipe
 from handful.training.splits import BaseSplit, check_disjoint
 from handful.training.validation import check_validation
+from handful.whole_file import written_whole
 
 RUN = "run.json"
 PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
@@ -172,4 +173,5 @@ def _found(out: Path, stated: dict[str, Any]) -> bool:
 
 
 def _write(out: Path, stated: dict[str, Any], *, finished: bool) -> None:
-    replace_text(out / RUN, json.dumps({**stated, "finished": finished}, indent=1, ensure_ascii=False))
+    with written_whole(out / RUN) as place:
+        place.write_text(json.dumps({**stated, "finished": finished}, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -26,7 +26,7 @@ import numpy as np
 
 from handful.errors import TrainingError
 from handful.features.items import IMAGE_SUFFIXES, FolderFiles, Items, ZipFiles, list_items
-from handful.networks.checkpoint import replace_text
+from handful.whole_file import written_whole
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
 # Images of test classes, where a benchmark has one support for all tasks.
@@ -178,7 +178,8 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     writer.writerow(Row._fields)
     writer.writerows((str((images / row.path).absolute()), row.label, row.split) for row in rows)
     table.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(table, text.getvalue())
+    with written_whole(table) as place:
+        place.write_text(text.getvalue(), encoding="utf-8")
     return BaseSplit(
         _listed(table, BASE), _listed(table, VALIDATION) if VALIDATION in BENCHMARKS[name].classes else None
     )
