@@ -26,7 +26,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
-TITLE = 8  # points: a bank, shots and K_eff over one panel
+TITLE = 9  # points: a bank, shots and K_eff over one panel
 ACROSS = 3  # panels side by side, unless a narrower figure is asked for
 
 
