@@ -30,7 +30,7 @@ for axis, name in ((upper, "accuracy, %"), (lower, "classes believed in")):
     axis.grid(alpha=0.25)
 lower.set_yscale("log")
 lower.set_xlabel("λ (dotted: λ = |Q|)")
-upper.legend(frameon=False)
+figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 # %%
 # A larger λ believes in fewer classes. Which λ is best moves with the scale of the features: the two are one
