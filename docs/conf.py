@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
 from importlib import metadata
+from itertools import zip_longest
 from pathlib import Path
+from typing import ClassVar
+from xml.etree import ElementTree
 
 import latex2mathml.converter
 import torch
 from docutils import nodes
+from pygments.lexer import RegexLexer
+from pygments.token import Comment, Name, String, Text
 from sphinx.application import Sphinx
+from sphinx.ext.autosummary import autosummary_table
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
@@ -39,6 +46,7 @@ exclude_patterns = [
     "auto_gallery/*.py",
     "auto_gallery/*.zip",
 ]
+highlight_language = "commands"  # what a page does not call Python is for a terminal
 default_role = "literal"  # a docstring means code by backticks
 rst_epilog = r".. |Q| replace:: \|Q\|"  # and a size by bars
 templates_path = ["_templates"]
@@ -50,10 +58,7 @@ html_static_path = ["_static"]
 html_css_files = ["handful.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {
-    page: []
-    for page in ("index", "sixty_seconds", "choose_a_method", "feature_scaling", "changelog", "citing", "architecture")
-}
+html_sidebars = {page: [] for page in ("index", "sixty_seconds")}  # they have no neighbours to list
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["navbar-icon-links"],  # figures are drawn on white, so there is no dark page to switch to
@@ -91,6 +96,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 1e9,  # times belong to the machine, not to the page
     "show_memory": False,
+    "image_srcset": ["2x"],  # sharp on a phone too
     "capture_repr": (),
     "show_signature": False,
     "write_computation_times": False,
@@ -121,22 +127,86 @@ def draw_pictures(app: Sphinx) -> None:
         subprocess.run([sys.executable, str(tools / f"{name}.py")], check=True, capture_output=True)
 
 
+class Commands(RegexLexer):
+    """Words of a command line, each in one piece, so that a narrow screen breaks lines between them only."""
+
+    name = "commands"
+    tokens: ClassVar = {
+        "root": [
+            (r"#(?=\s).*", Comment),
+            (r"'[^'\n]*'|\"[^\"\n]*\"", String),
+            (r"-[^\s=]+", Name.Attribute),
+            (r"[^\s'\"]+", Name),
+            (r"\s+|.", Text),
+        ]
+    }
+
+
+LONG = 30  # characters of code that a phone has in a line
+
+
+def fit_pages(app: Sphinx, doctree: nodes.document) -> None:
+    """Let signatures and long names break, and end an example without the empty line that only a test needs."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block.children = []
+            block += nodes.Text(block.rawsource)
+    for code in doctree.findall(nodes.literal):
+        if max(map(len, code.astext().split()), default=0) > LONG:
+            code["classes"].append("long")
+    for listed in doctree.findall(autosummary_table):
+        for text in list(listed.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(text.replace("\xa0", " ")))
+
+
+FUNCTIONS = {"cos", "exp", "ln", "max", "mean", "min", "softmax"}
+
+
+def formula(tex: str, display: str) -> str:
+    """Return MathML, which browsers draw by themselves: no script, no network.
+
+    The converter leaves the space around a function and the side of a bar to be guessed; here they are stated.
+    """
+    found = latex2mathml.converter.convert_to_element(tex, display=display)
+    for part in found.iter():
+        part.text = html.unescape(part.text or "")
+    opened = {"|": False, "‖": False}
+    for above in found.iter():
+        for part, after in zip_longest(above, above[1:]):
+            if part.text in FUNCTIONS:
+                closed = part.text == "softmax" or "".join(() if after is None else after.itertext())[:1] == "("
+                part.tag = "mo"
+                part.attrib |= {"form": "prefix", "lspace": "0.17em", "rspace": "0" if closed else "0.17em"}
+    for part in found.iter():
+        if part.tag == "mo" and part.text in opened:
+            opened[part.text] = not opened[part.text]
+            form = "prefix" if opened[part.text] else "postfix"
+            part.attrib |= {"form": form, "stretchy": "false", "lspace": "0", "rspace": "0"}
+        elif part.text == "~":
+            part.tag, part.text = "mo", "∼"
+        elif part.tag == "msub" and display == "block" and part[0].text == "min":
+            part.tag = "munder"
+    return ElementTree.tostring(found, encoding="unicode")
+
+
 def math_in_line(translator, node: nodes.math) -> None:
-    """Write a formula as MathML, which browsers draw by themselves: no script, no network."""
-    translator.body.append(latex2mathml.converter.convert(node.astext()))
+    """Write a formula in the line."""
+    translator.body.append(formula(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def math_on_its_own(translator, node: nodes.math_block) -> None:
-    """Write a displayed formula as MathML, in a box that scrolls on a narrow screen."""
-    formula = latex2mathml.converter.convert(node.astext(), display="block")
-    translator.body.append(f'<div class="formula">{formula}</div>')
+    """Write a displayed formula, in a box that scrolls on a narrow screen."""
+    translator.body.append(f'<div class="formula">{formula(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> None:
     """Tell Sphinx about the functions above."""
     app.add_html_math_renderer("mathml", (math_in_line, None), (math_on_its_own, None))
+    app.add_lexer("commands", Commands)
+    app.connect("doctree-read", fit_pages)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_pictures, priority=1)
 

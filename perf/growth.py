@@ -99,9 +99,9 @@ def plot(points: list[dict[str, Any]], path: Path) -> None:
     from handful.features.extras import import_extra
 
     pyplot = import_extra("matplotlib.pyplot", "plots")
-    figure, panels = pyplot.subplots(1, len(SIZES), figsize=(13, 3.6), sharey=True, layout="constrained")
+    figure, panels = pyplot.subplots(2, 2, figsize=(8, 6), sharey=True, layout="constrained")
     titles = {"classes": "classes K", "queries": "queries |Q|", "dimensions": "dimensions d", "shots": "shots"}
-    for panel, axis in zip(panels, SIZES, strict=True):
+    for panel, axis in zip(panels.flat, SIZES, strict=True):
         for geometry, colour in zip(GEOMETRIES, ("#c2571a", "#1a6fc2"), strict=True):
             line = line_of(points, axis, geometry)
             sizes, times = [p["size"] for p in line], [p["milliseconds"] for p in line]
@@ -113,7 +113,7 @@ def plot(points: list[dict[str, Any]], path: Path) -> None:
         panel.set_xlabel(titles[axis])
         panel.grid(visible=True, which="major", alpha=0.3)
         panel.legend(fontsize=8, frameon=False)
-    panels[0].set_ylabel(f"CPU ms a task, {N_ITER} iterations")
+    figure.supylabel(f"CPU ms a task, {N_ITER} iterations", fontsize="medium")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

@@ -220,7 +220,13 @@ def render() -> None:
             entries = [_entry(found.get(column)) for column in columns]
             lines.append(f"| {method} | {settings if method != OURS else ''} | {' | '.join(entries)} |")
         lines.append("")
-    lines += ["## Where another method is not behind", "", *behind(cells)]
+    lines += [
+        "## Where another method is not behind",
+        "",
+        "Calibrated PADDLE less that method, in points:",
+        "",
+        *behind(cells),
+    ]
     PAGE.write_text("\n".join(lines).rstrip() + "\n")
 
 
@@ -228,7 +234,7 @@ def behind(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """Cells whose paired interval is not wholly on our side."""
     found = [c for c in cells if c["method"] != OURS and c["ahead"] - c["ahead_half_width"] <= 0]
     return [
-        f"- {c['method']}, {c['settings']}, on {c['bank']} at {c['shots']} shots: calibrated PADDLE is ahead by "
+        f"- {c['method']}, {c['settings']}, on {c['bank']} at {c['shots']} shots: "
         f"{c['ahead']:+.1f} ± {c['ahead_half_width']:.1f} ({c['n_tasks']} tasks)"
         for c in found
     ] or ["Nowhere."]

@@ -195,13 +195,13 @@ def table(cells: Sequence[Cell]) -> str:
     """Methods down, banks across."""
     banks = {cell["bank"]: f"{cell['bank']}, K = {cell['n_classes']}" for cell in cells}
     lines = [
-        f"| method | options | transform | {' | '.join(banks.values())} |",
+        f"| method | {' | '.join(banks.values())} | transform | options |",
         f"|---|---|---|{'---|' * len(banks)}",
     ]
     for row in ROWS:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
         options = ", ".join(f"`{name}={value!r}`" for name, value in row.options.items()) or "defaults"
-        entries = [row.title, options, f"`{row.transform}`", *(found.get(bank, "not run") for bank in banks)]
+        entries = [row.title, *(found.get(bank, "not run") for bank in banks), f"`{row.transform}`", options]
         lines.append(f"| {' | '.join(entries)} |")
     return "\n".join(lines)
 

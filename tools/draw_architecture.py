@@ -14,7 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
-WIDTH, BOX, GAP, MARGIN = 1000, 76, 14, 12
+WIDTH, GAP, MARGIN = 1000, 14, 12
+# A box is as high as its name, and so much more for each line of what it says.
+NAME, LINE, MOST_LINES = 40, 18, 4
 # At most so many boxes side by side; a longer layer goes on in a second row of the same band.
 ACROSS = 3
 # Width of a letter of the smaller text, on average.
@@ -40,16 +42,19 @@ def drawing() -> str:
     parts, y = [], MARGIN
     for number, modules in enumerate(layers()):
         rows = [modules[start : start + ACROSS] for start in range(0, len(modules), ACROSS)]
-        height = len(rows) * (BOX + GAP) + GAP
+        widths = [(WIDTH - 2 * MARGIN - GAP * (len(row) + 1)) / len(row) for row in rows]
+        said = [[_lines(module, width) for module in row] for row, width in zip(rows, widths, strict=True)]
+        heights = [NAME + LINE * max(map(len, row)) for row in said]
+        height = sum(heights) + GAP * (len(rows) + 1)
         parts.append(
             f'<rect x="{MARGIN}" y="{y}" width="{WIDTH - 2 * MARGIN}" height="{height}" rx="8" '
             f'class="band{number % 2}"/>'
         )
-        for r, row in enumerate(rows):
-            width = (WIDTH - 2 * MARGIN - GAP * (len(row) + 1)) / len(row)
-            for c, module in enumerate(row):
-                x = MARGIN + GAP + c * (width + GAP)
-                parts.append(_box(x, y + GAP + r * (BOX + GAP), width, module))
+        top = y + GAP
+        for row, width, texts, box in zip(rows, widths, said, heights, strict=True):
+            for c, (module, text) in enumerate(zip(row, texts, strict=True)):
+                parts.append(_box(MARGIN + GAP + c * (width + GAP), top, width, box, module, text))
+            top += box + GAP
         y += height + 6
     style = (
         "text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b1f24}"
@@ -63,16 +68,20 @@ def drawing() -> str:
     )
 
 
-def _box(x: float, y: float, width: float, module: str) -> str:
-    """Return one module: its name and what it says about itself, cut to the width of its box."""
-    name = module.removeprefix("handful.").replace(".", "/")
+def _lines(module: str, width: float) -> list[str]:
+    """Return what a module says about itself, in lines that its box has room for."""
     letters = int((width - 20) / LETTER)
-    said = textwrap.wrap(purpose(module).replace("`", ""), letters, max_lines=2, placeholder=" …")
+    return textwrap.wrap(purpose(module).replace("`", ""), letters, max_lines=MOST_LINES, placeholder=" …")
+
+
+def _box(x: float, y: float, width: float, height: float, module: str, said: list[str]) -> str:
+    """Return one module: its name and what it says about itself."""
+    name = module.removeprefix("handful.").replace(".", "/")
     return (
-        f'<g><rect x="{x:g}" y="{y:g}" width="{width:g}" height="{BOX}" rx="5" class="box"/>'
+        f'<g><rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" class="box"/>'
         f'<text x="{x + 12:g}" y="{y + 23:g}" class="name">{escape(name)}</text>'
         + "".join(
-            f'<text x="{x + 12:g}" y="{y + 43 + 18 * line:g}" class="says">{escape(words)}</text>'
+            f'<text x="{x + 12:g}" y="{y + 43 + LINE * line:g}" class="says">{escape(words)}</text>'
             for line, words in enumerate(said)
         )
         + "</g>"

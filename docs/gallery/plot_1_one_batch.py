@@ -27,12 +27,13 @@ counts = {who: np.bincount(labels[0], minlength=bank.n_classes) for who, labels 
 shown = np.flatnonzero(sum(counts.values()))
 shown = shown[np.argsort(-counts["really there"][shown], kind="stable")]
 
-figure, axis = plt.subplots(figsize=(7, 0.32 * len(shown) + 1), layout="constrained")
+figure, axis = plt.subplots(figsize=(5.2, 0.32 * len(shown) + 1), layout="constrained")
 for k, (who, colour) in enumerate(zip(counts, ("#000000", "#D55E00", "#0072B2"), strict=True)):
     axis.barh(np.arange(len(shown)) + 0.27 * (k - 1), counts[who][shown], height=0.25, color=colour, label=who)
 axis.set_yticks(range(len(shown)), [bank.class_names[k] for k in shown])
 axis.invert_yaxis()
 axis.set_xlabel("sentences")
+axis.locator_params(axis="x", integer=True)
 axis.spines[["top", "right"]].set_visible(False)
 axis.legend(frameon=False)
 

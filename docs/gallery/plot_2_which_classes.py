@@ -38,7 +38,7 @@ for k_eff in K_EFF:
 # ``calibrated_paddle``, the intents believed in are mostly there; the price is one missed now and then, as soon as so
 # many occur that some have only a sentence or two.
 
-figure, panels = plt.subplots(2, 1, figsize=(6, 6), sharex=True, sharey=True, layout="constrained")
+figure, panels = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, sharey=True, layout="constrained")
 for panel, (name, column) in zip(panels, (("precision", 0), ("recall", 1)), strict=True):
     for (method, values), mark in zip(found.items(), "os^", strict=True):
         panel.plot(K_EFF, [100 * value[column] for value in values], marker=mark, label=method)

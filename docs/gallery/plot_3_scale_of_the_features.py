@@ -24,7 +24,7 @@ def accuracies(method):
     return [100 * (answer.predictions == truth).float().mean() for answer in answers]
 
 
-figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for method, mark in (("paddle", "o"), ("calibrated_paddle", "s"), ("nearest_prototype", "^")):
     axis.plot(factors, accuracies(method), marker=mark, label=method)
 axis.set(xscale="log", xlabel="length of every feature vector", ylabel="accuracy, %")

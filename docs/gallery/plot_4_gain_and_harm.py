@@ -45,7 +45,7 @@ for method, values in gains.items():
 # %%
 # In a picture:
 
-figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for (method, values), mark in zip(gains.items(), "os^D", strict=True):
     axis.plot(K_EFF, values, marker=mark, label=method)
 axis.axhline(0, color="black", linewidth=1)

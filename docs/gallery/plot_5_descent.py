@@ -16,7 +16,7 @@ spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(8)))
 solution = handful.solve("paddle", handful.transform("l2_times", task, factor=4.0), record=True)
 
-figure, (upper, lower) = plt.subplots(2, 1, figsize=(6, 6), layout="constrained")
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(5, 5.6), layout="constrained")
 above = solution.trace.observed - solution.objective[:, None]
 for t, curve in enumerate(above.numpy()):
     upper.plot(range(1, len(curve) + 1), curve, label=f"task {t}")

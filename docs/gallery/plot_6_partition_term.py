@@ -16,7 +16,7 @@ spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(10)))
 weights = [0, 10, 20, 40, 75, 110, 150, 225, 300]
 
-figure, (upper, lower) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, layout="constrained")
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, layout="constrained")
 for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
     ready = handful.transform("l2_times", task, factor=factor)
     answers = [handful.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
@@ -30,7 +30,7 @@ for axis, name in ((upper, "accuracy, %"), (lower, "classes believed in")):
     axis.grid(alpha=0.25)
 lower.set_yscale("log")
 lower.set_xlabel("λ (dotted: λ = |Q|)")
-upper.legend(frameon=False)
+figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 # %%
 # A larger λ believes in fewer classes. Which λ is best moves with the scale of the features: the two are one

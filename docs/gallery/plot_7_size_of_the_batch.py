@@ -24,7 +24,7 @@ for n_query in SIZES:
     for method in METHODS:
         accuracy[method].append(100 * (handful.solve(method, ready).predictions == truth).float().mean().item())
 
-figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for (method, values), mark in zip(accuracy.items(), "^s", strict=True):
     axis.plot(SIZES, values, marker=mark, label=method)
 axis.set(xscale="log", xlabel="items in the batch, |Q|", ylabel="accuracy, %")

@@ -20,7 +20,7 @@ RULES = {
 }
 METHODS = {"nearest_prototype": "l2", "laplacian_shot": "l2", "calibrated_paddle": "l2"}
 
-figure, panels = plt.subplot_mosaic([[*RULES], ["accuracy"] * 3], figsize=(6.2, 5.6), layout="constrained")
+figure, panels = plt.subplot_mosaic([[*RULES], ["accuracy"] * 3], figsize=(5.4, 5.2), layout="constrained")
 accuracy = {}
 for name, rule in RULES.items():
     spec = handful.TaskSpec(handful.ShotsPerClass(5), rule, n_query=75)
@@ -28,7 +28,8 @@ for name, rule in RULES.items():
     sizes = [np.sort(np.bincount(labels, minlength=150))[::-1] for labels in drawn.query_labels]
     counts = np.stack(sizes)[:, :5]
     panels[name].plot(range(1, 6), counts.T, color="#0072B2", alpha=0.4, linewidth=1)
-    panels[name].set(title=name, ylim=(0, 46), xticks=range(1, 6), xlabel="class, by size")
+    panels[name].set_title(name, fontsize="medium")
+    panels[name].set(ylim=(0, 46), xticks=range(1, 6), xlabel="class, by size")
     task, truth = handful.gather(bank, drawn)
     solutions = {m: handful.solve(m, handful.transform(transform, task)) for m, transform in METHODS.items()}
     accuracy[name] = [100 * (s.predictions == truth).float().mean().item() for s in solutions.values()]
@@ -40,4 +41,4 @@ for k, method in enumerate(METHODS):
     bars.bar(np.arange(3) + 0.27 * (k - 1), heights, width=0.25, label=method)
 bars.set_xticks(range(3), accuracy)
 bars.set(ylim=(70, 100), ylabel="accuracy, %")
-figure.legend(*bars.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+figure.legend(*bars.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize="small")

@@ -37,7 +37,7 @@ for column in columns:
 # %%
 # Means with 95 % intervals. ``handful report`` draws the same, with tables, ranks and hashes, on one page.
 
-figure, axis = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for k, mark in enumerate("^os"):
     line = [column.results[k] for column in columns]
     estimates = [result.estimate() for result in line]
@@ -49,6 +49,6 @@ for k, mark in enumerate("^os"):
         capsize=3,
         label=line[0].label,
     )
-axis.set(xlabel="classes present, $K_{eff}$", ylabel="accuracy, %")
+axis.set(xlabel="classes present, $K_{eff}$", ylabel="accuracy, %", xticks=(2, 5, 10, 20))
 axis.grid(alpha=0.25)
 axis.legend(frameon=False)

@@ -26,6 +26,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
+TITLE = 9  # points: a bank, shots and K_eff over one panel
 ACROSS = 3  # panels side by side, unless a narrower figure is asked for
 
 
@@ -62,7 +63,7 @@ def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> 
 
     return _curves(
         columns,
-        lambda column: column.title,
+        lambda column: column.title.replace("K_eff", "$K_{eff}$"),
         weight,
         "weight of the partition term, λ",
         across,
@@ -90,7 +91,8 @@ def best_weight_against_n_query(columns: Sequence[Column], across: int = ACROSS)
         n_query, weight = np.array(points).T
         axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
         axis.plot(n_query, weight, color=COLOURS[0], marker=MARKS[0], linestyle="--", label="best λ")
-        axis.set(title=name, xlabel="size of the query, |Q|", ylabel="λ")
+        axis.set_title(name, fontsize=TITLE)
+        axis.set(xlabel="size of the query, |Q|", ylabel="λ")
         axis.legend(frameon=False)
     return figure
 
@@ -176,7 +178,8 @@ def _curves(
             axis.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)
             if mark_n_query:
                 axis.axvline(points[0][1].cell.spec.n_query, color="black", linestyle=":", linewidth=1)
-        axis.set(title=name, xlabel=axis_name, ylabel="accuracy, %")
+        axis.set_title(name, fontsize=TITLE)
+        axis.set(xlabel=axis_name, ylabel="accuracy, %")
         if _wide([x for points in lines.values() for x, _ in points]):
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter("{x:g}")
@@ -199,13 +202,13 @@ def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
     across = min(n, across)
     down = -(-n // across)
     figure = figure_module.Figure((WIDTH * across, HEIGHT * down + 0.5), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.1)  # a title is nearer to its own panel than to the one above
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
     for axis in axes[n:]:
         axis.remove()
     for axis in axes[:n]:
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.title.set_size(8)
     return figure, axes[:n]
 
 
