@@ -73,7 +73,7 @@ def at_multiple(task: handful.TaskBatch, scale: Tensor, multiple: float) -> Tens
     answer = proportions.settle(problem, start.state, max_iter=options.max_iter, tol=options.tol).answer
     u = proportions.assign(problem, answer.after)
     spread_out = proportions.uniform_evidence(problem, even) > proportions.evidence(problem, answer.after, u)
-    spread_out |= answer.after.concentration >= calibrated_paddle.typical_shots(frame.support.mass)
+    spread_out |= answer.after.concentration >= proportions.typical_shots(frame.support.mass)
     return torch.where(spread_out.unsqueeze(-1), scores.argmax(-1), u.weights.argmax(-1))
 
 

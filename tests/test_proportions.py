@@ -1,5 +1,6 @@
 """Proportions: the evidence rises, classes that hold nothing leave, and what they would hold is known."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +90,8 @@ def test_padded_queries_hold_nothing():
     mask = torch.tensor([[True, False, True]])
     torch.testing.assert_close(proportions.held(weights, rise, mask), torch.ones(1, 2))
     assert proportions.over_query(torch.ones(1, 3), mask).tolist() == [2.0]
+
+
+def test_shots_that_differ_count_by_what_prototypes_lack():
+    assert proportions.typical_shots(torch.tensor([5.0, 5.0])).item() == 5
+    assert proportions.typical_shots(torch.tensor([[1.0, 1.0, 100.0]])).tolist() == pytest.approx([1.4925], rel=1e-3)

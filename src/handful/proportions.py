@@ -177,6 +177,16 @@ def uniform_evidence(problem: Problem, even: SoftLabels) -> Float[Tensor, "task"
     return over_query(even.log_normaliser() - math.log(problem.n_classes), problem.query_mask)
 
 
+def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
+    """`K̂ = |Q|² / Σ_k N_k²`: as many classes of equal size would give two queries the same chance to share one."""
+    return n_query.square() / state.counts.square().sum(-1)
+
+
+def typical_shots(shots: Float[Tensor, "*task class"]) -> Float[Tensor, "*task"]:
+    """`K / Σ_k 1/s_k`: a mean of s points is off by a share 1/s of their spread, and these shares are averaged."""
+    return shots.shape[-1] / shots.reciprocal().sum(-1)
+
+
 def without_count(concentration: Float[Tensor, "task"], problem: Problem) -> Float[Tensor, "task"]:
     """`E ln π_k` of a class with no count: `ψ(α) - ψ(|Q| + Kα)`."""
     return torch.digamma(concentration) - torch.digamma(problem.n_query + problem.n_classes * concentration)

@@ -58,13 +58,6 @@ def test_many_classes_of_one_example_each():
     assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) + 0.01
 
 
-def test_shots_that_differ_count_by_what_prototypes_lack():
-    assert calibrated_paddle.typical_shots(torch.tensor([5.0, 5.0])).item() == 5
-    assert calibrated_paddle.typical_shots(torch.tensor([[1.0, 1.0, 100.0]])).tolist() == pytest.approx(
-        [1.4925], rel=1e-3
-    )
-
-
 def test_padding_and_batches_do_not_touch_the_scale():
     task = random_task(4)
     together = squared_scale(Frame(task))

@@ -26,13 +26,11 @@ from handful.methods.calibrated_paddle import (
     SHARPEST,
     SOFTEST,
     CalibratedPaddleOptions,
-    classes_found,
-    typical_shots,
 )
 from handful.methods.paddle import update_prototypes
 from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
 from handful.numerics.moments import Moments
-from handful.proportions import FIRST_ITERATIONS, State, expected_log
+from handful.proportions import FIRST_ITERATIONS, State, classes_found, expected_log, typical_shots
 from handful.shapes import Float, Int
 
 # A class with a smaller expected count leaves the computation.

@@ -81,7 +81,6 @@ class Block:
     scale: Float[Tensor, "task"]  # c²
     even: SoftLabels  # at uniform proportions and the sharp scale
     uniform: Float[Tensor, "task"]  # their evidence
-    shots: Float[Tensor, "task"]
     part: Part[Problem, State]
 
 
@@ -98,24 +97,13 @@ class Passes:
     sharp_normaliser: Float[Tensor, "task query"]
 
 
-def classes_found(state: State, n_query: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
-    """`K̂ = |Q|² / Σ_k N_k²`: as many classes of equal size would give two queries the same chance to share one."""
-    return n_query.square() / state.counts.square().sum(-1)
-
-
-def typical_shots(shots: Float[Tensor, "*task class"]) -> Float[Tensor, "*task"]:
-    """`K / Σ_k 1/s_k`: a mean of s points is off by a share 1/s of their spread, and these shares are averaged."""
-    return shots.shape[-1] / shots.reciprocal().sum(-1)
-
-
 def look(frame: Frame, *, narrowing: bool) -> Block:
     """Find the scale, compare the query with the support means, and begin to count at the sharp scale."""
     scale, space = squared_scale(frame), frame.space("auto", FIRST_ITERATIONS)
     scores = at(SHARPEST * scale, space.scores(space.support.mean()))
     problem = Problem(scores, frame.query_mask, frame.n_query, frame.task.n_classes)
     even, part = proportions.begin(problem, narrowing=narrowing)
-    shots = typical_shots(frame.support.mass).expand(frame.task.n_tasks)
-    return Block(space, scale, even, proportions.uniform_evidence(problem, even), shots, part)
+    return Block(space, scale, even, proportions.uniform_evidence(problem, even), part)
 
 
 def two_passes(
@@ -131,7 +119,7 @@ def two_passes(
     found = first.answer.after
     u = proportions.assign(problem, found)
     spread_out = (uniform > proportions.evidence(problem, found, u)) | (found.concentration >= shots)
-    factor = (classes_found(found, problem.n_query) / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST)
+    factor = (proportions.classes_found(found, problem.n_query) / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST)
     factor = factor.where(~spread_out, SHARPEST)
     second = seek(replace(problem, scores=at(factor / SHARPEST, problem.scores)), found)
 
@@ -147,9 +135,8 @@ def two_passes(
         sharp_concentration=found.concentration,
         sharp_normaliser=u.log_normaliser(),
     )
-    return Outcome(
-        passes, first.n_iter + second.n_iter + FIRST_ITERATIONS - 1, first.converged & second.converged, None
-    )
+    n_iter = first.n_iter + second.n_iter + FIRST_ITERATIONS - 1
+    return Outcome(passes, n_iter, first.converged & second.converged, None)
 
 
 def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]:
@@ -193,13 +180,10 @@ def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> 
     # In feature space tasks may share their support as one array, so they stay together.
     together = frame.geometry("auto", FIRST_ITERATIONS) == "feature"
     blocks = [look(part, narrowing=narrowing) for part in ([frame] if together else frame.blocks())]
-    uniform, shots = torch.cat([b.uniform for b in blocks]), torch.cat([b.shots for b in blocks])
-    outcome = merged(
-        [
-            (rows, two_passes(problem, state, uniform[rows], shots[rows], options))
-            for rows, problem, state in joined([b.part for b in blocks], proportions.restrict)
-        ]
-    )
+    uniform = torch.cat([b.uniform for b in blocks])
+    shots = proportions.typical_shots(frame.support.mass).expand(frame.task.n_tasks)
+    groups = joined([b.part for b in blocks], proportions.restrict)
+    outcome = merged([(at, two_passes(p, state, uniform[at], shots[at], options)) for at, p, state in groups])
     task, passes, start, wrong = frame.task, outcome.answer, 0, []
     log_u = frame.n_query.new_empty(task.n_tasks, task.query_slots, task.n_classes)
     labels = Labels(log_u, log_u.new_empty(task.n_tasks, task.n_classes), log_u[..., 0].clone())
