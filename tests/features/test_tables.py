@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import BankError
-from handful.features.tables import bank_of, find_column
+from handful.features.tables import bank_of, find_column, opened_archive
 
 
 def test_the_likeliest_column_is_found_whatever_its_case():
@@ -15,6 +15,18 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are():
         find_column(["id", "y"], "z", (), "labels", "it")
     with pytest.raises(BankError, match="it has no column that looks like labels; say which it is, it has id"):
         find_column(["id"], None, ("y",), "labels", "it")
+
+
+def test_an_archive_cut_short_or_with_pickles_in_it_is_refused(tmp_path):
+    whole, cut, pickled = (tmp_path / f"{name}.npz" for name in ("whole", "cut", "pickled"))
+    np.savez(whole, x=np.arange(100))
+    cut.write_bytes(whole.read_bytes()[:200])
+    np.savez(pickled, x=np.array([{}], dtype=object))
+    with opened_archive(whole) as archive:
+        assert archive["x"].sum() == 4950
+    for file in (cut, pickled):
+        with pytest.raises(BankError, match="cannot be read as a .npz file"), opened_archive(file) as archive:
+            archive["x"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from handful.features import store
 from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.features.parquet import read_parquet
 from handful.features.pickles import read_pickle
-from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
+from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column, opened_archive
 
 PICKLE_ENDINGS = (".pt", ".pth", ".pkl", ".pickle", ".plk")
 # What the lines of a folder's README say, in terms of Provenance.
@@ -142,17 +141,10 @@ def _provenance_of_readme(folder: Path) -> Provenance:
 
 
 def _read_npz(file: Path, *, features: str | None, labels: str | None) -> FeatureBank:
-    try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            vectors = find_column(archive, features, FEATURE_NAMES, "features", str(file))
-            rest = [name for name in archive if name != vectors]
-            classes = find_column(rest, labels, LABEL_NAMES, "labels", str(file))
-            names = next((name for name in NAME_NAMES if name in rest and name != classes), None)
-            class_names = None if names is None else archive[names].tolist()
-            return bank_of(archive[vectors], archive[classes], class_names, str(file))
-    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, BankError):
-            raise
-        raise BankError(
-            f"{file} cannot be read as a .npz file of numbers and names ({error}); it is cut short or of another kind"
-        ) from error
+    with opened_archive(file) as archive:
+        vectors = find_column(archive, features, FEATURE_NAMES, "features", str(file))
+        rest = [name for name in archive if name != vectors]
+        classes = find_column(rest, labels, LABEL_NAMES, "labels", str(file))
+        names = next((name for name in NAME_NAMES if name in rest and name != classes), None)
+        class_names = None if names is None else archive[names].tolist()
+        return bank_of(archive[vectors], archive[classes], class_names, str(file))

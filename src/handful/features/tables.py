@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,20 @@ def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str]
         if name in by_name:
             return by_name[name]
     raise BankError(f"{where} has no column that looks like {role}; say which it is, it has {', '.join(there)}")
+
+
+@contextmanager
+def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """Give the arrays of a `.npz` file by name, each read when it is asked for; nothing is unpickled."""
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            yield archive
+    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        if isinstance(error, BankError):
+            raise
+        raise BankError(
+            f"{file} cannot be read as a .npz file of numbers and names ({error}); it is cut short or of another kind"
+        ) from error
 
 
 def bank_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from handful.errors import BankError
 from handful.features import store
 from handful.features.bank import FeatureBank
 from handful.features.parquet import read_vectors
-from handful.features.tables import FEATURE_NAMES, find_column
+from handful.features.tables import FEATURE_NAMES, find_column, opened_archive
 from handful.shapes import Float
 
 # Columns that say which row is which, and what it is, the likelier first.
@@ -87,17 +86,10 @@ def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None
 
 
 def _read_npz(file: Path, features: str | None) -> Vectors:
-    try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            key = find_column(archive, features, FEATURE_NAMES, "features", str(file))
-            columns = {name: archive[name].tolist() for name in (*ITEM_NAMES, *TEXT_NAMES) if name in archive}
-            return _vectors(archive[key], columns, file)
-    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, BankError):
-            raise
-        raise BankError(
-            f"{file} cannot be read as a .npz file of numbers and names ({error}); it is cut short or of another kind"
-        ) from error
+    with opened_archive(file) as archive:
+        key = find_column(archive, features, FEATURE_NAMES, "features", str(file))
+        columns = {name: archive[name].tolist() for name in (*ITEM_NAMES, *TEXT_NAMES) if name in archive}
+        return _vectors(archive[key], columns, file)
 
 
 def _vectors(features: np.ndarray, columns: Mapping[str, Sequence[Any]], where: Path) -> Vectors:
