@@ -25,7 +25,7 @@ def test_an_archive_cut_short_or_with_pickles_in_it_is_refused(tmp_path):
     with opened_archive(whole) as archive:
         assert archive["x"].sum() == 4950
     for file in (cut, pickled):
-        with pytest.raises(BankError, match="cannot be read as a .npz file"), opened_archive(file) as archive:
+        with pytest.raises(BankError, match="cannot be read as"), opened_archive(file) as archive:
             archive["x"]
 
 
