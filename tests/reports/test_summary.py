@@ -8,7 +8,7 @@ from handful.reports.summary import Estimate, columns_of, mean_ranks, paired_dif
 from tests.plans_at_hand import SPEC
 from tests.reports.runs_at_hand import made_up_run, noisy
 
-PADDLE, KMEANS = Cell("toy", SPEC, "paddle"), Cell("toy", SPEC, "soft_kmeans")
+PADDLE, KMEANS, ALPHA = (Cell("toy", SPEC, method) for method in ("paddle", "soft_kmeans", "alpha_tim"))
 
 
 def test_the_interval_is_that_of_the_mean():
@@ -62,6 +62,16 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     assert first.ranks()["soft_kmeans"] == 3.0
     assert second.ranks() == {"paddle": 1.0}
     assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
+
+
+def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
+    hard = noisy(0.5, 100, spread=0.3)
+    good, poor = [value + 0.1 for value in hard], [value - 0.1 for value in hard]
+    easy = sorted(range(100), key=lambda task: -hard[task])[:6]
+    lucky = [good[task] - 0.05 if task in easy else None for task in range(100)]
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS, ALPHA), [good, poor, lucky])))
+    assert max(column.results, key=lambda r: r.estimate().mean).label == "alpha_tim"
+    assert [r.label for r in column.best()] == ["paddle"]
 
 
 def test_equal_means_share_a_rank(tmp_path):

@@ -170,7 +170,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
     n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval. "
-        "Blue: the best of its column and all that tie with it on the same tasks."
+        "Blue: nothing else in its column is ahead of it by an interval, on the tasks both have."
     )
     paper = f" In red, what the paper printed: {source()}" if table.has_published else ""
     parts = [
@@ -181,7 +181,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
         f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
-        "<p>Most accurate method minus each other, in percentage points. An interval that holds zero is a tie.</p>",
+        "<p>The best method minus each other, in percentage points. An interval that holds zero is a tie.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
         _ranks(columns),
         "<h2>Every measure</h2>",

@@ -58,6 +58,11 @@ class Estimate:
         return cls(float(values.mean()), NORMAL_95 * float(values.std()) / len(values) ** 0.5, len(values))
 
     @property
+    def above_zero(self) -> bool:
+        """Whether all of the interval is above zero."""
+        return self.mean > self.half_width
+
+    @property
     def holds_zero(self) -> bool:
         """Whether the interval holds zero."""
         return abs(self.mean) <= self.half_width
@@ -115,12 +120,10 @@ class Column:
         return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}"
 
     def best(self) -> tuple[Result, ...]:
-        """Return the most accurate result and all that tie with it."""
+        """Return the results that no other is ahead of by an interval, on the tasks both have."""
+        # Not those that tie with the highest mean: a few easy tasks make a high one.
         with_rows = [result for result in self.results if len(result.tasks)]
-        if not with_rows:
-            return ()
-        top = max(with_rows, key=lambda result: result.estimate().mean)
-        return tuple(r for r in with_rows if r is top or paired_difference(top, r).holds_zero)
+        return tuple(r for r in with_rows if not any(paired_difference(other, r).above_zero for other in with_rows))
 
     def ranks(self) -> dict[str, float]:
         """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""

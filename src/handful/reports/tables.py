@@ -180,8 +180,14 @@ def _html_entry(entry: Entry | None) -> str:
 
 
 def differences_table(column: Column) -> list[tuple[str, Estimate]]:
-    """Accuracy of the best method minus that of each other on the same tasks, in percent; ties hold zero."""
-    top = max(column.results, key=lambda result: result.estimate().mean if len(result.tasks) else -1.0)
+    """Accuracy of the best method minus that of each other on the same tasks, in percent; ties hold zero.
+
+    Of several that are best it is the one with most tasks, then the one with the highest mean.
+    """
+    best = column.best()
+    if not best:
+        return []
+    top = max(best, key=lambda result: (len(result.tasks), result.estimate().mean))
     rows = []
     for other in column.results:
         if other is not top:
