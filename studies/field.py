@@ -78,6 +78,15 @@ def grid(method: str) -> list[Setting]:
     return [setting(published(method)["transform"], options) for options in GRIDS.get(method, ())]
 
 
+def tuned_on(journal: Journal) -> dict[str, list[int]]:
+    """Tasks of each tuning bank that all values of a method's grid have."""
+    fewest: dict[tuple[str, str], int] = {}
+    for r in results(journal):
+        key = (r.cell.method, r.cell.bank)
+        fewest[key] = min(len(r.tasks), fewest.get(key, len(r.tasks)))
+    return {method: [fewest[method, bank] for bank in TUNING_BANKS] for method, _ in fewest}
+
+
 def spec(shots: int) -> handful.TaskSpec:
     """Few of all classes in the query."""
     return handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(5), n_query=75)
@@ -158,10 +167,10 @@ def stage(name: str, folder: Path, banks: Banks, budget_minutes: float) -> None:
     else:
         tuned = best(Journal(folder / "tuning"))
         test = test_plan(banks, methods, tuned, TEST_TASKS if quick else SLOW_TASKS, budget)
-        store(run(folder / "test", test, banks), tuned)
+        store(run(folder / "test", test, banks), tuned, tuned_on(Journal(folder / "tuning")))
 
 
-def store(journal: Journal, tuned: Mapping[str, Setting]) -> None:
+def store(journal: Journal, tuned: Mapping[str, Setting], tuning_tasks: Mapping[str, list[int]]) -> None:
     """Keep the means, intervals and paired differences of all cells."""
     cells = []
     for column in columns_of(results(journal)):
@@ -184,7 +193,7 @@ def store(journal: Journal, tuned: Mapping[str, Setting]) -> None:
                     "cell": r.cell.content_hash,
                 }
             )
-    about = {"versions": journal.versions, "tuned": tuned, "cells": cells}
+    about = {"versions": journal.versions, "tuned": tuned, "tuned_on": tuning_tasks, "cells": cells}
     RESULTS.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -201,13 +210,16 @@ def render() -> None:
         "",
         "All classes in the support, 75 queries of 5 classes; accuracy in percent, and in brackets by how much",
         "calibrated PADDLE is ahead on the same tasks, ± 95 %, with the number of tasks where it is not 500. Measured",
-        "by `python studies/field.py RUN BANK …`, written by `python studies/field.py --render`. A method that is not",
-        "here has not been tuned: at their published settings all are in [the table of all",
-        "methods](methods/table.md), most in [the study](study_results.md).",
+        "by `python studies/field.py RUN BANK …`, written by `python studies/field.py --render`. Slow methods have as",
+        "many tasks as a budget of CPU time allowed.",
         "",
-        "Tuned settings, chosen on clinc150, cub200 and omniglot659:",
+        "Tuned settings, chosen on clinc150, cub200 and omniglot659, and on how many tasks of each:",
         "",
-        *(f"- {method}: {_said(value)}" for method, value in about["tuned"].items() if method in tested),
+        *(
+            f"- {method}: {_said(value)}; {', '.join(map(str, about['tuned_on'][method]))}"
+            for method, value in about["tuned"].items()
+            if method in tested
+        ),
         "",
     ]
     for title, wanted in (("Banks to tune on", True), ("Banks to confirm on", False)):
