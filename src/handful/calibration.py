@@ -35,7 +35,7 @@ NEWTON_STEPS = 16
 # c² times the mean absolute margin is kept in this range: beyond it the support cannot tell (all pairs right, or none).
 LEAST_NATS, MOST_NATS = 1e-2, 1e2
 # Where no class has two examples nothing can be left out, and the query's distances to its nearest prototypes stand in
-# for the spread σ². On the banks it was chosen on, c²σ² between 8 and 12 labels few classes best; but with weak
+# for the spread σ². On the banks it was chosen on, c²σ² between 6 and 12 labels few classes best; but with weak
 # features and a hundred classes present that falls below the nearest prototype, and 15 hardly does.
 NATS_OF_SPREAD = 15.0
 # Numbers in one block of tasks, of their left-out points or of their margins: what fits a second-level cache.

@@ -11,7 +11,7 @@ features, how strongly few classes are preferred, and how far prototypes may fol
        u_n = softmax_k( -D_nk + ψ(N_k + α) ),     α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(|Q| + Kα) - ψ(Kα)]),
 
    from α = 1/K. Uniform proportions (α → ∞) are taken instead if they have the higher evidence, or if α reaches the
-   shots s: prototypes of s examples make counts of relative variance 1/s uneven by themselves;
+   shots s: a prototype of s examples is off by a share 1/s of the spread, which makes counts uneven by itself;
 3. **two passes**: a sharp scale keeps apart classes that are easily confused, but lets strays of a large class go to
    classes of their own; a soft one does the opposite. The more classes occur, the more there is to confuse. So the
    first pass is sharp, 1.6 c², and the second has `√(K̂/12.5) c²`, at most 1.6 c² and at least 0.4 c², where
@@ -183,7 +183,7 @@ def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> 
     uniform = torch.cat([b.uniform for b in blocks])
     shots = proportions.typical_shots(frame.support.mass).expand(frame.task.n_tasks)
     groups = joined([b.part for b in blocks], proportions.restrict)
-    outcome = merged([(at, two_passes(p, state, uniform[at], shots[at], options)) for at, p, state in groups])
+    outcome = merged([(rows, two_passes(p, state, uniform[rows], shots[rows], options)) for rows, p, state in groups])
     task, passes, start, wrong = frame.task, outcome.answer, 0, []
     log_u = frame.n_query.new_empty(task.n_tasks, task.query_slots, task.n_classes)
     labels = Labels(log_u, log_u.new_empty(task.n_tasks, task.n_classes), log_u[..., 0].clone())
