@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    unfinished = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
     try:
         yield unfinished
         _to_disk(unfinished)
