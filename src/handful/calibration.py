@@ -161,13 +161,28 @@ def evenly(n: int, most: int) -> Int[Tensor, "place"]:
 
 
 def _spread_of_query(frame: Frame) -> Float[Tensor, "task"]:
-    """`E‖z - μ‖²` from `½‖z - w‖²` to the nearest prototype: a mean of s others is (1 + 1/s) times the spread away."""
+    """`E‖z - μ‖²` from the distances of the items to their nearest prototypes."""
     nearest = half_squared_distances(frame.query, frame.support.mean()).amin(-1)
-    if frame.query_mask is not None:
-        nearest = nearest.where(frame.query_mask, 0)
-    spread = 2 * nearest.sum(-1) / frame.n_query / (1 + 1 / frame.support.mass).mean(-1)
+    between = frame.support.mean().square().sum(-1).mean(-1)
+    return spread_of(nearest, frame.query_mask, frame.support.mass, between)
+
+
+def spread_of(
+    nearest: Float[Tensor, "task query"],
+    mask: Bool[Tensor, "task query"] | None,
+    shots: Float[Tensor, "#task class"],
+    between: Float[Tensor, "#task"],
+) -> Float[Tensor, "task"]:
+    """`E‖z - μ‖²` from `½‖z - w‖²` to the nearest prototype: a mean of s others is (1 + 1/s) times the spread away.
+
+    `between` is the mean squared length of the prototypes about their origin.
+    """
+    if mask is None:
+        mean = nearest.mean(-1)
+    else:
+        mean = nearest.where(mask, 0).sum(-1) / mask.sum(-1)
+    spread = 2 * mean / (1 + 1 / shots).mean(-1)
     # A query that repeats the examples has no spread of its own; what is left is rounding, beside the prototypes' own
     # distances. Where these coincide too, any scale will do.
-    between = frame.support.mean().square().sum(-1).mean(-1)
     spread = spread.clamp(min=torch.finfo(spread.dtype).eps * between)
     return spread.where(spread > 0, 1)

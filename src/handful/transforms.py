@@ -95,6 +95,10 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
 )
 
 
+# Those that need no row but the one they change.
+ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"raw": lambda rows: rows, "l2": unit})
+
+
 def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
     """Apply the transform of that name, with the parameters it asks for.
 

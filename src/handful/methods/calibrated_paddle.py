@@ -18,8 +18,8 @@ features, how strongly few classes are preferred, and how far prototypes may fol
    `K̂ = |Q|² / Σ_k N_k²` is the number of classes the first pass found, each weighed by its size;
 4. **prototypes** move once, as PADDLE moves them, and the query is assigned again.
 
-While proportions are sought (`handful.proportions`), classes that hold nothing leave the computation. They are checked
-at the end, and a task in which one would return is solved again with all classes.
+Steps 2 and 3 are the rules of `handful.inference.joint`, which a streamed run follows as well; tasks in memory are
+stacked by `handful.inference.stack`.
 
 PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, but for constants. Dirichlet
 prior and its estimation: Minka, *Estimating a Dirichlet distribution*, 2000. Frozen prototypes with free proportions:
@@ -28,29 +28,22 @@ Saerens, Latinne and Decaestecker 2002. The numbers of step 3 were chosen on thr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from handful import proportions
 from handful.calibration import squared_scale
 from handful.frame import Frame, Labels
+from handful.inference.batches import AgainstOne, EachItsOwn
+from handful.inference.joint import tilts
+from handful.inference.stack import Batches, Settled, columns_of, label
 from handful.methods.method import Method, require
-from handful.numerics.fixed_point import Outcome, merged, replace_tasks, take
-from handful.numerics.geometry import Space
-from handful.numerics.groups import Part, joined, width_for
-from handful.numerics.simplex import SoftLabels, softmax
-from handful.proportions import FIRST_ITERATIONS, Problem, State, expected_log, held, without_count
-from handful.shapes import Bool, Float
+from handful.numerics.simplex import softmax
+from handful.shapes import Float
 from handful.solution import Solution
 from handful.task import TaskBatch
-
-# Step 3: factors on c²; with so many classes present, c² is used as the regression gives it.
-SHARPEST, SOFTEST = 1.6, 0.4
-CLASSES_AT_SCALE = 12.5
 
 
 @dataclass(frozen=True)
@@ -73,151 +66,46 @@ class CalibratedPaddleOptions:
         require(self.tol >= 0, "tol must be at least 0", self.tol)
 
 
-@dataclass(frozen=True)
-class Block:
-    """What the first look at some tasks leaves for the last."""
-
-    space: Space[Any]
-    scale: Float[Tensor, "task"]  # c²
-    even: SoftLabels  # at uniform proportions and the sharp scale
-    uniform: Float[Tensor, "task"]  # their evidence
-    part: Part[Problem, State]
-
-
-@dataclass(frozen=True)
-class Passes:
-    """What the two passes found, over all classes of each task."""
-
-    factor: Float[Tensor, "task"]  # on c²
-    spread_out: Bool[Tensor, "task"]  # whether proportions are taken as uniform
-    before: State
-    after: State  # the posterior from the labels that `before` gives
-    has_column: Bool[Tensor, "task class"]
-    sharp_concentration: Float[Tensor, "task"]  # α of the first pass, and its normalisers, for the check
-    sharp_normaliser: Float[Tensor, "task query"]
-
-
-def look(frame: Frame, *, narrowing: bool) -> Block:
-    """Find the scale, compare the query with the support means, and begin to count at the sharp scale."""
-    scale, space = squared_scale(frame), frame.space("auto", FIRST_ITERATIONS)
-    scores = at(SHARPEST * scale, space.scores(space.support.mean()))
-    problem = Problem(scores, frame.query_mask, frame.n_query, frame.task.n_classes)
-    even, part = proportions.begin(problem, narrowing=narrowing)
-    return Block(space, scale, even, proportions.uniform_evidence(problem, even), part)
-
-
-def two_passes(
-    problem: Problem,
-    state: State,
-    uniform: Float[Tensor, "task"],
-    shots: Float[Tensor, "task"],
-    options: CalibratedPaddleOptions,
-) -> Outcome[Passes]:
-    """Settle at the sharp scale, count the classes, settle at the scale for as many."""
-    seek = partial(proportions.settle, max_iter=options.max_iter, tol=options.tol)
-    first = seek(problem, state)
-    found = first.answer.after
-    u = proportions.assign(problem, found)
-    spread_out = (uniform > proportions.evidence(problem, found, u)) | (found.concentration >= shots)
-    factor = (proportions.classes_found(found, problem.n_query) / CLASSES_AT_SCALE).sqrt().clamp(SOFTEST, SHARPEST)
-    factor = factor.where(~spread_out, SHARPEST)
-    second = seek(replace(problem, scores=at(factor / SHARPEST, problem.scores)), found)
-
-    def whole(posterior: State) -> State:
-        return State(proportions.over_all_classes(problem, posterior.counts), posterior.concentration)
-
-    passes = Passes(
-        factor=factor,
-        spread_out=spread_out,
-        before=whole(second.answer.before),
-        after=whole(second.answer.after),
-        has_column=proportions.over_all_classes(problem, torch.ones_like(state.counts)) > 0,
-        sharp_concentration=found.concentration,
-        sharp_normaliser=u.log_normaliser(),
-    )
-    n_iter = first.n_iter + second.n_iter + FIRST_ITERATIONS - 1
-    return Outcome(passes, n_iter, first.converged & second.converged, None)
-
-
-def move(block: Block, found: Passes) -> tuple[SoftLabels, Bool[Tensor, "task"]]:
-    """Move prototypes once and assign the query again; also whether a class without a column would return."""
-    space, problem, nats = block.space, block.part.problem, found.factor * block.scale
-    n_query, n_classes, mask = problem.n_query, problem.n_classes, problem.query_mask
-    even, means = found.spread_out.reshape(-1, 1, 1), space.support.mean()
-    tilt = expected_log(found.before, n_query).where(~even, 0)
-    most = n_classes if bool(even.any()) else int((found.after.counts > 0).sum(-1).max())
-    width = width_for(most, n_classes)
-    kept = None if width == n_classes else found.after.counts.topk(width).indices.sort().values.unsqueeze(1)
-    near, start = (space, means) if kept is None else space.restrict(means, kept.squeeze(1))
-    u = softmax(at(nats, near.scores(start)) + (tilt if kept is None else tilt.gather(-1, kept)))
-    scores = near.scores((near.support + near.moments(u.weights)).mean())
-    if kept is not None:
-        scores = space.scores(means).scatter_(-1, kept.expand_as(scores), scores)
-    moved = softmax(at(nats, scores) + expected_log(found.after, n_query).where(~even, 0))
-    if bool(found.has_column.all()):
-        return moved, torch.zeros_like(found.spread_out)
-
-    rise = block.even.log_normaliser() - found.sharp_normaliser
-    rise = rise + without_count(found.sharp_concentration, problem).unsqueeze(-1)
-    at_first = held(block.even.weights, rise, mask) / found.sharp_concentration.unsqueeze(-1)
-    rise = moved.log_normaliser() - u.log_normaliser()
-    at_last = held(moved.weights, rise, mask) / found.after.concentration.unsqueeze(-1)
-    returns = torch.maximum(at_first, at_last.where(~even.squeeze(-1), 0)).masked_fill_(found.has_column, 0)
-    return moved, returns.sum(-1) > proportions.NEGLIGIBLE_SHARE_OF_PRIOR
-
-
-@dataclass(frozen=True)
-class Found:
-    """The answer over all classes, and what the prototypes that belong to it are made from."""
-
-    labels: Labels
-    passes: Passes
-    scale: Float[Tensor, "task"]
-
-
-def find(frame: Frame, options: CalibratedPaddleOptions, *, narrowing: bool) -> tuple[Outcome[Found], Tensor]:
-    """Look at the tasks block by block, settle those of all blocks together, move block by block."""
-    # In feature space tasks may share their support as one array, so they stay together.
-    together = frame.geometry("auto", FIRST_ITERATIONS) == "feature"
-    blocks = [look(part, narrowing=narrowing) for part in ([frame] if together else frame.blocks())]
-    uniform = torch.cat([b.uniform for b in blocks])
-    shots = proportions.typical_shots(frame.support.mass).expand(frame.task.n_tasks)
-    groups = joined([b.part for b in blocks], proportions.restrict)
-    outcome = merged([(rows, two_passes(p, state, uniform[rows], shots[rows], options)) for rows, p, state in groups])
-    task, passes, start, wrong = frame.task, outcome.answer, 0, []
-    log_u = frame.n_query.new_empty(task.n_tasks, task.query_slots, task.n_classes)
-    labels = Labels(log_u, log_u.new_empty(task.n_tasks, task.n_classes), log_u[..., 0].clone())
-    for block in blocks:
-        rows = slice(start, start + len(block.scale))
-        start = rows.stop
-        u, returns = move(block, take(passes, rows, task.n_tasks))
-        wrong.append(returns)
-        frame.write(labels, rows, u)
-    found = Found(labels, passes, torch.cat([b.scale for b in blocks]))
-    return Outcome(found, outcome.n_iter, outcome.converged, None), torch.cat(wrong)
-
-
 def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
     """Scale, proportions at a sharp scale, proportions at the scale for as many classes as that found, one move."""
     frame = Frame(task)
-    outcome, wrong = find(frame, options, narrowing=True)
-    if len(rows := wrong.nonzero().squeeze(-1)) > 0:
-        outcome = replace_tasks(outcome, rows, find(frame.select(rows), options, narrowing=False)[0])
-    found = outcome.answer
-    prototypes, n_iter = partial(_prototypes, frame, found.passes, found.scale), outcome.n_iter
-    return frame.solution(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
+    found = label(batches(frame), max_iter=options.max_iter, tol=options.tol)
+    # The normaliser is one: assignments are logarithms of probabilities.
+    labels = Labels(found.log_assignments, found.proportions, torch.zeros_like(found.log_assignments[..., 0]))
+    return frame.solution(
+        labels,
+        n_iter=found.of_tasks("n_iter"),
+        converged=found.of_tasks("converged"),
+        find_prototypes=partial(prototypes, task, found.groups),
+    )
 
 
-def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -> Tensor:
-    """Scores at a scale."""
-    return nats.reshape(-1, 1, 1) * scores
+def batches(frame: Frame) -> Batches:
+    """Pose the tasks against the classes they share, or each against its own."""
+    if len(frame.task.source("support")) > 1 or frame.task.n_tasks == 1:
+        return EachItsOwn(frame)
+    means, scale = frame.support.mean()[0], squared_scale(frame).double()
+    return AgainstOne(frame.query, frame.query_mask, means, frame.support.mass[0], scale)
 
 
-def _prototypes(frame: Frame, found: Passes, scale: Float[Tensor, "task"]) -> Float[Tensor, "task class dim"]:
+def prototypes(task: TaskBatch, groups: list[Settled]) -> Float[Tensor, "task class dim"]:
     """Means over the support and the query as the second pass labels it."""
-    space, even = frame.space("auto", FIRST_ITERATIONS), found.spread_out.reshape(-1, 1, 1)
-    tilt = expected_log(found.before, frame.n_query).where(~even, 0)
-    return frame.prototypes(softmax(at(found.factor * scale, space.scores(space.support.mean())) + tilt).weights)
+    frame, weights = Frame(task), None
+    posed = batches(frame)
+    scores, blocks = posed.scored()
+    for _ in blocks:
+        pass
+    weights = torch.zeros_like(scores)
+    for group in groups:
+        state, rows = group.state, group.rows
+        nats = (state.factor * posed.squared_scale[rows]).reshape(-1, 1, 1)
+        before = tilts(state.counts_before, state.concentration_before).unsqueeze(1)
+        u = softmax(before + nats * columns_of(scores[rows], group.classes)).weights
+        items = torch.arange(scores.shape[1], device=rows.device).reshape(1, -1, 1)
+        weights[rows.reshape(-1, 1, 1), items, group.classes.unsqueeze(1)] = u.to(weights)
+        even = rows[state.spread_out]
+        weights[even] = softmax(scores[even] * nats[state.spread_out].to(scores)).weights
+    return frame.prototypes(weights)
 
 
 METHOD = Method(

@@ -1,0 +1,359 @@
+"""Catalogue: class means, counts and the scale of the features, made once from labelled examples.
+
+A class is its number of examples s_k and their mean w_k. With c², the scale at which half squared distances are nats
+(`handful.calibration`), that is all a batch is compared with. Counts and sums add: examples, classes and whole
+catalogues are added and taken away without reading the others again.
+
+c² needs more than sums: it compares left-out examples with their own class and with others. So the catalogue keeps
+examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else those of some classes, whole.
+A hash of its label decides whether a class is among these, so catalogues of several machines keep parts of one sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.calibration import squared_scale
+from handful.catalogue.labels import distinct, places_of, same_kind
+from handful.catalogue.report import CatalogueReport, report_on
+from handful.errors import LabelError, OptionError
+from handful.frame import Frame
+from handful.inference.batches import AgainstOne
+from handful.numerics.moments import labelled_moments
+from handful.shapes import Bool, Float
+from handful.task import TaskBatch
+from handful.transforms import ROW_TRANSFORMS
+
+# Numbers that the kept examples may have.
+KEPT_NUMBERS = 2**23
+# What was added waits beside the rest until somebody asks, or until there are this many additions.
+MOST_ADDITIONS = 16
+# Examples that are summed at once.
+BLOCK_NUMBERS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeans:
+    """Number and mean of the examples of some classes."""
+
+    classes: npt.NDArray[Any]  # in increasing order
+    shots: Float[Tensor, "class"]
+    means: Float[Tensor, "class dim"]  # about the catalogue's origin
+
+    def rows(self, kept: npt.NDArray[Any]) -> ClassMeans:
+        """Keep some of the classes."""
+        places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.means.device)
+        return ClassMeans(self.classes[kept], self.shots[places], self.means[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled rows, in the order in which they were given."""
+
+    labels: npt.NDArray[Any]
+    points: Float[Tensor, "row dim"]  # transformed
+    positions: npt.NDArray[np.int64]  # how many examples the catalogue had been given before each
+
+    def rows(self, kept: npt.NDArray[np.bool_]) -> Examples:
+        """Keep some of the rows."""
+        if kept.all():
+            return self
+        places = torch.from_numpy(np.flatnonzero(kept)).to(self.points.device)
+        return Examples(self.labels[kept], self.points[places], self.positions[kept])
+
+    def then(self, other: Examples) -> Examples:
+        """Return these rows and the others after them."""
+        return Examples(
+            np.concatenate([self.labels, other.labels]),
+            torch.cat([self.points, other.points]),
+            np.concatenate([self.positions, other.positions]),
+        )
+
+    def whole_classes(self, most: int) -> Examples:
+        """Keep at most that many rows, of whole classes, chosen by a hash of their label."""
+        if len(self.labels) <= most:
+            return self
+        classes, codes, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
+        order = np.argsort([_hash(label) for label in classes.tolist()], kind="stable")
+        chosen = order[np.cumsum(counts[order]) <= most]
+        return self.rows(np.isin(codes, chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Class means, counts and the scale of the features; frozen, so threads and processes can share it.
+
+    Make one with `Catalogue.of`. Whatever adds or removes returns another catalogue.
+
+    Attributes
+    ----------
+    origin : Float[Tensor, "dim"]
+        Mean of the first examples. Distances do not depend on it, rounding does.
+    transform : {"l2", "raw"}
+        What is done to every row, of the catalogue and of a batch, before it is compared.
+    squared_scale : float or None
+        c²; None while no class has two examples, and the spread of a batch has to stand in.
+    examples : Examples
+        Those that calibration and the report look at.
+    n_examples : int
+        Number of examples given so far.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> catalogue = Catalogue.of(torch.from_numpy(X[:95]), y[:95])
+    >>> catalogue.n_classes, catalogue.with_examples(torch.from_numpy(X[95:]), y[95:]).n_classes
+    (19, 20)
+    >>> print(catalogue.report())
+    19 classes, 95 examples.
+    Nothing looks wrong.
+    """
+
+    parts: tuple[ClassMeans, ...]  # what a later part says of a class replaces what an earlier one did
+    origin: Float[Tensor, "dim"]
+    transform: str
+    squared_scale: float | None
+    examples: Examples
+    n_examples: int
+
+    @classmethod
+    def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+        """Make one of labelled examples, at least one of every class."""
+        return cls.streamed([features], [np.asarray(labels)], transform)
+
+    @classmethod
+    def streamed(
+        cls, blocks: Iterable[Float[Tensor, "row dim"]], labels: Iterable[npt.NDArray[Any]], transform: str = "l2"
+    ) -> Catalogue:
+        """Make one of blocks of rows, each read once, and their labels."""
+        if transform not in ROW_TRANSFORMS:
+            raise OptionError(
+                f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, "
+                f"got {transform!r}"
+            )
+        made: Catalogue | None = None
+        for block, names in zip(blocks, labels, strict=True):
+            points = ROW_TRANSFORMS[transform](block)
+            if made is None:
+                origin = points.mean(0, dtype=torch.float64).to(points.dtype)
+                nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
+                made = cls((), origin, transform, None, nothing, 0)
+            made = made._with_points(points, names)
+        if made is None:
+            raise LabelError("a catalogue needs at least one example; there was none")
+        return made._calibrated()
+
+    # -- what a batch is compared with -------------------------------------------------------------------------------
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """Labels of the classes, in increasing order."""
+        return self._whole.classes
+
+    @property
+    def shots(self) -> Float[Tensor, "class"]:
+        """Number of examples of each class."""
+        return self._whole.shots
+
+    @property
+    def means(self) -> Float[Tensor, "class dim"]:
+        """Their means, about the origin."""
+        return self._whole.means
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self._whole.classes)
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return len(self.origin)
+
+    @cached_property
+    def _whole(self) -> ClassMeans:
+        """All parts as one."""
+        return merged(self.parts)
+
+    def against(
+        self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None = None
+    ) -> AgainstOne:
+        """Pose batches of untransformed rows against these classes."""
+        points = ROW_TRANSFORMS[self.transform](batches.to(self.origin)) - self.origin
+        if mask is not None:
+            points = points.where(mask.unsqueeze(-1), 0)
+        scale = torch.nan if self.squared_scale is None else self.squared_scale
+        scales = torch.full((len(points),), scale, dtype=torch.float64, device=points.device)
+        return AgainstOne(points, mask, self.means, self.shots, scales)
+
+    def to(self, device: torch.device | str) -> Catalogue:
+        """Return the catalogue on another device, as a whole."""
+        if self.origin.device == torch.device(device):
+            return self
+        whole, examples = self._whole, self.examples
+        return replace(
+            self,
+            parts=(replace(whole, shots=whole.shots.to(device), means=whole.means.to(device)),),
+            origin=self.origin.to(device),
+            examples=replace(examples, points=examples.points.to(device)),
+        )
+
+    def report(self) -> CatalogueReport:
+        """Say what looks wrong with the catalogue itself: people fix that first."""
+        return report_on(self)
+
+    # -- more and less -----------------------------------------------------------------------------------------------
+
+    def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue with these examples too, of known classes or of new ones."""
+        labels = same_kind(np.asarray(labels), self.parts[0].classes)
+        return self._with_points(ROW_TRANSFORMS[self.transform](features.to(self.origin)), labels)._calibrated()
+
+    def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue without examples it was made with; a class without any leaves."""
+        points, labels = ROW_TRANSFORMS[self.transform](features.to(self.origin)), np.asarray(labels)
+        leaving = self._summed(points, same_kind(labels, self.classes))
+        known = self._known(leaving.classes)
+        shots = known.shots - leaving.shots
+        if len(known.classes) < len(leaving.classes) or bool((shots < 0).any()):
+            raise LabelError("the examples to remove must be examples of the catalogue; some have no class there")
+        sums = known.means * known.shots.unsqueeze(-1) - leaving.means * leaving.shots.unsqueeze(-1)
+        rest = ClassMeans(known.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
+        gone = rest.classes[(shots == 0).cpu().numpy()]
+        fewer = replace(self, parts=(*self.parts, rest), examples=self.examples.rows(~self._same_rows(points, labels)))
+        return (fewer.without(gone) if len(gone) else fewer)._calibrated()
+
+    def without(self, labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue without the classes of these labels."""
+        whole = self._whole
+        places = places_of(same_kind(np.asarray(labels), whole.classes), whole.classes)
+        kept = np.ones(len(whole.classes), dtype=bool)
+        kept[places[places >= 0]] = False
+        if not kept.any():
+            raise LabelError("no class would be left; keep at least one, or fit again")
+        left = self.examples.rows(kept[places_of(self.examples.labels, whole.classes)])
+        return replace(self, parts=(whole.rows(kept),), examples=left)._calibrated()
+
+    def __add__(self, other: Catalogue) -> Catalogue:
+        """Return the catalogue of all examples of both, made on two machines, say."""
+        if (self.transform, self.dim) != (other.transform, other.dim):
+            raise LabelError(
+                f"catalogues must have the same transform and number of features to be added, got {self.transform!r} "
+                f"and {other.transform!r}, {self.dim} and {other.dim}"
+            )
+        same_kind(other.classes, self.classes)
+        moved = replace(other._whole, means=other.means + (other.origin - self.origin))
+        later = replace(other.examples, positions=other.examples.positions + self.n_examples)
+        return replace(
+            self,
+            parts=(*self.parts, self._and_known(moved)),
+            examples=self._kept(self.examples.then(later)),
+            n_examples=self.n_examples + other.n_examples,
+        )._calibrated()
+
+    def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
+        """Those of the labels that are no class of the catalogue."""
+        given, _ = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
+        return list(given[places_of(given, self.classes) < 0].tolist())
+
+    def _with_points(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Add transformed examples; c² is left to `_calibrated`."""
+        added = self._and_known(self._summed(points, labels))
+        positions = np.arange(self.n_examples, self.n_examples + len(labels))
+        parts = (*self.parts, added)
+        return replace(
+            self,
+            parts=parts if len(parts) <= MOST_ADDITIONS else (merged(parts),),
+            examples=self._kept(self.examples.then(Examples(labels, points, positions))),
+            n_examples=self.n_examples + len(labels),
+        )
+
+    def _summed(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> ClassMeans:
+        """Number and mean of the examples of each class, about the origin."""
+        classes, codes = distinct(labels)
+        sums = points.new_zeros(len(classes), points.shape[-1])
+        shots = points.new_zeros(len(classes))
+        own = torch.from_numpy(codes).to(points.device)
+        size = max(1, BLOCK_NUMBERS // points.shape[-1])
+        for start in range(0, len(points), size):
+            rows = slice(start, start + size)
+            centred = points[rows] - self.origin
+            part = labelled_moments(centred.unsqueeze(0), own[rows].unsqueeze(0), None, len(classes))
+            sums, shots = sums + part.sums[0], shots + part.mass[0]
+        return ClassMeans(classes, shots, sums / shots.unsqueeze(-1))
+
+    def _and_known(self, added: ClassMeans) -> ClassMeans:
+        """Add what is known about these classes already."""
+        known = self._known(added.classes)
+        if len(known.classes) == 0:
+            return added
+        places = torch.from_numpy(places_of(known.classes, added.classes)).to(added.means.device)
+        shots, sums = added.shots.clone(), added.means * added.shots.unsqueeze(-1)
+        shots[places] += known.shots
+        sums[places] += known.means * known.shots.unsqueeze(-1)
+        return ClassMeans(added.classes, shots, sums / shots.unsqueeze(-1))
+
+    def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
+        """What the parts say about those of the classes that they have."""
+        found: list[ClassMeans] = []
+        wanted = classes
+        for part in reversed(self.parts):
+            places = places_of(wanted, part.classes)
+            if (places >= 0).any():
+                found.append(part.rows(places[places >= 0]))
+                wanted = wanted[places < 0]
+        empty = ClassMeans(classes[:0], self.origin[:0], self.origin.new_zeros(0, self.dim))
+        return merged(tuple(found)) if found else empty
+
+    def _kept(self, examples: Examples) -> Examples:
+        return examples.whole_classes(max(2, KEPT_NUMBERS // self.dim))
+
+    def _same_rows(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which kept examples are those, each counted once."""
+        wanted: dict[tuple[Any, bytes], int] = {}
+        for label, point in zip(labels.tolist(), points.cpu().numpy(), strict=True):
+            wanted[label, point.tobytes()] = wanted.get((label, point.tobytes()), 0) + 1
+        found = np.zeros(len(self.examples.labels), dtype=bool)
+        for row, (label, point) in enumerate(
+            zip(self.examples.labels.tolist(), self.examples.points.cpu().numpy(), strict=True)
+        ):
+            if wanted.get((label, point.tobytes()), 0) > 0:
+                wanted[label, point.tobytes()] -= 1
+                found[row] = True
+        return found
+
+    def _calibrated(self) -> Catalogue:
+        """Return the catalogue with the scale that its kept examples ask for."""
+        classes, codes = distinct(self.examples.labels)
+        if np.bincount(codes, minlength=1).max() < 2:
+            return replace(self, squared_scale=None)
+        points = self.examples.points
+        task = TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes))
+        return replace(self, squared_scale=float(squared_scale(Frame(task))[0]))
+
+
+def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
+    """Make one part of several; of a class that several have, the last counts."""
+    if len(parts) == 1:
+        return parts[0]
+    classes = np.concatenate([part.classes for part in parts])
+    # The last of equal labels comes first when the parts are turned round.
+    labels, first = np.unique(classes[::-1], return_index=True)
+    places = torch.from_numpy(len(classes) - 1 - first).to(parts[0].means.device)
+    shots, means = (torch.cat([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
+    return ClassMeans(labels, shots, means)
+
+
+def _hash(label: Any) -> str:
+    return hashlib.blake2b(repr(label).encode(), digest_size=8).hexdigest()

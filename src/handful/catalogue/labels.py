@@ -1,0 +1,82 @@
+"""Labels: put in order, compared, and written as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.errors import LabelError
+
+
+def distinct(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return the distinct labels in increasing order, and where in them each label is."""
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise LabelError(
+            f"labels must be of one kind, so that they can be put in order ({error}); "
+            "turn them into strings, and drop rows whose label is missing"
+        ) from error
+    return classes, codes.astype(np.int64, copy=False)
+
+
+def places_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return where in the ordered classes each label is, -1 where it is not among them."""
+    if len(classes) == 0:
+        return np.full(len(labels), -1)
+    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    # Objects one by one: a comparison of whole arrays would look inside tuples.
+    same = np.array([a == b for a, b in zip(classes[places].tolist(), labels.tolist(), strict=True)], dtype=bool)
+    return np.where(same, places, -1)
+
+
+def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Refuse numbers where the classes are names, and the like: NumPy would turn both into text without a word."""
+    kinds = labels.dtype.kind, classes.dtype.kind
+    if kinds[0] != kinds[1] and not set(kinds) <= set("iu") and "O" not in kinds:
+        raise LabelError(
+            f"labels must be of the catalogue's kind, {classes.dtype}, got {labels.dtype}; convert them first"
+        )
+    return labels
+
+
+def encode_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return labels as values of JSON: their dtype and a list; dates as the integers they are stored as."""
+    if labels.dtype.kind in "mM":
+        return {"dtype": labels.dtype.str, "values": labels.astype(np.int64).tolist()}
+    if labels.dtype.kind == "O":
+        return {"dtype": "object", "values": [_encoded(label) for label in labels.tolist()]}
+    if labels.dtype.kind in "biufU":
+        return {"dtype": labels.dtype.str, "values": labels.tolist()}
+    raise LabelError(f"labels of dtype {labels.dtype} cannot be saved; use text, numbers, booleans or dates")
+
+
+def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
+    """Return what `encode_labels` was given."""
+    if stored["dtype"] == "object":
+        labels = np.empty(len(stored["values"]), dtype=object)
+        labels[:] = [_decoded(value) for value in stored["values"]]
+        return labels
+    dtype = np.dtype(stored["dtype"])
+    if dtype.kind not in "mMbiufU":
+        raise ValueError(f"labels of dtype {dtype}")
+    if dtype.kind in "mM":
+        return np.array(stored["values"], dtype=np.int64).astype(dtype)
+    return np.array(stored["values"], dtype=dtype)
+
+
+def _encoded(label: Any) -> Any:
+    """Turn a tuple into a list, for JSON has no tuples and labels are never lists."""
+    if isinstance(label, tuple):
+        return [_encoded(part) for part in label]
+    if isinstance(label, (str, bool, int, float)):
+        return label
+    raise LabelError(
+        f"labels of type {type(label).__name__} cannot be saved; use text, numbers, booleans, or tuples of these"
+    )
+
+
+def _decoded(value: Any) -> Any:
+    return tuple(_decoded(part) for part in value) if isinstance(value, list) else value

@@ -1,0 +1,153 @@
+"""What looks wrong with a catalogue itself: classes that cannot be told apart, examples of another class, lone examples.
+
+Every kept example is left out of its own class and compared with all others. With s examples in the class its half
+squared distance to the mean of the others, corrected as in `handful.calibration`, is `½ (s + 1)/(s - 1) ‖z - w‖²`, and
+the margin by which another class is nearer, in nats, is c² times the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from handful.catalogue.labels import places_of
+from handful.shapes import Float, Int
+
+if TYPE_CHECKING:
+    from handful.catalogue.fitted import Catalogue
+
+# An example looks mislabelled when another class is nearer by this many nats: odds of twenty to one.
+MISLABELLED_NATS = 3.0
+# Two classes cannot be told apart when this share of their examples is nearer to the other one than to its own.
+CONFUSED_SHARE = 0.5
+# Numbers in one block of margins.
+BLOCK_NUMBERS = 2**23
+# Entries of each kind that are printed.
+MOST_PRINTED = 10
+
+
+class Suspect(NamedTuple):
+    """An example that looks mislabelled."""
+
+    position: int  # among the examples, in the order in which they were given
+    label: Any
+    looks_like: Any
+    nats: float
+
+
+class Confusion(NamedTuple):
+    """Two classes, and the share of their examples that is nearer to the other class than to its own."""
+
+    first: Any
+    second: Any
+    share: float
+
+
+@dataclass(frozen=True)
+class CatalogueReport:
+    """What looks wrong with a catalogue.
+
+    Attributes
+    ----------
+    n_classes, n_examples : int
+        Size of the catalogue.
+    single : list
+        Classes with one example: nobody can say how far their items spread.
+    confusions : list of Confusion
+        Classes that cannot be told apart, the worst first.
+    suspects : list of Suspect
+        Examples that look mislabelled, the clearest first.
+    n_checked : int
+        Examples that were looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from handful.catalogue import Catalogue
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres.repeat(5, axis=0) + 0.5 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> y[7] = 12  # it is a 1
+    >>> [(suspect.position, suspect.looks_like) for suspect in Catalogue.of(torch.tensor(X), y).report().suspects]
+    [(7, 1)]
+    """
+
+    n_classes: int
+    n_examples: int
+    single: list[Any]
+    confusions: list[Confusion]
+    suspects: list[Suspect]
+    n_checked: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_classes:,} classes, {self.n_examples:,} examples."]
+        if self.n_checked < self.n_examples - len(self.single):
+            lines[0] += f" {self.n_checked:,} examples were checked."
+        if self.single:
+            lines.append(f"{len(self.single)} classes have one example: {_some(self.single)}.")
+        for pair in self.confusions[:MOST_PRINTED]:
+            lines.append(
+                f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples are nearer "
+                "to the other class."
+            )
+        for suspect in self.suspects[:MOST_PRINTED]:
+            lines.append(
+                f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
+                f"(by {suspect.nats:.1f} nats)."
+            )
+        hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
+        if hidden:
+            lines.append(f"And {hidden} more, in `confusions` and `suspects`.")
+        return "\n".join(lines if len(lines) > 1 else [*lines, "Nothing looks wrong."])
+
+
+def report_on(catalogue: Catalogue) -> CatalogueReport:
+    """Look at the kept examples."""
+    classes, shots = catalogue.classes, catalogue.shots.cpu().numpy()
+    own = places_of(catalogue.examples.labels, classes)
+    checked = np.flatnonzero(shots[own] > 1)
+    rival, nats = _nearest_rivals(catalogue, torch.from_numpy(own[checked]), torch.from_numpy(checked))
+    suspects = [
+        Suspect(
+            int(catalogue.examples.positions[checked[row]]), classes[own[checked[row]]], classes[rival[row]], nats[row]
+        )
+        for row in np.argsort(-nats, kind="stable")
+        if nats[row] >= MISLABELLED_NATS
+    ]
+    nearer = nats > 0
+    pairs = np.sort(np.stack([own[checked], rival], -1)[nearer], -1)
+    n_checked = np.bincount(own[checked], minlength=len(classes))
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    shares = [(n / (n_checked[j] + n_checked[k]), j, k) for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)]
+    confusions = [
+        Confusion(classes[j], classes[k], share) for share, j, k in sorted(shares, reverse=True) if share >= CONFUSED_SHARE
+    ]
+    single = classes[shots == 1].tolist()
+    return CatalogueReport(len(classes), catalogue.n_examples, single, confusions, suspects, len(checked))
+
+
+def _nearest_rivals(
+    catalogue: Catalogue, own: Int[Tensor, "row"], rows: Int[Tensor, "row"]
+) -> tuple[Int[np.ndarray, "row"], Float[np.ndarray, "row"]]:
+    """The nearest other class of each example, and by how many nats it is nearer than its own."""
+    means, shots, scale = catalogue.means, catalogue.shots, catalogue.squared_scale or 1.0
+    offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
+    rivals, margins = [], []
+    size = max(1, BLOCK_NUMBERS // len(means))
+    for start in range(0, len(rows), size):
+        block, classes = rows[start : start + size].to(means.device), own[start : start + size].to(means.device)
+        points = catalogue.examples.points[block] - catalogue.origin
+        count = shots[classes]
+        away = 0.5 * (points - means[classes]).square().sum(-1) * (count + 1) / (count - 1)
+        scores = torch.addmm(offsets, points, means.mT)
+        best = scores.scatter_(1, classes.unsqueeze(-1), -torch.inf).max(-1)
+        rivals.append(best.indices)
+        margins.append(scale * (away - (0.5 * points.square().sum(-1) - best.values)))
+    if not rivals:
+        return np.empty(0, np.int64), np.empty(0)
+    return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
