@@ -105,13 +105,13 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             note(arguments.json, figures)
         show(f"calibrated_paddle, {shortlist}", figures[shortlist], bare)
     if arguments.paddle:
-        scale = figures["exact"]["scale"]
         # Published PADDLE knows no scale: give it features multiplied by the calibrated one.
+        scale = math.sqrt(figures["exact"]["squared_scale"])
         banks = {"catalogue": catalogue, "queries": queries}
-        scaled = [data.scaled(folder / f"scaled-{name}", bank, math.sqrt(scale)) for name, bank in banks.items()]
+        scaled = [data.scaled(folder / f"scaled-{name}", bank, scale) for name, bank in banks.items()]
         found, figures["paddle"] = streamed(arguments, folder, scaled[0], scaled[1], "paddle", "exact")
         figures["paddle"] |= scores(found.labels(), queries.labels, arguments.k, found)
-        figures["paddle"] |= data.drift(found, math.sqrt(scale))
+        figures["paddle"] |= data.drift(found, scale)
         figures["paddle"]["ratio"] = figures["paddle"]["cpu"] / bare
         show("paddle", figures["paddle"], bare)
         note(arguments.json, figures)
@@ -164,6 +164,7 @@ def streamed(
             queries,
             place,
             method=method,
+            transform="raw",
             shortlist=shortlist,
             list_length=arguments.list_length,
             index_folder=folder,
@@ -180,7 +181,7 @@ def streamed(
         "readmitted": found.readmitted,
         "dropped_mass": found.dropped_mass,
         "largest_dropped_mass": found.largest_dropped_mass,
-        "scale": found.scale,
+        "squared_scale": found.scale**2,
     }
     return found, figures
 

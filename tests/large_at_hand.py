@@ -18,12 +18,19 @@ class Problem(NamedTuple):
 
 
 def large_problem(
-    seed: int = 0, *, n_classes: int = 60, n_query: int = 400, n_present: int = 8, dim: int = 24, shots: int = 4
+    seed: int = 0,
+    *,
+    n_classes: int = 60,
+    n_query: int = 400,
+    n_present: int = 8,
+    dim: int = 24,
+    shots: int = 4,
+    apart: float = 2.5,
 ) -> Problem:
-    """Gaussian classes whose spread falls off over the dimensions."""
+    """Gaussian classes whose spread falls off over the dimensions, their centres so many times as far `apart`."""
     rng = np.random.default_rng(seed)
     spectrum = 1 / np.sqrt(np.arange(1, dim + 1))
-    centres = 2.5 * spectrum * rng.standard_normal((n_classes, dim))
+    centres = apart * spectrum * rng.standard_normal((n_classes, dim))
     sizes = 1 / np.arange(1, n_present + 1)
     truth = rng.permutation(n_classes)[:n_present][rng.choice(n_present, n_query, p=sizes / sizes.sum())]
     labels = np.repeat(np.arange(n_classes), shots)

@@ -282,7 +282,7 @@ def _diagnosed(
         Frame(transform(STREAMED.transform, task)),
         labels,
         list(bank.class_names),
-        found.scale,
+        found.scale**2,
         n_iter=found.n_iter,
         converged=found.converged,
     )

@@ -22,7 +22,7 @@ def probabilities(found):
 def test_whole_lists_give_the_dense_answer(seed, tmp_path):
     problem = large_problem(seed)
     expected = dense(problem)
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=130)
+    found = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=130, transform="raw")
     best = expected.log_assignments[0].exp().max(-1)
     np.testing.assert_array_equal(found.labels(), best.indices)
     np.testing.assert_allclose(probabilities(found), best.values, atol=1e-4)
@@ -35,7 +35,8 @@ def test_whole_lists_give_the_dense_answer(seed, tmp_path):
 def test_short_lists_give_nearly_the_dense_answer_and_say_what_they_drop(tmp_path):
     problem = large_problem(n_classes=400, n_query=1500, n_present=20)
     expected = dense(problem)
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=400, list_length=12)
+    arguments = {"shard_rows": 400, "list_length": 12, "transform": "raw"}
+    found = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
     assert len(found.living) < 50  # the queries were compared again with these alone
     assert (found.labels() == expected.predictions[0].numpy()).mean() > 0.995
     assert 0 < found.dropped_mass < found.largest_dropped_mass < 1
@@ -52,7 +53,7 @@ def test_when_all_classes_occur_alike_proportions_are_uniform(tmp_path):
         for x, k in zip(around, (labels, truth), strict=True)
     ]
     problem = Problem(*banks, truth)
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", list_length=29)
+    found = solve(problem.catalogue, problem.queries, tmp_path / "run", list_length=29, transform="raw")
     expected = dense(problem)
     assert (found.labels() == expected.predictions[0].numpy()).all()
     assert len(found.living) == 30

@@ -17,7 +17,7 @@ def test_results_are_the_same_on_any_number_of_threads_and_in_order(tmp_path):
         folder.mkdir()
         work = Work(problem.queries, catalogue.origin, "raw", folder, 30, 8)
         with in_process(workers)(work) as crew:
-            list(crew.run("compare", "all", contenders))
+            list(crew.run("compare", "all", contenders, True))
             results.append([part.counts for part in crew.run("count", "all", torch.zeros(60), 1.0)])
             assert crew.traffic == (0, 0)
     assert len(results[0]) == 14

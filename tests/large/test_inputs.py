@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from handful.errors import OptionError, TaskError
+from handful.errors import BankError, FileFormatError, OptionError, TaskError
 from handful.features import FeatureBank, write_parquet
 from handful.frame import Frame
 from handful.large import inputs
-from handful.large.inputs import as_bank, fingerprint, read_rows, sampled_task, sum_catalogue
+from handful.large.inputs import content_hash, given, read_rows, sampled_task, sum_catalogue
 from handful.task import TaskBatch
 from tests.large_at_hand import large_problem
 
@@ -54,17 +54,29 @@ def test_queries_come_from_parquet_without_labels_too(tmp_path):
     queries = large_problem().queries
     column = pa.FixedSizeListArray.from_arrays(pa.array(queries.features.reshape(-1)), queries.dim)
     parquet.write_table(pa.table({"embedding": column}), tmp_path / "q.parquet")
-    bank = as_bank(tmp_path / "q.parquet", tmp_path, role="query")
+    came = given(tmp_path / "q.parquet", role="queries")
+    bank = came.open(tmp_path)
     assert isinstance(bank.stored, np.memmap)
     np.testing.assert_array_equal(bank.features, queries.features)
+    (copy,) = tmp_path.glob("queries-*.npy")
+    written = copy.stat().st_mtime_ns
+    came.open(tmp_path)
+    assert copy.stat().st_mtime_ns == written
+    copy.write_bytes(copy.read_bytes()[:-40])
+    with pytest.raises(FileFormatError, match=f"{copy.name} was cut short or changed"):
+        came.open(tmp_path)
     write_parquet(queries, tmp_path / "labelled.parquet")
-    assert as_bank(tmp_path / "labelled.parquet", tmp_path, role="catalogue").n_classes == 60
+    labelled = given(tmp_path / "labelled.parquet", role="catalogue")
+    assert labelled.called == str(tmp_path / "labelled.parquet")
+    assert labelled.open(tmp_path).n_classes == 60
+    with pytest.raises(BankError, match="does not exist"):
+        given(tmp_path / "none.parquet", role="queries")
 
 
 def test_a_catalogue_needs_labels(tmp_path):
     with pytest.raises(TaskError, match=r"pair \(X, y\)"):
-        as_bank(np.eye(3), tmp_path, role="catalogue")
-    assert as_bank((np.eye(3), ["b", "a", "b"]), tmp_path, role="catalogue").class_names == ("a", "b")
+        given(np.eye(3), role="catalogue")
+    assert given((np.eye(3), ["b", "a", "b"]), role="catalogue").open(tmp_path).class_names == ("a", "b")
 
 
 def test_a_sample_of_many_classes_is_small_and_of_few_is_all(monkeypatch):
@@ -78,7 +90,32 @@ def test_a_sample_of_many_classes_is_small_and_of_few_is_all(monkeypatch):
     assert sampled_task(problem.catalogue, catalogue, problem.queries, "raw").n_classes == 5
 
 
-def test_fingerprints_tell_banks_apart(tmp_path):
-    one, other = large_problem(0).queries, large_problem(1).queries
-    assert fingerprint(one) == fingerprint(large_problem(0).queries) != fingerprint(other)
-    assert fingerprint(one.save(tmp_path / "bank")) == one.content_hash
+def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):
+    bank = large_problem(n_query=5000).queries
+    hashes = {content_hash(bank, labelled=labelled) for labelled in (True, False)}
+    rng = np.random.default_rng(0)
+    for row in rng.integers(0, 5000, 20):
+        bank.stored[row, 3] += 1
+        hashes.add(content_hash(bank, labelled=True))  # of the array as it is now
+        bank.stored[row, 3] -= 1
+    assert len(hashes) == 22
+    features, labels, names = bank.stored, bank.labels, bank.class_names
+    relabelled = FeatureBank.from_arrays(features, labels[::-1], names)
+    renamed = FeatureBank.from_arrays(features, labels, [f"a {name}" for name in names])
+    for other in (relabelled, renamed):
+        assert content_hash(other, labelled=False) == content_hash(bank, labelled=False)
+        assert content_hash(other, labelled=True) != content_hash(bank, labelled=True)
+    assert content_hash(bank.save(tmp_path / "bank"), labelled=True) == bank.content_hash
+
+
+def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
+    problem = large_problem()
+    np.save(tmp_path / "x.npy", problem.queries.features)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    saved = problem.queries.save(tmp_path / "bank")
+    assert given(problem.queries, role="queries").called == "the bank of the queries"
+    assert given(problem.queries.features, role="queries").called == "the array of queries"
+    assert given((np.eye(3), [0, 1, 2]), role="catalogue").called == "the pair (X, y) of the catalogue"
+    assert given(mapped, role="queries").called == str(tmp_path / "x.npy")
+    assert given(saved, role="queries").called.startswith(str(tmp_path / "bank"))
+    assert given(str(tmp_path / "bank"), role="queries").called.startswith(str(tmp_path / "bank"))

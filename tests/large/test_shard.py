@@ -43,7 +43,7 @@ def test_shards_add_up_to_the_dense_counts_and_moments(setting):
     counts, sums = torch.zeros(60, dtype=torch.float64), torch.zeros(60, points.shape[1])
     log_normaliser = 0.0
     for number in range(3):
-        dropped = work.compare(number, "all", contenders)
+        dropped = work.compare(number, "all", contenders, True)
         assert dropped.mass < 1e-6 * dropped.n_measured
         part = work.count(number, "all", tilts, 1.0)
         counts += part.counts
@@ -59,7 +59,7 @@ def test_shards_add_up_to_the_dense_counts_and_moments(setting):
 def test_a_factor_rescales_the_lists(setting):
     make, points, contenders = setting
     work = make(60, 400)
-    work.compare(0, "all", contenders)
+    work.compare(0, "all", contenders, True)
     softer = Contenders(contenders.prototypes / 2, contenders.half_norms / 2, 60)
     expected = posteriors(softer, points, 0).sum(0)
     torch.testing.assert_close(
@@ -71,7 +71,7 @@ def test_dropped_mass_is_what_is_outside_the_lists(setting):
     make, points, sharp = setting
     contenders = Contenders(sharp.prototypes / 20, sharp.half_norms / 20, 60)  # soft, so that lists drop something
     work = make(5, 400)
-    dropped = work.compare(0, "all", contenders)
+    dropped = work.compare(0, "all", contenders, True)
     outside = 1 - posteriors(contenders, points, 0).topk(5).values.sum(-1)[::8]
     assert dropped.n_measured == 50
     assert dropped.mass == pytest.approx(float(outside.sum()), rel=1e-3)
@@ -82,10 +82,10 @@ def test_dropped_mass_is_what_is_outside_the_lists(setting):
 def test_lists_that_are_there_are_not_made_again(setting):
     make, _, contenders = setting
     work = make(5, 400)
-    first = work.compare(0, "all", contenders)
+    first = work.compare(0, "all", contenders, True)
     file = Path(work.folder) / "lists-all" / "000000.npy"
     written = file.stat().st_mtime_ns
-    assert work.compare(0, "all", contenders) == first
+    assert work.compare(0, "all", contenders, True) == first
     assert file.stat().st_mtime_ns == written
 
 
@@ -103,7 +103,7 @@ def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length
     monkeypatch.setattr(shard, "PRODUCT_ADVANTAGE", 16)
     make, points, contenders = setting
     work = make(list_length, 400)
-    work.compare(0, "all", contenders)
+    work.compare(0, "all", contenders, True)
     tilts = torch.zeros(60)
     numbers = torch.arange(100, 160)
     held = work.answer(0, "all", contenders, tilts, numbers)
@@ -134,22 +134,22 @@ def test_a_single_contender_has_no_runner_up(setting):
 def test_who_would_return_takes_what_its_logits_say(setting):
     make, points, contenders = setting
     work = make(60, 400)
-    work.compare(0, "all", contenders)
+    work.compare(0, "all", contenders, True)
     living = torch.arange(0, 60, 2)
     of_living = Contenders.of(contenders.prototypes[living] / SCALE, SCALE)
-    work.compare(0, "living-0", of_living)
+    work.compare(0, "living", of_living, False)
     tilts = torch.full((60,), -3.0)
     logits = contenders.scores(points)[:, :60] + tilts
     expected = (logits - logits[:, living].logsumexp(-1, keepdim=True)).clamp(max=0).exp().sum(0)
     expected[living] = 0
-    found = work.returning(0, "living-0", tilts, 1.0, living)
+    found = work.returning(0, "all", "living", tilts, 1.0, living)
     torch.testing.assert_close(found.float(), expected, atol=1e-3, rtol=1e-3)
 
 
 def test_growth_of_a_class_that_left(setting):
     make, points, contenders = setting
     work = make(60, 400)
-    work.compare(0, "all", contenders)
+    work.compare(0, "all", contenders, True)
     living = torch.arange(0, 60, 2)
     outside = torch.ones(60).index_fill_(0, living, 0)
     log_shares = torch.full((30,), 1 / 30).log()
@@ -157,5 +157,5 @@ def test_growth_of_a_class_that_left(setting):
     mixture = (scores[:, living] + log_shares).logsumexp(-1, keepdim=True)
     expected = (scores - mixture).exp().sum(0) * outside
     of_living = Contenders.of(contenders.prototypes[living] / SCALE, SCALE)
-    found = work.growth(0, of_living, 1 + log_shares, outside)
+    found = work.growth(0, "all", of_living, 1 + log_shares, outside)
     torch.testing.assert_close(found.float(), expected, atol=1e-2, rtol=1e-3)

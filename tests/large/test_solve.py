@@ -1,9 +1,13 @@
+import shutil
+
 import numpy as np
 import pytest
+import torch
 
 import handful
 from handful.datasets import load_clinc150
-from handful.errors import OptionError, TaskError
+from handful.errors import FileFormatError, OptionError, TaskError
+from handful.estimators import PaddleClassifier
 from handful.large import solve
 from handful.large.solve import list_length_for
 from tests.conftest import SHARED
@@ -42,7 +46,7 @@ def assert_equal_to_dense(bank, n_query, method, tmp_path):
     task = handful.transform("l2_times", task, factor=10.0) if method == "paddle" else handful.transform("l2", task)
     expected = handful.solve(method, task)
     catalogue = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
-    found = solve(catalogue, task.query[0].numpy(), tmp_path / "run", method=method, shard_rows=700)
+    found = solve(catalogue, task.query[0].numpy(), tmp_path / "run", method=method, transform="raw", shard_rows=700)
     best = expected.log_assignments[0].exp().topk(2)
     columns = {name: np.concatenate([part[name] for part in found.answers()]) for name in next(found.answers())}
     np.testing.assert_array_equal(columns["label"], best.indices[:, 0])
@@ -118,8 +122,176 @@ def test_dimensions_must_agree(tmp_path):
         solve(large_problem().catalogue, np.zeros((5, 3), "float32"), tmp_path / "run")
 
 
-def test_another_problem_does_not_resume_in_the_same_folder(tmp_path):
+def one_row_changed(bank):
+    """The same bank but for one number in a row that is neither at the beginning, in the middle nor at the end."""
+    features = bank.features.copy()
+    features[len(features) // 3, 5] += 1
+    return handful.FeatureBank.from_arrays(features, bank.labels, bank.class_names)
+
+
+def as_array(bank, place):
+    return bank.features
+
+
+def as_bank_in_memory(bank, place):
+    return bank
+
+
+def as_bank_on_disk(bank, place):
+    shutil.rmtree(place / "bank", ignore_errors=True)
+    bank.save(place / "bank")
+    return str(place / "bank")
+
+
+def as_bank_changed_in_place(bank, place):
+    """Its manifest, with the hash in it, stays as it was."""
+    if not (place / "bank").exists():
+        bank.save(place / "bank")
+    np.load(place / "bank" / "features.npy", mmap_mode="r+")[:] = bank.features
+    return place / "bank"
+
+
+def as_parquet(bank, place):
+    pytest.importorskip("pyarrow")
+    (place / "bank.parquet").unlink(missing_ok=True)
+    handful.features.write_parquet(bank, place / "bank.parquet")
+    return place / "bank.parquet"
+
+
+def as_npz(bank, place):
+    np.savez(place / "bank.npz", features=bank.features, labels=bank.labels)
+    return place / "bank.npz"
+
+
+def as_pair(bank, place):
+    return bank.features, bank.labels
+
+
+@pytest.mark.parametrize(
+    ("role", "kind", "called"),
+    [
+        ("queries", as_array, "the array of queries"),
+        ("queries", as_bank_in_memory, "the bank of the queries"),
+        ("queries", as_bank_on_disk, "bank/features.npy"),
+        ("queries", as_bank_changed_in_place, "bank/features.npy"),
+        ("queries", as_parquet, "bank.parquet"),
+        ("queries", as_npz, "bank.npz"),
+        ("catalogue", as_pair, r"the pair \(X, y\) of the catalogue"),
+        ("catalogue", as_bank_in_memory, "the bank of the catalogue"),
+        ("catalogue", as_bank_on_disk, "bank/features.npy"),
+        ("catalogue", as_bank_changed_in_place, "bank/features.npy"),
+        ("catalogue", as_parquet, "bank.parquet"),
+        ("catalogue", as_npz, "bank.npz"),
+    ],
+)
+def test_a_changed_input_in_a_used_folder_is_refused_by_name(role, kind, called, tmp_path):
+    problem = large_problem(n_query=3000)
+    inputs = {"catalogue": problem.catalogue, "queries": problem.queries}
+    arguments = {**inputs, "folder": tmp_path / "run", "list_length": 12, "max_iter": 2}
+    solve(**{**arguments, role: kind(inputs[role], tmp_path)})
+    solve(**{**arguments, role: kind(inputs[role], tmp_path)})  # made again, with the same content
+    with pytest.raises(OptionError, match=f"{called} has changed since it was given as the {role} of the run in"):
+        solve(**{**arguments, role: kind(one_row_changed(inputs[role]), tmp_path)})
+
+
+def test_another_parquet_file_is_not_answered_with_the_copy_of_the_first(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     problem = large_problem()
+    for name, rows in (("a", slice(0, 200)), ("b", slice(200, 400))):
+        parquet.write_table(pa.table({"v": list(problem.queries.features[rows])}), tmp_path / f"{name}.parquet")
+    first = solve(problem.catalogue, tmp_path / "a.parquet", tmp_path / "run").labels()
+    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was begun with .*a.parquet"):
+        solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "run")
+    second = solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "other").labels()
+    assert (second == problem.truth[200:]).mean() > 0.9
+    (tmp_path / "a.parquet").rename(tmp_path / "moved.parquet")
+    again = solve(problem.catalogue, tmp_path / "moved.parquet", tmp_path / "run").labels()
+    np.testing.assert_array_equal(again, first)
+
+
+def test_inputs_that_do_not_fit_leave_the_folder_free(tmp_path):
+    problem = large_problem()
+    with pytest.raises(TaskError, match="dimensions"):
+        solve(problem.catalogue, problem.queries.features[:, :3], tmp_path / "run")
     solve(problem.catalogue, problem.queries, tmp_path / "run")
-    with pytest.raises(OptionError, match="differs in queries"):
-        solve(problem.catalogue, large_problem(1).queries, tmp_path / "run")
+
+
+def test_a_second_process_is_refused(tmp_path):
+    problem = large_problem()
+    folder = tmp_path / "run"
+
+    def intrude(progress):
+        if progress.stage == "answer":
+            with pytest.raises(OptionError, match=f"another process is writing to {folder}"):
+                solve(problem.catalogue, problem.queries, folder)
+            intruded.append(progress)
+
+    intruded = []
+    solve(problem.catalogue, problem.queries, folder, on_progress=intrude)
+    assert len(intruded) == 1
+    solve(problem.catalogue, problem.queries, folder)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:3], lambda content: b""])
+@pytest.mark.parametrize("pattern", ["run.json", "state.safetensors", "lists-400-*/*.npy", "lists-[!4]*/*.npy"])
+def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damage, tmp_path):
+    problem = large_problem(n_classes=400, n_query=300, n_present=30)
+    arguments = {"shard_rows": 150, "list_length": 12}
+    whole = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+    file = next((tmp_path / "run").glob(pattern))
+    content = file.read_bytes()
+    file.write_bytes(damage(content))
+    # Lists of all classes are read again only where they are needed: not if the iterations have ended.
+    if pattern == "lists-400-*/*.npy":
+        (tmp_path / "run" / "state.safetensors").unlink()
+    with pytest.raises(FileFormatError, match=f"{file.name} (is damaged|was cut short)"):
+        solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+    file.write_bytes(content) if pattern == "run.json" else file.unlink()
+    again = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+    assert again.n_iter == whole.n_iter
+    assert torch.equal(again.expected_counts, whole.expected_counts)
+    np.testing.assert_array_equal(again.labels(), whole.labels())
+
+
+def test_the_number_of_threads_does_not_matter(tmp_path):
+    problem = large_problem(n_classes=2000, n_query=300, n_present=6, dim=64)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 4):
+            torch.set_num_threads(threads)
+            found.append(solve(problem.catalogue, problem.queries, tmp_path / str(threads), list_length=12))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0].expected_counts, found[1].expected_counts)
+    assert torch.equal(found[0].prototypes, found[1].prototypes)
+
+
+def test_the_transform_is_by_default_that_of_the_method(tmp_path):
+    problem = large_problem()
+    for method, transform in (("calibrated_paddle", "l2"), ("paddle", "raw")):
+        folder = tmp_path / method
+        solve(problem.catalogue, problem.queries, folder, method=method)
+        solve(problem.catalogue, problem.queries, folder, method=method, transform=transform)
+        other = "raw" if transform == "l2" else "l2"
+        with pytest.raises(OptionError, match=f"differs in transform \\('{transform}', now '{other}'\\)"):
+            solve(problem.catalogue, problem.queries, folder, method=method, transform=other)
+
+
+def test_the_scale_is_that_of_the_estimator(tmp_path):
+    problem = large_problem()
+    classifier = PaddleClassifier().fit(problem.catalogue.features, problem.catalogue.labels)
+    expected = classifier.infer(problem.queries.features).scale
+    assert solve(problem.catalogue, problem.queries, tmp_path / "run").scale == pytest.approx(expected, rel=1e-5)
+    assert solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle").scale == 1
+
+
+def test_the_tolerance_that_was_used_is_said(tmp_path):
+    problem = large_problem()
+    tols = {"whole": solve(problem.catalogue, problem.queries, tmp_path / "whole", tol=1e-4).tol}
+    short = {"list_length": 12}
+    tols["short"] = solve(problem.catalogue, problem.queries, tmp_path / "short", tol=1e-4, **short).tol
+    tols["loose"] = solve(problem.catalogue, problem.queries, tmp_path / "loose", tol=0.5, **short).tol
+    tols["paddle"] = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle", tol=1e-5).tol
+    assert tols == {"whole": 1e-4, "short": pytest.approx(1e-5 * 400), "loose": 0.5, "paddle": 1e-5}

@@ -20,6 +20,7 @@ from torch import Tensor
 from handful.large.candidates import Contenders
 from handful.large.checkpoint import load_state
 from handful.large.run import Run
+from handful.large.shard import Dropped
 from handful.large.solution import LargeSolution
 from handful.methods.calibrated_paddle import (
     CLASSES_AT_SCALE,
@@ -46,7 +47,11 @@ MOST_RETURNS = 3
 
 @dataclass
 class Course:
-    """Where a run stands: all that its driver must not lose."""
+    """Where a run stands: all that its driver must not lose.
+
+    `living` names the shortlists, which are made where they are not there; `settled` says whether the loop is to end.
+    Both are decided before a checkpoint is written, so that a run resumes with the step an undisturbed one takes next.
+    """
 
     counts: Float[Tensor, "1 class"]
     previous: Float[Tensor, "1 class"]
@@ -54,10 +59,10 @@ class Course:
     phase: str = "compare"
     concentration: float = 0.0
     previous_concentration: float = 0.0
-    lists: str = "all"
     comparisons: int = 0
     returns: int = 0
     in_loop: int = 0
+    settled: bool = False
     n_iter: int = 0
     converged: bool = True
     spread_out: bool = False
@@ -81,8 +86,8 @@ TENSORS = ("counts", "previous", "living")
 class CalibratedRun:
     """The driver; every `_phase` leaves a checkpoint and names the next."""
 
-    def __init__(self, run: Run, options: CalibratedPaddleOptions, scale: float) -> None:
-        self.run, self.options, self.scale = run, options, scale
+    def __init__(self, run: Run, options: CalibratedPaddleOptions, squared_scale: float) -> None:
+        self.run, self.options, self.squared_scale = run, options, squared_scale
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
         self.tol = options.tol if run.lists_are_whole else max(options.tol, TOLERANCE_PER_QUERY * run.n_query)
         n_classes = run.catalogue.n_classes
@@ -110,8 +115,8 @@ class CalibratedRun:
     # -- phases ------------------------------------------------------------------------------------------------------
 
     def _compare(self) -> None:
-        dropped = self.run.compare("compare", 0, "all", self._contenders(self.run.catalogue.means, SHARPEST))
-        uniform = self.run.count("all", torch.zeros(self.run.catalogue.n_classes), 1.0)
+        name, dropped = self._lists_of(torch.arange(self.run.catalogue.n_classes))
+        uniform = self.run.count(name, torch.zeros(self.run.catalogue.n_classes), 1.0)
         # What the lists lack of Σ_n ln Σ_k exp(-D_nk) is known for the measured queries.
         missing = dropped.log_ratio / dropped.n_measured * self.run.n_query
         self.at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
@@ -129,13 +134,13 @@ class CalibratedRun:
     def _judge(self) -> None:
         """Uniform proportions, where the method takes them; else the scale for as many classes as were found."""
         at, run = self.at, self.run
-        log_likelihood = run.count(at.lists, self._tilts(at.state()), 1.0).log_normaliser
+        log_likelihood = run.count(self._lists(), self._tilts(at.state()), 1.0).log_normaliser
         evidence = log_likelihood - float(dirichlet_divergence(at.counts, at.state().concentration))
         uniform_evidence = at.uniform_log - run.n_query * math.log(run.catalogue.n_classes)
         hardly_uneven = at.concentration >= float(typical_shots(run.catalogue.shots))
         at.spread_out = uniform_evidence > evidence or hardly_uneven
         if at.spread_out:
-            at.living, at.lists = torch.arange(run.catalogue.n_classes), "all"
+            at.living = torch.arange(run.catalogue.n_classes)
         else:
             found = float(classes_found(at.state(), self.n_query))
             at.factor = min(SHARPEST, max(SOFTEST, math.sqrt(found / CLASSES_AT_SCALE)))
@@ -151,7 +156,8 @@ class CalibratedRun:
         at = self.at
         tilts = expected_log(at.state(), self.n_query)[0, 0].float()
         taken = torch.zeros(self.run.catalogue.n_classes, dtype=torch.float64)
-        for part in self.run.crew.run("returning", at.lists, tilts, at.factor / SHARPEST, at.living):
+        everyone, _ = self._lists_of(torch.arange(self.run.catalogue.n_classes))
+        for part in self.run.crew.run("returning", everyone, self._lists(), tilts, at.factor / SHARPEST, at.living):
             taken += part
         returning = (taken >= LEAST_COUNT).nonzero().squeeze(-1)
         if len(returning) == 0 or at.returns == MOST_RETURNS:
@@ -168,43 +174,43 @@ class CalibratedRun:
         at, run = self.at, self.run
         still = torch.zeros(len(at.living))
         before = still if at.spread_out else self._tilts(at.previous_state())
-        mass, sums = run.moments("move", at.n_iter, at.lists, before, at.factor / SHARPEST)
+        mass, sums = run.moments("move", at.n_iter, self._lists(), before, at.factor / SHARPEST)
         support = run.catalogue.moments(at.living)
         prototypes = update_prototypes(support, Moments(mass.unsqueeze(0), sums.unsqueeze(0)))[0].float()
         tilts = still if at.spread_out else self._tilts(at.state())
-        contenders = self._contenders(prototypes, at.factor)
-        held = run.answer(at.n_iter, at.living, "answer", at.lists, contenders, tilts)
-        return run.solution(at, held, prototypes, self.scale)
+        contenders = Contenders.of(prototypes, at.factor * self.squared_scale)
+        held = run.answer(at.n_iter, at.living, "answer", self._lists(), contenders, tilts)
+        return run.solution(at, held, prototypes, math.sqrt(self.squared_scale), self.tol)
 
     # -- iterations --------------------------------------------------------------------------------------------------
 
     def _settle(self, already: int) -> None:
         """Iterate until no expected count changes; `already` iterations of this loop do not count."""
         at = self.at
-        while at.in_loop - already < self.options.max_iter:
-            settled = self._iterate(learn=True) <= self.tol
-            living = (at.counts[0] >= LEAST_COUNT).nonzero().squeeze(-1)
-            share = LATER_SHARE if settled or at.comparisons > 0 else FIRST_SHARE
-            if not self.run.lists_are_whole and len(living) <= share * len(at.living):
-                self._compare_again(living)
-            elif settled:
-                return
-        at.converged = at.converged and self.tol == 0
+        while not at.settled and at.in_loop - already < self.options.max_iter:
+            self._iterate(learn=True)
+        at.converged = at.converged and (at.settled or self.tol == 0)
+
+    def _decide(self, change: float) -> None:
+        """Say what comes after an iteration: lists of fewer classes, the end of the loop, or another iteration."""
+        at = self.at
+        settled = change <= self.tol
+        living = (at.counts[0] >= LEAST_COUNT).nonzero().squeeze(-1)
+        share = LATER_SHARE if settled or at.comparisons > 0 else FIRST_SHARE
+        if not self.run.lists_are_whole and len(living) <= share * len(at.living):
+            self._compare_again(living)
+        else:
+            at.settled = settled
 
     def _compare_again(self, living: Int[Tensor, "living"]) -> None:
-        """Make shortlists of these classes alone."""
-        at = self.at
-        at.living, at.comparisons = living, at.comparisons + 1
-        at.lists = f"living-{at.comparisons}"
-        contenders = self._contenders(self.run.catalogue.means[living], SHARPEST)
-        self.run.compare("compare again", at.n_iter, at.lists, contenders)
-        self.run.reporter.began_anew()
-        self._save()
+        """Go on with these classes alone; the queries are compared with them when their lists are asked for."""
+        self.at.living, self.at.comparisons = living, self.at.comparisons + 1
 
-    def _iterate(self, *, learn: bool) -> float:
+    def _iterate(self, *, learn: bool) -> None:
         """Take counts from the posterior of the proportions, then the posterior from the counts."""
-        at, before = self.at, self.run.crew.traffic
-        found = self.run.count(at.lists, self._tilts(at.state()), at.factor / SHARPEST)
+        at, name = self.at, self._lists()
+        before = self.run.crew.traffic
+        found = self.run.count(name, self._tilts(at.state()), at.factor / SHARPEST)
         counts = torch.zeros_like(at.counts)
         counts[0, at.living] = found.counts
         alpha = float(concentration_step(counts, at.state().concentration)) if learn else at.concentration
@@ -213,13 +219,14 @@ class CalibratedRun:
         at.counts, at.concentration = counts, alpha
         at.in_loop += 1
         at.n_iter += 1
+        if learn:
+            self._decide(change)
         self.run.note_traffic(before)
         self._save()
         self.run.reporter.iterated("iterate", at.n_iter, change, self.tol, self.options.max_iter - at.in_loop)
-        return change
 
     def _go_on(self, phase: str) -> None:
-        self.at.phase, self.at.in_loop = phase, 0
+        self.at.phase, self.at.in_loop, self.at.settled = phase, 0, False
         self.run.reporter.began_anew()
         self._save()
 
@@ -231,5 +238,9 @@ class CalibratedRun:
         """`E ln π_k` of the living classes."""
         return expected_log(state, self.n_query)[0, 0, self.at.living].float()
 
-    def _contenders(self, prototypes: Float[Tensor, "class dim"], factor: float) -> Contenders:
-        return Contenders.of(prototypes, factor * self.scale)
+    def _lists(self) -> str:
+        """Name the shortlists of the living classes."""
+        return self._lists_of(self.at.living)[0]
+
+    def _lists_of(self, classes: Int[Tensor, "some"]) -> tuple[str, Dropped]:
+        return self.run.compare(self.at.n_iter, classes, SHARPEST * self.squared_scale)

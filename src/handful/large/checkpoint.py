@@ -1,51 +1,116 @@
-"""The checkpoint of a run: tensors in one safetensors file, everything else as JSON in its metadata.
+"""What a run leaves in its folder: what it was begun with, and where it stands.
 
-One file, replaced in one step: after a kill there is the state of this iteration or of the one before, never a mixture.
+`run.json` holds the settings and a hash of all bytes of each input; another run is refused by it. The checkpoint is one
+safetensors file, with everything but tensors as JSON in its metadata, beside a hash of it all. It is replaced in one
+step: after a kill there is the state of this iteration or of the one before, never a mixture.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from handful.errors import OptionError
+from handful.errors import FileFormatError, HandfulError, OptionError
 from handful.safetensors_format import read_tensors, write_tensors
-from handful.whole_file import written_whole
+from handful.whole_file import UNFINISHED, written_whole
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
+# What a run writes after `run.json`, and where unfinished files may lie after a kill.
+PIECES = (STATE_FILE, "lists-*", "answers")
+# Changes with what the files of a run mean.
+FORMAT = 2
 
 
 def save_state(folder: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Replace the checkpoint."""
-    write_tensors(folder / STATE_FILE, tensors, {"notes": json.dumps(dict(notes))})
+    text = json.dumps(dict(notes))
+    write_tensors(folder / STATE_FILE, tensors, {"notes": text, "sha256": _digest(tensors, text)})
 
 
 def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Return tensors and notes of the last checkpoint, or None where there is none yet."""
-    if not (folder / STATE_FILE).exists():
+    file = folder / STATE_FILE
+    if not file.exists():
         return None
-    tensors, metadata = read_tensors(folder / STATE_FILE)
-    notes: dict[str, Any] = json.loads(metadata["notes"])
+    try:
+        tensors, metadata = read_tensors(file)
+        if metadata["sha256"] != _digest(tensors, metadata["notes"]):
+            raise ValueError("its bytes are not those that were written")
+        notes: dict[str, Any] = json.loads(metadata["notes"])
+    except (HandfulError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileFormatError(
+            f"{file} is damaged ({error}); delete this file and call again: the iterations will begin again, from the "
+            "lists that are there"
+        ) from error
     return tensors, notes
 
 
-def claim(folder: Path, about: Mapping[str, Any]) -> None:
-    """Begin a run in a folder, or find that the one in it is the same and can be resumed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(dict(about), indent=1, sort_keys=True)
+def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds another run, or a part of one.
+
+    `about["inputs"]` maps the role of each input to what it is `called` and a hash of its `content`; names may change,
+    content may not.
+    """
+    file = folder / ABOUT_FILE
+    if not file.exists():
+        pieces = sorted(piece.name for pattern in PIECES for piece in folder.glob(pattern))
+        if pieces:
+            raise OptionError(
+                f"{folder} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was begun with; choose "
+                "another folder, or delete this one to begin again"
+            )
+        return
+    try:
+        there = json.loads(file.read_text(encoding="utf-8"))
+        kept = {role: (entry["called"], entry["content"]) for role, entry in there.pop("inputs").items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, KeyError) and there.get("format") != FORMAT:
+            raise OptionError(
+                f"{folder} holds a run of another version of handful; choose another folder, or delete this one"
+            ) from error
+        raise FileFormatError(
+            f"{file} is damaged ({error}), so nobody knows what the run was begun with; choose another folder, or "
+            "delete this one to begin again"
+        ) from error
+    for role, entry in about["inputs"].items():
+        called, content = kept.get(role, ("none", ""))
+        if content != entry["content"]:
+            what = f"{role} of the run in {folder}"
+            if called == entry["called"]:
+                difference = f"{called} has changed since it was given as the {what}"
+            else:
+                difference = f"{entry['called']} does not hold the {what}, which was begun with {called}"
+            raise OptionError(f"{difference}; choose another folder, or give the run what it was begun with")
+    settings = json.loads(json.dumps({name: value for name, value in about.items() if name != "inputs"}))
+    different = sorted(name for name in {*there, *settings} if there.get(name) != settings.get(name))
+    if different:
+        changes = ", ".join(f"{name} ({there.get(name)!r}, now {settings.get(name)!r})" for name in different)
+        raise OptionError(
+            f"{folder} holds a run that differs in {changes}; give it what it was begun with to resume it, or choose "
+            "another folder"
+        )
+
+
+def begin(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write down what the run is begun with, unless it was before; remove files that a killed run left unfinished."""
     file = folder / ABOUT_FILE
     if not file.exists():
         with written_whole(file) as place:
-            place.write_text(text, encoding="utf-8")
-        return
-    there = json.loads(file.read_text(encoding="utf-8"))
-    different = sorted(name for name in {*there, *about} if there.get(name) != json.loads(text).get(name))
-    if different:
-        raise OptionError(
-            f"{folder} holds a run that differs in {', '.join(different)}; give it what it was begun with to resume "
-            "it, or choose another folder"
-        )
+            place.write_text(json.dumps(dict(about), indent=1, sort_keys=True), encoding="utf-8")
+    for place in (folder, *(piece for pattern in PIECES for piece in folder.glob(pattern) if piece.is_dir())):
+        for left in place.glob(f".*{UNFINISHED}"):
+            left.unlink(missing_ok=True)
+
+
+def _digest(tensors: Mapping[str, Tensor], notes: str) -> str:
+    found = hashlib.sha256(notes.encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        found.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

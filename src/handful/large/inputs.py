@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,12 +20,14 @@ import torch
 from torch import Tensor
 
 from handful.errors import OptionError, TaskError
-from handful.features import FeatureBank, read_bank
+from handful.features import FeatureBank, read_bank, store
 from handful.features.parquet import copy_vectors
+from handful.large.sealed import check_seal, open_sealed, seal
 from handful.numerics.distances import unit
 from handful.numerics.moments import Moments, labelled_moments
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
+from handful.whole_file import written_whole
 
 # Transforms that need no row but the one they change, by their names in `TRANSFORMS`.
 ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"raw": lambda rows: rows, "l2": unit})
@@ -55,30 +58,72 @@ class Catalogue:
         return Moments(shots.unsqueeze(0), (self.means[classes].double() * shots.unsqueeze(-1)).unsqueeze(0))
 
 
-def as_bank(rows: Any, folder: Path, *, role: str) -> FeatureBank:
-    """Take a bank, a path to one, a Parquet file, a pair (X, y) or, for queries, an array.
+@dataclass(frozen=True, eq=False)
+class Given:
+    """An input as it came: what messages call it, a hash of all of it, and how to open it as a bank."""
 
-    Queries in Parquet need no labels; their vectors are copied once into `folder`, where every process can map them.
+    called: str
+    content: str
+    open: Callable[[Path], FeatureBank]
+
+
+def given(rows: Any, *, role: str) -> Given:
+    """Take a bank, a path to one, a Parquet file, a pair (X, y) or, for queries, an array; read all of it once.
+
+    Opening needs the folder of the run: vectors of queries in Parquet, which need no labels, are copied into it once,
+    where every process can map them. `role` is "catalogue" or "queries".
     """
+    called = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):
-        return rows
-    if isinstance(rows, str | os.PathLike):
-        place = Path(rows)
-        if role == "query" and place.suffix == ".parquet":
-            copy = folder / "queries.npy"
-            if not copy.exists():
-                copy_vectors([place], copy)
-            return _unlabelled(np.load(copy, mmap_mode="r"))
-        return read_bank(place)
-    if isinstance(rows, tuple) and len(rows) == 2:
+        bank, called = rows, f"the bank of the {role}"
+    elif isinstance(rows, str | os.PathLike):
+        file = Path(rows)
+        if role == "queries" and file.suffix == ".parquet" and file.is_file():
+            content = file_hash(file)
+            return Given(str(file), content, partial(_copied, file, content))
+        bank, called = read_bank(file), str(file)
+    elif isinstance(rows, tuple) and len(rows) == 2:
         names, labels = np.unique(np.asarray(rows[1]), return_inverse=True)
-        return FeatureBank.from_arrays(rows[0], labels, list(map(str, names.tolist())))
-    if role == "query":
-        return _unlabelled(rows)
-    raise TaskError(
-        f"the catalogue must be a FeatureBank, a path to one or a pair (X, y), got {type(rows).__name__}; "
-        "make one with FeatureBank.from_arrays"
-    )
+        bank = FeatureBank.from_arrays(rows[0], labels, list(map(str, names.tolist())))
+    elif role == "queries":
+        bank = _unlabelled(rows)
+    else:
+        raise TaskError(
+            f"the catalogue must be a FeatureBank, a path to one or a pair (X, y), got {type(rows).__name__}; "
+            "make one with FeatureBank.from_arrays"
+        )
+    if isinstance(bank.stored, np.memmap) and bank.stored.filename is not None:
+        called = str(bank.stored.filename)
+    return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
+
+
+def content_hash(bank: FeatureBank, *, labelled: bool) -> str:
+    """SHA-256 of all features as they are now, and of labels and class names where they count.
+
+    Computed and not taken from the manifest: files, and arrays in memory, can be changed after a hash was written down.
+    """
+    digest = store.Digest(bank.dtype, (bank.n_rows, bank.dim), bank.class_names if labelled else ())
+    for block in bank.blocks():
+        digest.features(block)
+    return digest.close(bank.labels if labelled else bank.labels[:0])
+
+
+def file_hash(file: Path) -> str:
+    """SHA-256 of all bytes of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _copied(file: Path, content: str, folder: Path) -> FeatureBank:
+    """Map the copy of a Parquet file's vectors, named by the content of the file; make it if it is not there."""
+    copy = folder / f"queries-{content[:16]}.npy"
+    if copy.exists():
+        check_seal(copy)
+    else:
+        with written_whole(copy) as place:
+            copy_vectors([file], place)
+            seal(place)
+    return _unlabelled(open_sealed(copy))
 
 
 def _unlabelled(features: Any) -> FeatureBank:
@@ -140,14 +185,3 @@ def sampled_task(bank: FeatureBank, catalogue: Catalogue, queries: FeatureBank, 
     return TaskBatch.single(
         read_rows(part, 0, part.n_rows, transform), part.labels.astype(np.int64), change(points), n_chosen
     )
-
-
-def fingerprint(bank: FeatureBank) -> str:
-    """Return the recorded content hash, or else one of the shape and of three blocks: enough to tell banks apart."""
-    if bank.recorded_hash is not None:
-        return bank.recorded_hash
-    digest = hashlib.sha256(repr((bank.n_rows, bank.dim, bank.dtype, bank.n_classes)).encode())
-    for start in sorted({0, bank.n_rows // 2, max(0, bank.n_rows - 256)}):
-        digest.update(np.ascontiguousarray(bank.take(np.arange(start, min(start + 256, bank.n_rows)))).tobytes())
-    digest.update(np.ascontiguousarray(bank.labels).tobytes())
-    return digest.hexdigest()

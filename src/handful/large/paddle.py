@@ -1,4 +1,4 @@
-"""PADDLE, streamed: its prototypes move at every iteration, so the queries are compared anew with the living classes.
+"""PADDLE, streamed: its prototypes move at every iteration, so queries are compared again with the living classes.
 
 Updates and tolerance are those of `handful.methods.paddle`; a class leaves the moment it is negligible.
 The first iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the
@@ -19,6 +19,7 @@ from handful.errors import OptionError
 from handful.large.candidates import Contenders
 from handful.large.checkpoint import load_state
 from handful.large.run import Run
+from handful.large.shard import Dropped
 from handful.large.solution import LargeSolution
 from handful.methods.paddle import PaddleOptions, tilted, update_dual, update_prototypes
 from handful.numerics.moments import Moments
@@ -77,7 +78,7 @@ class PaddleRun:
         """Go on from where the run stands until prototypes stand still and no class would return."""
         at = self.at
         if at.phase == "compare":
-            dropped = self.run.compare("compare", 0, "all", Contenders.of(self.run.catalogue.means, 1.0))
+            _, dropped = self._lists()
             at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
             at.phase = "iterate"
             # No checkpoint of all means: the catalogue gives them again, and the lists are there.
@@ -107,7 +108,7 @@ class PaddleRun:
 
     def _first_moments(self) -> tuple[Tensor, Tensor]:
         """V = 0: soft labels over the shortlists."""
-        return self.run.moments("iterate", 0, "all", torch.zeros(self.run.catalogue.n_classes), 1.0)
+        return self.run.moments("iterate", 0, self._lists()[0], torch.zeros(self.run.catalogue.n_classes), 1.0)
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         at = self.at
@@ -130,7 +131,7 @@ class PaddleRun:
         outside = torch.ones(n_classes).index_fill_(0, at.living_before, 0)
         grown = torch.zeros(n_classes, dtype=torch.float64)
         contenders, tilts = Contenders.of(at.prototypes_before, 1.0), at.dual_before.float()
-        for part in self.run.shards("check", at.n_iter, "growth", contenders, tilts, outside):
+        for part in self.run.shards("check", at.n_iter, "growth", self._lists()[0], contenders, tilts, outside):
             grown += part
         returning = (grown > self.run.n_query).nonzero().squeeze(-1)
         at.checked = True
@@ -152,7 +153,11 @@ class PaddleRun:
         contenders = Contenders.of(at.prototypes_before, 1.0)
         tilts = tilted(at.dual_before[None], torch.tensor([self.tilt], dtype=torch.float64))[0].float()
         held = run.answer(at.n_iter, at.living_before, "answer_all", contenders, tilts)
-        return run.solution(at, held, at.prototypes, 1.0)
+        return run.solution(at, held, at.prototypes, 1.0, self.options.tol)
+
+    def _lists(self) -> tuple[str, Dropped]:
+        """Name the shortlists of the first pass, and say what they drop."""
+        return self.run.compare(0, torch.arange(self.run.catalogue.n_classes), 1.0)
 
     def _save(self) -> None:
         fields: dict[str, Any] = dict(vars(self.at))

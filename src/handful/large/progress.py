@@ -16,7 +16,7 @@ class Progress:
     ----------
     stage : str
         What is done: `index` (of a FAISS shortlist), `compare` (queries with all classes), `iterate`, `compare again`
-        (with the living classes), `move` or `answer`.
+        (with the living classes), `check` (whether a class returns, PADDLE), `move` or `answer`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
@@ -37,7 +37,7 @@ class Progress:
     >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
     >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
     >>> reports = []
-    >>> _ = solve(catalogue, batch, mkdtemp(), transform="l2", on_progress=reports.append)
+    >>> _ = solve(catalogue, batch, mkdtemp(), on_progress=reports.append)
     >>> list(dict.fromkeys(report.stage for report in reports))
     ['compare', 'iterate', 'move', 'answer']
     """

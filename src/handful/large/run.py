@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,12 @@ from handful.large.progress import Reporter
 from handful.large.shard import Counts, Dropped, Held
 from handful.large.solution import LargeSolution
 from handful.shapes import Float, Int
+
+
+def lists_name(classes: Int[Tensor, "some"], squared_scale: float) -> str:
+    """Name the shortlists of a set of classes, scored at c²."""
+    digest = hashlib.sha256(classes.numpy().tobytes() + repr(squared_scale).encode())
+    return f"{len(classes)}-{digest.hexdigest()[:16]}"
 
 
 class Course(Protocol):
@@ -42,6 +49,7 @@ class Run:
     folder: Path
     crew: Crew
     reporter: Reporter
+    made: dict[str, Dropped] = field(default_factory=dict)
     sent: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
 
@@ -57,11 +65,22 @@ class Run:
             self.reporter.shard(stage, iteration, done, self.n_shards, began)
             yield result
 
-    def compare(self, stage: str, iteration: int, name: str, contenders: Contenders) -> Dropped:
-        """Make shortlists under a name; what they drop in all."""
-        parts = list(self.shards(stage, iteration, "compare", name, contenders))
-        n, mass, largest, log_ratio = zip(*parts, strict=True)
-        return Dropped(sum(n), sum(mass), max(largest), sum(log_ratio))
+    def compare(self, iteration: int, classes: Int[Tensor, "some"], squared_scale: float) -> tuple[str, Dropped]:
+        """Shortlists of some classes, scored at c² by their means: their name, and what they drop in all.
+
+        The name is a hash of both. So a run that was killed finds the shards it had made, and never those of another
+        set; all it has to keep is the set.
+        """
+        name = lists_name(classes, squared_scale)
+        if name not in self.made:
+            everyone = len(classes) == self.catalogue.n_classes
+            contenders = Contenders.of(self.catalogue.means[classes], squared_scale)
+            stage = "compare" if everyone else "compare again"
+            parts = list(self.shards(stage, iteration, "compare", name, contenders, everyone))
+            n, mass, largest, log_ratio = zip(*parts, strict=True)
+            self.made[name] = Dropped(sum(n), sum(mass), max(largest), sum(log_ratio))
+            self.reporter.began_anew()
+        return name, self.made[name]
 
     def count(self, name: str, tilts: Float[Tensor, "class"], factor: float) -> Counts:
         """Add the counts of all shards in their order."""
@@ -107,6 +126,7 @@ class Run:
         held: Held,
         prototypes: Float[Tensor, "living dim"],
         scale: float,
+        tol: float,
     ) -> LargeSolution:
         """Say what was found, in the coordinates the catalogue came in."""
         origin = self.catalogue.origin
@@ -124,6 +144,7 @@ class Run:
             largest_dropped_mass=at.dropped[1],
             readmitted=at.readmitted,
             scale=scale,
+            tol=tol,
             bytes_sent=self.sent,
             bytes_received=self.received,
         )

@@ -27,6 +27,7 @@ from handful.large.candidates import (
     faiss_lists,
 )
 from handful.large.inputs import read_rows
+from handful.large.sealed import check_seal, open_sealed, seal
 from handful.methods import paddle
 from handful.numerics.moments import soft_moments
 from handful.numerics.simplex import softmax
@@ -113,13 +114,15 @@ class Work:
 
     # -- compare -----------------------------------------------------------------------------------------------------
 
-    def compare(self, shard: int, name: str, contenders: Contenders) -> Dropped:
+    def compare(self, shard: int, name: str, contenders: Contenders, by_index: bool) -> Dropped:
         """Write the shortlists of a shard under a name, unless they are there; say what they drop."""
         file = self._file(name, shard)
-        if not file.exists():
+        if file.exists():
+            check_seal(file)
+        else:
             n_listed = min(self.list_length, contenders.n_classes)
             words = np.empty((len(self._rows(shard)), 2 * n_listed + 1), np.int32)
-            index = self.index if name == "all" else None
+            index = self.index if by_index else None
             for block, points in self._blocks(shard, contenders.rows_at_once(index)):
                 if index is not None:
                     lists = faiss_lists(points, contenders, self.list_length, index)
@@ -127,8 +130,10 @@ class Work:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
             file.parent.mkdir(exist_ok=True)
-            with written_whole(file) as place, place.open("wb") as stream:
-                np.save(stream, words)
+            with written_whole(file) as place:
+                with place.open("wb") as stream:
+                    np.save(stream, words)
+                seal(place)
         n_measured, mass, largest, log_ratio = 0, 0.0, 0.0, 0.0
         for _, lists in self._lists(shard, name):
             measured = ~lists.log_totals.isnan()
@@ -177,15 +182,21 @@ class Work:
         return Sums(some, mass[some], sums[some])
 
     def returning(
-        self, shard: int, name: str, tilts: Float[Tensor, "class"], factor: float, living: Int[Tensor, "living"]
+        self,
+        shard: int,
+        everyone: str,
+        name: str,
+        tilts: Float[Tensor, "class"],
+        factor: float,
+        living: Int[Tensor, "living"],
     ) -> Float[Tensor, "class"]:
         """Sum what each class outside the working set would take: `Σ_n exp(logit_nk) / Σ_{j living} exp(logit_nj)`.
 
-        `tilts` are those of all classes. The lists of the first pass tell who is near, `name` those of the living.
+        `tilts` are those of all classes. The lists of `everyone` tell who is near, those of `name` hold the living.
         """
         taken = torch.zeros(len(tilts), dtype=torch.float64)
         outside = torch.ones(len(tilts)).index_fill_(0, living, 0)
-        for (_, first), (_, last) in zip(self._lists(shard, "all"), self._lists(shard, name), strict=True):
+        for (_, first), (_, last) in zip(self._lists(shard, everyone), self._lists(shard, name), strict=True):
             normaliser = softmax(last.scores * factor + last.of_classes(tilts[living])).log_normaliser()
             logits = first.scores * factor + first.of_classes(tilts) - normaliser.unsqueeze(-1)
             taken += first.by_class(logits.clamp(max=0).exp() * first.of_classes(outside), len(tilts))
@@ -209,14 +220,19 @@ class Work:
         return mass, sums
 
     def growth(
-        self, shard: int, contenders: Contenders, tilts: Float[Tensor, "living"], outside: Int[Tensor, "class"]
+        self,
+        shard: int,
+        everyone: str,
+        contenders: Contenders,
+        tilts: Float[Tensor, "living"],
+        outside: Int[Tensor, "class"],
     ) -> Float[Tensor, "class"]:
-        """`Σ_n p(z_n|k) / Σ_j π_j p(z_n|j)` of classes that left, from the lists of the first pass.
+        """`Σ_n p(z_n|k) / Σ_j π_j p(z_n|j)` of classes that left, from the lists of `everyone`.
 
         `tilts` are `1 + ln π_j`; `outside` is one where class k has left, zero where it lives.
         """
         grown = torch.zeros(len(outside), dtype=torch.float64)
-        for block, lists in self._lists(shard, "all"):
+        for block, lists in self._lists(shard, everyone):
             points = self._points(shard, block)
             parts = [
                 softmax(contenders.scores(points[part])[:, : contenders.n_classes] + tilts).log_normaliser()
@@ -311,7 +327,7 @@ class Work:
             yield block, self._points(shard, block)
 
     def _lists(self, shard: int, name: str) -> Iterator[tuple[slice, Lists]]:
-        words = np.load(self._file(name, shard), mmap_mode="r")
+        words = open_sealed(self._file(name, shard))
         size = max(FEWEST_ROWS, BLOCK_NUMBERS // 8 // (2 * self.list_length + 1))
         for start in range(0, len(words), size):
             block = slice(start, min(start + size, len(words)))

@@ -42,7 +42,10 @@ class LargeSolution:
     readmitted : int
         Classes that had left the working set and were taken in again.
     scale : float
-        c², by which half squared distances were multiplied; one for PADDLE.
+        c, by which features were multiplied, as `Inference.scale`; one for PADDLE.
+    tol : float
+        The tolerance that was used. Calibrated PADDLE with lists that do not hold every class cannot tell changes of a
+        count below 10⁻⁵ |Q|, and takes this where the option `tol` is smaller.
     bytes_sent, bytes_received : list of int
         What went to the workers and came back, for every iteration of this process; nothing is sent in process.
 
@@ -55,7 +58,7 @@ class LargeSolution:
     >>> centres = rng.normal(size=(30, 16)).astype("float32")
     >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
     >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
-    >>> found = solve(catalogue, batch, mkdtemp(), transform="l2")
+    >>> found = solve(catalogue, batch, mkdtemp())
     >>> found.converged, (found.expected_counts >= 0.5).nonzero()[:, 0].tolist()
     (True, [0, 1, 2, 3])
     >>> len(found.labels()), sorted(next(found.answers()))
@@ -75,6 +78,7 @@ class LargeSolution:
     largest_dropped_mass: float
     readmitted: int
     scale: float
+    tol: float
     bytes_sent: list[int]
     bytes_received: list[int]
 

@@ -22,17 +22,19 @@ from typing import Any
 from handful.calibration import squared_scale
 from handful.errors import OptionError, TaskError
 from handful.features import FeatureBank
+from handful.features.threads import one_thread
 from handful.frame import Frame
 from handful.large.calibrated_paddle import CalibratedRun
 from handful.large.candidates import SHORTLISTS, FaissIndex
-from handful.large.checkpoint import claim
+from handful.large.checkpoint import FORMAT, begin, refuse_another
 from handful.large.crew import Executor, in_process
-from handful.large.inputs import Catalogue, as_bank, fingerprint, sampled_task, sum_catalogue
+from handful.large.inputs import ROW_TRANSFORMS, Catalogue, given, sampled_task, sum_catalogue
 from handful.large.paddle import PaddleRun
 from handful.large.progress import Progress, Reporter
 from handful.large.run import Run
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
+from handful.machine.folder_lock import only_writer
 from handful.methods import METHODS
 from handful.methods.calibrated_paddle import SHARPEST
 
@@ -49,7 +51,7 @@ def solve(
     folder: str | os.PathLike[str],
     *,
     method: str = "calibrated_paddle",
-    transform: str = "raw",
+    transform: str | None = None,
     shortlist: str = "exact",
     list_length: int | None = None,
     index_folder: str | os.PathLike[str] | None = None,
@@ -60,7 +62,9 @@ def solve(
 ) -> LargeSolution:
     """Label all queries jointly, streaming them; the answers go to Parquet files in `folder`.
 
-    Called again with the same arguments after it was interrupted, it goes on from the last iteration.
+    Called again with the same arguments after it was interrupted, it goes on from the last iteration, to the same
+    answer bit for bit. All bytes of both inputs are read and hashed first: a folder begun with other inputs or other
+    settings is refused, and so is one that another process is writing to.
 
     Parameters
     ----------
@@ -73,8 +77,9 @@ def solve(
         same path.
     method : {"calibrated_paddle", "paddle"}
         Which method; `**options` are fields of its options.
-    transform : {"raw", "l2"}
-        Applied to every row as it is read. As elsewhere nothing is applied in secret: calibrated PADDLE wants `l2`.
+    transform : {"raw", "l2"}, optional
+        Applied to every row as it is read. By default the one of the method, `l2` for calibrated PADDLE; and `raw` for
+        PADDLE, whose own needs all rows at once.
     shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
         How the classes near a query are found in the first pass.
     list_length : int, optional
@@ -99,7 +104,7 @@ def solve(
     >>> of_catalogue, queried = rank < 5, (rank >= 5) & (bank.labels < 4)
     >>> with TemporaryDirectory() as folder:
     ...     found = solve(
-    ...         (bank.features[of_catalogue], bank.labels[of_catalogue]), bank.features[queried], folder, transform="l2"
+    ...         (bank.features[of_catalogue], bank.labels[of_catalogue]), bank.features[queried], folder
     ...     )
     ...     float((found.labels() == bank.labels[queried]).mean()) > 0.95
     True
@@ -111,40 +116,60 @@ def solve(
     if shard_rows < 1 or (list_length is not None and list_length < 2):
         raise OptionError(f"shard_rows must be at least 1 and list_length 2, got {shard_rows} and {list_length}")
     settings = METHODS[method].make_options(**options)
+    change = default_transform(method) if transform is None else transform
+    if change not in ROW_TRANSFORMS:
+        raise OptionError(
+            f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, got {change!r}"
+        )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    labelled, queried = as_bank(catalogue, place, role="catalogue"), as_bank(queries, place, role="query")
-    if labelled.dim != queried.dim:
-        raise TaskError(f"the catalogue has {labelled.dim} dimensions but the queries {queried.dim}; they must agree")
-    summed = sum_catalogue(labelled, transform)
-    length = list_length_for(queried.n_rows, labelled.n_classes) if list_length is None else list_length
-    claim(
-        place,
-        {
-            "catalogue": fingerprint(labelled),
-            "queries": fingerprint(queried),
+    # On one thread sums have one order: the catalogue's mean and c² are the same whoever resumes the run.
+    with only_writer(place, OptionError), one_thread():
+        examples, batch = given(catalogue, role="catalogue"), given(queries, role="queries")
+        about = {
+            "format": FORMAT,
+            "inputs": {
+                role: {"called": one.called, "content": one.content}
+                for role, one in (("catalogue", examples), ("queries", batch))
+            },
             "method": method,
             "options": dataclasses.asdict(settings),
-            "transform": transform,
+            "transform": change,
             "shortlist": shortlist,
-            "list_length": length,
+            "list_length": list_length,
             "shard_rows": shard_rows,
-        },
-    )
-    scale = 1.0 if method == "paddle" else sampled_scale(labelled, summed, queried, transform)
-    reporter = Reporter(on_progress)
-    index = None
-    if shortlist != "exact":
-        began = time.monotonic()
-        file = Path(index_folder or place) / f"{shortlist}-{transform}-{fingerprint(labelled)[:16]}.index"
-        index = FaissIndex(file, shortlist, scale if method == "paddle" else SHARPEST * scale)
-        index.build(summed.means)
-        reporter.shard("index", 0, 1, 1, began)
-    work = Work(queried, summed.origin, transform, place, shard_rows, length, index)
-    hire = in_process() if executor is None else executor
-    with hire(work) as crew:
-        run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, reporter)
-        return PaddleRun(run, settings).solve() if method == "paddle" else CalibratedRun(run, settings, scale).solve()
+        }
+        refuse_another(place, about)
+        labelled, queried = examples.open(place), batch.open(place)
+        if labelled.dim != queried.dim:
+            raise TaskError(
+                f"the catalogue has {labelled.dim} dimensions but the queries {queried.dim}; they must agree"
+            )
+        summed = sum_catalogue(labelled, change)
+        begin(place, about)
+        squared = 1.0 if method == "paddle" else sampled_scale(labelled, summed, queried, change)
+        reporter = Reporter(on_progress)
+        index = None
+        if shortlist != "exact":
+            began = time.monotonic()
+            file = Path(index_folder or place) / f"{shortlist}-{change}-{examples.content[:16]}.index"
+            index = FaissIndex(file, shortlist, squared if method == "paddle" else SHARPEST * squared)
+            index.build(summed.means)
+            reporter.shard("index", 0, 1, 1, began)
+        length = list_length_for(queried.n_rows, labelled.n_classes) if list_length is None else list_length
+        work = Work(queried, summed.origin, change, place, shard_rows, length, index)
+        hire = in_process() if executor is None else executor
+        with hire(work) as crew:
+            run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, reporter)
+            if method == "paddle":
+                return PaddleRun(run, settings).solve()
+            return CalibratedRun(run, settings, squared).solve()
+
+
+def default_transform(method: str) -> str:
+    """Return the method's own transform where it needs no row but the one it changes, else `raw`."""
+    wanted = METHODS[method].transform
+    return wanted if wanted in ROW_TRANSFORMS else "raw"
 
 
 def list_length_for(n_query: int, n_classes: int) -> int:

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from handful.errors import FileFormatError
+from handful.large.sealed import SEAL_BYTES, check_seal, open_sealed, seal
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "words.npy"
+    np.save(path, np.arange(600_000, dtype=np.int32))  # more than one block
+    seal(path)
+    return path
+
+
+def test_a_sealed_array_is_mapped_as_it_was(file):
+    check_seal(file)
+    words = open_sealed(file)
+    assert isinstance(words, np.memmap)
+    np.testing.assert_array_equal(words, np.arange(600_000))
+
+
+def test_every_flipped_bit_is_noticed(file):
+    content = bytearray(file.read_bytes())
+    rng = np.random.default_rng(0)
+    places = [0, len(content) - 1, len(content) - SEAL_BYTES, *rng.integers(0, len(content), 20).tolist()]
+    for place in places:
+        content[place] ^= 1 << (place % 8)
+        file.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"words.npy was cut short or changed .* delete this file"):
+            check_seal(file)
+        content[place] ^= 1 << (place % 8)
+
+
+@pytest.mark.parametrize("length", [0, 5, 31, 32, 100, 1_000_000])
+def test_a_cut_file_is_noticed_when_it_is_checked(file, length):
+    file.write_bytes(file.read_bytes()[:length])
+    with pytest.raises(FileFormatError, match="cut short"):
+        check_seal(file)
+    with pytest.raises(FileFormatError, match="cut short"):
+        open_sealed(file)
+
+
+def test_a_file_that_is_gone_is_a_sentence(tmp_path):
+    with pytest.raises(FileFormatError, match="delete this file and call again"):
+        open_sealed(tmp_path / "gone.npy")
