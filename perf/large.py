@@ -30,10 +30,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from handful.catalogue import Catalogue
 from handful.features import FeatureBank, store
 from handful.large import LargeSolution, Progress, solve
 from handful.large.candidates import Contenders
-from handful.large.inputs import Catalogue, read_rows, sum_catalogue
+from handful.large.inputs import fitted, read_rows
 
 PRESENT_COUNT = 0.5  # as in handful.estimators
 BLOCK = 8192
@@ -76,7 +77,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     if "nearest" not in figures:
         start = time.process_time()
-        summed = sum_catalogue(catalogue, "raw")
+        summed = fitted(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
         with Memory() as memory:
             start = time.process_time()

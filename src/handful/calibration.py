@@ -177,10 +177,7 @@ def spread_of(
 
     `between` is the mean squared length of the prototypes about their origin.
     """
-    if mask is None:
-        mean = nearest.mean(-1)
-    else:
-        mean = nearest.where(mask, 0).sum(-1) / mask.sum(-1)
+    mean = nearest.mean(-1) if mask is None else nearest.where(mask, 0).sum(-1) / mask.sum(-1)
     spread = 2 * mean / (1 + 1 / shots).mean(-1)
     # A query that repeats the examples has no spread of its own; what is left is rounding, beside the prototypes' own
     # distances. Where these coincide too, any scale will do.

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 import handful
+from handful.inference import joint
 from handful.large import calibrated_paddle, solve
 from handful.large.progress import Progress
 from tests.large_at_hand import Problem, large_problem
@@ -88,16 +89,17 @@ def test_a_class_that_was_sent_away_too_early_returns(tmp_path, monkeypatch):
     arguments = {"shard_rows": 200, "list_length": 12}
     whole = solve(problem.catalogue, problem.queries, tmp_path / "whole", **arguments)
     sent_away = int(whole.expected_counts.argmax())
-    compare_again = calibrated_paddle.CalibratedRun._compare_again
+    living = calibrated_paddle.CalibratedRun._living
 
-    def harsh(self, living):
-        compare_again(self, living if self.at.returns else living[living != sent_away])
+    def harsh(self, state):
+        kept = living(self, state)
+        return kept if self.at.returns else kept[kept != sent_away]
 
-    monkeypatch.setattr(calibrated_paddle.CalibratedRun, "_compare_again", harsh)
+    monkeypatch.setattr(calibrated_paddle.CalibratedRun, "_living", harsh)
     # At a concentration of one a class without queries keeps a proportion with which it can return.
-    monkeypatch.setattr(calibrated_paddle, "concentration_step", lambda counts, alpha: torch.ones_like(alpha))
-    monkeypatch.setattr(calibrated_paddle, "dirichlet_divergence", lambda counts, alpha: -1e9)
-    monkeypatch.setattr(calibrated_paddle, "typical_shots", lambda shots: torch.tensor(torch.inf))
+    monkeypatch.setattr(joint, "concentration_step", lambda counts, alpha, n_classes: torch.ones_like(alpha))
+    monkeypatch.setattr(joint, "dirichlet_divergence", lambda counts, alpha, n_classes: -1e9)
+    monkeypatch.setattr(calibrated_paddle, "typical_shots", lambda shots: torch.tensor(torch.inf, dtype=torch.float64))
     found = solve(problem.catalogue, problem.queries, tmp_path / "harsh", **arguments)
     assert found.readmitted >= 1
     assert sent_away in found.living.tolist()

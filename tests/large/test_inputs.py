@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 import torch
 
+from handful import calibration
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
 from handful.features import FeatureBank, write_parquet
 from handful.frame import Frame
 from handful.large import inputs
-from handful.large.inputs import content_hash, given, read_rows, sampled_task, sum_catalogue
+from handful.large.inputs import content_hash, fitted, given, read_rows, squared_scale
 from handful.task import TaskBatch
+from handful.transforms import transform
 from tests.large_at_hand import large_problem
 
 
@@ -16,11 +18,11 @@ def test_means_are_those_of_a_frame_whatever_the_block(monkeypatch):
     bank = problem.catalogue
     frame = Frame(TaskBatch.single(bank.features, bank.labels, problem.queries.features, bank.n_classes))
     monkeypatch.setattr(inputs, "BLOCK_ROWS", 7)
-    catalogue = sum_catalogue(bank, "raw")
-    torch.testing.assert_close(catalogue.means, frame.support.mean()[0], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(catalogue.origin, frame.origin[0])
-    classes = torch.tensor([3, 5])
-    torch.testing.assert_close(catalogue.moments(classes).sums[0].float(), frame.support.sums[0, classes])
+    catalogue = fitted(bank, "raw")
+    means = catalogue.means + catalogue.origin
+    torch.testing.assert_close(means, frame.placed(frame.support.mean())[0], atol=1e-6, rtol=1e-5)
+    assert catalogue.shots.tolist() == frame.support.mass[0].tolist()
+    assert catalogue.classes.tolist() == list(range(bank.n_classes))
 
 
 def test_rows_are_transformed_as_they_are_read():
@@ -32,13 +34,13 @@ def test_rows_are_transformed_as_they_are_read():
 
 def test_a_transform_that_needs_other_rows_is_refused():
     with pytest.raises(OptionError, match="range_scale"):
-        sum_catalogue(large_problem().catalogue, "range_scale")
+        fitted(large_problem().catalogue, "range_scale")
 
 
 def test_a_class_without_example_is_named():
     bank = FeatureBank.from_arrays([[1.0], [2.0]], [0, 2], ["ant", "bee", "cat"])
     with pytest.raises(TaskError, match="'bee' has none"):
-        sum_catalogue(bank, "raw")
+        fitted(bank, "raw")
 
 
 def test_a_row_that_is_not_finite_is_named():
@@ -79,15 +81,16 @@ def test_a_catalogue_needs_labels(tmp_path):
     assert given((np.eye(3), ["b", "a", "b"]), role="catalogue").open(tmp_path).class_names == ("a", "b")
 
 
-def test_a_sample_of_many_classes_is_small_and_of_few_is_all(monkeypatch):
+def test_where_no_class_has_two_examples_queries_say_how_far_items_spread():
     problem = large_problem()
-    catalogue = sum_catalogue(problem.catalogue, "raw")
-    assert sampled_task(problem.catalogue, catalogue, problem.queries, "raw").n_classes == 60
-    monkeypatch.setattr(inputs, "SAMPLED_CLASSES", 10)
-    small = sampled_task(problem.catalogue, catalogue, problem.queries, "raw")
-    assert (small.n_classes, small.support.shape[1]) == (10, 40)
-    monkeypatch.setattr(inputs, "SAMPLED_ROWS", 20)
-    assert sampled_task(problem.catalogue, catalogue, problem.queries, "raw").n_classes == 5
+    several = fitted(problem.catalogue, "l2")
+    assert squared_scale(several, problem.queries) == several.squared_scale
+    _, first = np.unique(problem.catalogue.labels, return_index=True)
+    bank, queries = problem.catalogue, problem.queries
+    single = FeatureBank.from_arrays(bank.features[first], bank.labels[first], bank.class_names)
+    task = TaskBatch.single(single.features, single.labels, queries.features, single.n_classes)
+    expected = float(calibration.squared_scale(Frame(transform("l2", task)))[0])
+    assert squared_scale(fitted(single, "l2"), queries) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):

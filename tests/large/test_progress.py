@@ -38,7 +38,7 @@ def test_without_convergence_the_limit_counts(clock):
     for iteration, change in enumerate((1.0, 1.0)):
         reporter.iterated("iterate", iteration, change, tol=1e-5, most_left=7)
     assert reports[1].seconds_left == pytest.approx(7 * 2.0)
-    reporter.began_anew()
+    reporter.began_again()
     reporter.iterated("iterate", 2, 1.0, tol=1e-5, most_left=7)
     assert reports[2].seconds_left is None
 

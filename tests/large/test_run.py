@@ -2,7 +2,7 @@ import torch
 
 from handful.large.checkpoint import load_state
 from handful.large.crew import in_process
-from handful.large.inputs import sum_catalogue
+from handful.large.inputs import fitted
 from handful.large.progress import Reporter
 from handful.large.run import Run, lists_name
 from handful.large.shard import Work
@@ -11,11 +11,11 @@ from tests.large_at_hand import large_problem
 
 def test_a_run_adds_its_shards_and_reports_each(tmp_path):
     problem = large_problem()
-    catalogue = sum_catalogue(problem.catalogue, "raw")
+    catalogue = fitted(problem.catalogue, "raw")
     work = Work(problem.queries, catalogue.origin, "raw", tmp_path, 150, 8)
     reports = []
     with in_process()(work) as crew:
-        run = Run(catalogue, 400, work.n_shards, 8, tmp_path, crew, Reporter(reports.append))
+        run = Run(catalogue, ("unnamed",) * 60, 400, work.n_shards, 8, tmp_path, crew, Reporter(reports.append))
         assert not run.lists_are_whole
         name, dropped = run.compare(0, torch.arange(60), 1.0)
         assert dropped.n_measured == 19 + 19 + 13

@@ -280,7 +280,7 @@ class Catalogue:
         )
 
     def _summed(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> ClassMeans:
-        """Number and mean of the examples of each class, about the origin."""
+        """Return number and mean of the examples of each class, about the origin."""
         classes, codes = distinct(labels)
         sums = points.new_zeros(len(classes), points.shape[-1])
         shots = points.new_zeros(len(classes))
@@ -305,7 +305,7 @@ class Catalogue:
         return ClassMeans(added.classes, shots, sums / shots.unsqueeze(-1))
 
     def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
-        """What the parts say about those of the classes that they have."""
+        """Return what the parts say about those of the classes that they have."""
         found: list[ClassMeans] = []
         wanted = classes
         for part in reversed(self.parts):

@@ -27,6 +27,8 @@ def places_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArra
     if len(classes) == 0:
         return np.full(len(labels), -1)
     places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    if classes.dtype.kind != "O" and labels.dtype.kind != "O":
+        return np.where(classes[places] == labels, places, -1)
     # Objects one by one: a comparison of whole arrays would look inside tuples.
     same = np.array([a == b for a, b in zip(classes[places].tolist(), labels.tolist(), strict=True)], dtype=bool)
     return np.where(same, places, -1)

@@ -1,4 +1,4 @@
-"""What looks wrong with a catalogue itself: classes that cannot be told apart, examples of another class, lone examples.
+"""What looks wrong with a catalogue: classes that cannot be told apart, examples of another class, lone examples.
 
 Every kept example is left out of its own class and compared with all others. With s examples in the class its half
 squared distance to the mean of the others, corrected as in `handful.calibration`, is `½ (s + 1)/(s - 1) ‖z - w‖²`, and
@@ -89,17 +89,17 @@ class CatalogueReport:
         if self.n_checked < self.n_examples - len(self.single):
             lines[0] += f" {self.n_checked:,} examples were checked."
         if self.single:
-            lines.append(f"{len(self.single)} classes have one example: {_some(self.single)}.")
-        for pair in self.confusions[:MOST_PRINTED]:
-            lines.append(
-                f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples are nearer "
-                "to the other class."
-            )
-        for suspect in self.suspects[:MOST_PRINTED]:
-            lines.append(
-                f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
-                f"(by {suspect.nats:.1f} nats)."
-            )
+            lines.append(f"{len(self.single)} classes have one example: {_listed(self.single)}.")
+        lines += [
+            f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples are nearer to "
+            "the other class."
+            for pair in self.confusions[:MOST_PRINTED]
+        ]
+        lines += [
+            f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
+            f"(by {suspect.nats:.1f} nats)."
+            for suspect in self.suspects[:MOST_PRINTED]
+        ]
         hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
         if hidden:
             lines.append(f"And {hidden} more, in `confusions` and `suspects`.")
@@ -123,9 +123,13 @@ def report_on(catalogue: Catalogue) -> CatalogueReport:
     pairs = np.sort(np.stack([own[checked], rival], -1)[nearer], -1)
     n_checked = np.bincount(own[checked], minlength=len(classes))
     found, counts = np.unique(pairs, axis=0, return_counts=True)
-    shares = [(n / (n_checked[j] + n_checked[k]), j, k) for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)]
+    shares = [
+        (n / (n_checked[j] + n_checked[k]), j, k) for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
     confusions = [
-        Confusion(classes[j], classes[k], share) for share, j, k in sorted(shares, reverse=True) if share >= CONFUSED_SHARE
+        Confusion(classes[j], classes[k], share)
+        for share, j, k in sorted(shares, reverse=True)
+        if share >= CONFUSED_SHARE
     ]
     single = classes[shots == 1].tolist()
     return CatalogueReport(len(classes), catalogue.n_examples, single, confusions, suspects, len(checked))
@@ -134,7 +138,7 @@ def report_on(catalogue: Catalogue) -> CatalogueReport:
 def _nearest_rivals(
     catalogue: Catalogue, own: Int[Tensor, "row"], rows: Int[Tensor, "row"]
 ) -> tuple[Int[np.ndarray, "row"], Float[np.ndarray, "row"]]:
-    """The nearest other class of each example, and by how many nats it is nearer than its own."""
+    """Return the nearest other class of each example, and by how many nats it is nearer than its own."""
     means, shots, scale = catalogue.means, catalogue.shots, catalogue.squared_scale or 1.0
     offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
     rivals, margins = [], []
@@ -151,3 +155,9 @@ def _nearest_rivals(
     if not rivals:
         return np.empty(0, np.int64), np.empty(0)
     return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
+
+
+def _listed(labels: list[Any]) -> str:
+    """Return the first labels, and how many more there are."""
+    more = len(labels) - MOST_PRINTED
+    return ", ".join(map(str, labels[:MOST_PRINTED])) + (f" and {more} more" if more > 0 else "")

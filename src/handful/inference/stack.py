@@ -49,10 +49,25 @@ T = TypeVar("T")
 class Batches(Protocol):
     """Batches of items, and the classes each is compared with."""
 
-    n_classes: int
-    mask: Bool[Tensor, "task query"] | None  # False where a row is padding
-    n_query: Float[Tensor, "task"]
-    shots: Float[Tensor, "task"]  # typical number of examples of a class
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def mask(self) -> Bool[Tensor, "task query"] | None:
+        """False where a row is padding."""
+        ...
+
+    @property
+    def n_query(self) -> Float[Tensor, "task"]:
+        """|Q| of each batch."""
+        ...
+
+    @property
+    def shots(self) -> Float[Tensor, "task"]:
+        """Typical number of examples of a class."""
+        ...
 
     @property
     def squared_scale(self) -> Float[Tensor, "task"]:

@@ -8,54 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from handful.errors import OptionError, TaskError
+from handful.catalogue import Catalogue
+from handful.errors import TaskError
 from handful.features import FeatureBank, read_bank, store
 from handful.features.parquet import copy_vectors
 from handful.large.sealed import check_seal, open_sealed, seal
-from handful.numerics.distances import unit
-from handful.numerics.moments import Moments, labelled_moments
-from handful.shapes import Float, Int
-from handful.task import TaskBatch
+from handful.shapes import Float
+from handful.transforms import ROW_TRANSFORMS
 from handful.whole_file import written_whole
 
-# Transforms that need no row but the one they change, by their names in `TRANSFORMS`.
-ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"raw": lambda rows: rows, "l2": unit})
 # Rows of the catalogue summed at once, and numbers that such a block may hold.
 BLOCK_ROWS, BLOCK_NUMBERS = 16_384, 2**24
-# Classes of the catalogue that calibration sees, and about how many of their rows.
-SAMPLED_CLASSES, SAMPLED_ROWS = 1024, 65_536
+# Queries that stand for all where the spread of a batch is asked for.
 SAMPLED_QUERIES = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class Catalogue:
-    """Class means of the support about `origin`, and how many points each is the mean of."""
-
-    means: Float[Tensor, "class dim"]
-    shots: Float[Tensor, "class"]
-    origin: Float[Tensor, "dim"]
-    class_names: tuple[str, ...]
-
-    @property
-    def n_classes(self) -> int:
-        """K."""
-        return len(self.means)
-
-    def moments(self, classes: Int[Tensor, "kept"]) -> Moments:
-        """Return the support's moments of some classes, in double precision, under a task axis of length one."""
-        shots = self.shots[classes].double()
-        return Moments(shots.unsqueeze(0), (self.means[classes].double() * shots.unsqueeze(-1)).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,47 +116,27 @@ def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float
     return ROW_TRANSFORMS[transform](rows)
 
 
-def sum_catalogue(bank: FeatureBank, transform: str) -> Catalogue:
-    """Stream the catalogue once: class sums, then means about the mean of all points."""
-    if transform not in ROW_TRANSFORMS:
-        raise OptionError(
-            f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, got {transform!r}"
-        )
-    sums = torch.zeros(bank.n_classes, bank.dim)
-    shots = torch.zeros(bank.n_classes)
-    labels = torch.from_numpy(bank.labels.astype(np.int64))
-    size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
-    for start in range(0, bank.n_rows, size):
-        points = read_rows(bank, start, start + size, transform)
-        # Classes of this block only: sums of all classes would cost more than the points.
-        classes, own = torch.unique(labels[start : start + size], return_inverse=True)
-        part = labelled_moments(points.unsqueeze(0), own.unsqueeze(0), None, len(classes))
-        sums[classes] += part.sums[0]
-        shots[classes] += part.mass[0]
-    if bool((shots == 0).any()):
-        k = int((shots == 0).nonzero()[0])
+def fitted(bank: FeatureBank, transform: str) -> Catalogue:
+    """Stream the rows of a bank into a catalogue whose classes are numbers, in the order of the bank's names."""
+    empty = np.flatnonzero(np.bincount(bank.labels, minlength=bank.n_classes) == 0)
+    if len(empty) > 0:
         raise TaskError(
-            f"every class needs at least one example in the catalogue, but {bank.class_names[k]!r} has none; "
+            f"every class needs at least one example in the catalogue, but {bank.class_names[empty[0]]!r} has none; "
             "add an example, or restrict the bank with .classes(...)"
         )
-    origin = (sums.sum(0, dtype=torch.float64) / shots.sum(dtype=torch.float64)).float()
-    sums.div_(shots.unsqueeze(-1)).sub_(origin)
-    return Catalogue(sums, shots, origin, bank.class_names)
+    size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
+    starts = range(0, bank.n_rows, size)
+    rows = (read_rows(bank, start, start + size, "raw") for start in starts)
+    return Catalogue.streamed(rows, (bank.labels[start : start + size].astype(np.int64) for start in starts), transform)
 
 
-def sampled_task(bank: FeatureBank, catalogue: Catalogue, queries: FeatureBank, transform: str) -> TaskBatch:
-    """Pose a small task for calibration: classes spread evenly over the lengths of their means, and some queries.
-
-    The queries matter only where no class has two examples; a spread of rows stands for all.
-    """
-    affordable = int(SAMPLED_ROWS * catalogue.n_classes / bank.n_rows)
-    n_chosen = min(SAMPLED_CLASSES, catalogue.n_classes, max(2, affordable))
-    places = torch.linspace(0, catalogue.n_classes - 1, n_chosen).round().long()
-    chosen = catalogue.means.square().sum(-1).argsort()[places].sort().values.numpy()
-    part = bank.classes(chosen)
+def squared_scale(catalogue: Catalogue, queries: FeatureBank) -> float:
+    """c² of the catalogue; where no class has two examples, some queries say how far items spread."""
+    if catalogue.squared_scale is not None:
+        return catalogue.squared_scale
     rows = np.unique(np.linspace(0, queries.n_rows - 1, min(SAMPLED_QUERIES, queries.n_rows)).astype(np.int64))
-    points = torch.from_numpy(queries.take(rows).astype(np.float32, copy=False))
-    change = ROW_TRANSFORMS[transform]
-    return TaskBatch.single(
-        read_rows(part, 0, part.n_rows, transform), part.labels.astype(np.int64), change(points), n_chosen
-    )
+    sample = catalogue.against(torch.from_numpy(queries.take(rows).astype(np.float32, copy=False)).unsqueeze(0))
+    _, blocks = sample.scored()
+    for _ in blocks:
+        pass
+    return float(sample.squared_scale[0])

@@ -93,7 +93,7 @@ class PaddleRun:
         mass, sums = self._first_moments() if at.n_iter == 0 else self._moments()
         query = Moments(mass.unsqueeze(0), sums.unsqueeze(0))
         dual = update_dual(query.mass, self.n_query, self.options.proportion_floor)[0]
-        prototypes = update_prototypes(self.run.catalogue.moments(at.living), query)[0].float()
+        prototypes = update_prototypes(self.run.support(at.living), query)[0].float()
         moves = (prototypes - at.prototypes).square().sum(-1).sqrt().where(dual > -torch.inf, 0)
         change = float(moves.sum(dtype=torch.float64)) / self.run.catalogue.n_classes
         at.living_before, at.prototypes_before, at.dual_before = at.living, at.prototypes, at.dual

@@ -79,7 +79,7 @@ class Reporter:
             left = each * min(wanted, most_left)
         self._tell(stage, iteration, 1, 1, change, left)
 
-    def began_anew(self) -> None:
+    def began_again(self) -> None:
         """Forget how fast the last loop converged: another begins."""
         self._iterations = []
 

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from handful.catalogue import Catalogue
 from handful.large.candidates import Contenders
 from handful.large.checkpoint import save_state
 from handful.large.crew import Crew
-from handful.large.inputs import Catalogue
 from handful.large.progress import Reporter
 from handful.large.shard import Counts, Dropped, Held
 from handful.large.solution import LargeSolution
+from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
 
 
@@ -28,14 +29,22 @@ def lists_name(classes: Int[Tensor, "some"], squared_scale: float) -> str:
     return f"{len(classes)}-{digest.hexdigest()[:16]}"
 
 
-class Course(Protocol):
+class Standing(Protocol):
     """What every method keeps of where its run stands."""
 
     living: Int[Tensor, "living"]
-    n_iter: int
-    converged: bool
     dropped: list[float]
     readmitted: int
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations so far."""
+        ...
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was met."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,7 @@ class Run:
     """One problem being solved: K classes, |Q| queries, a crew."""
 
     catalogue: Catalogue
+    class_names: tuple[str, ...]
     n_query: int
     n_shards: int
     list_length: int
@@ -57,6 +67,12 @@ class Run:
     def lists_are_whole(self) -> bool:
         """Whether a shortlist holds every class."""
         return self.list_length >= self.catalogue.n_classes
+
+    def support(self, classes: Int[Tensor, "some"]) -> Moments:
+        """Return the catalogue's moments of some classes, in double precision, under a task axis of length one."""
+        shots = self.catalogue.shots[classes].double()
+        sums = self.catalogue.means[classes].double() * shots.unsqueeze(-1)
+        return Moments(shots.unsqueeze(0), sums.unsqueeze(0))
 
     def shards(self, stage: str, iteration: int, operation: str, *arguments: Any) -> Iterator[Any]:
         """Run an operation on all shards, with a report after each; results in the order of the shards."""
@@ -79,7 +95,7 @@ class Run:
             parts = list(self.shards(stage, iteration, "compare", name, contenders, everyone))
             n, mass, largest, log_ratio = zip(*parts, strict=True)
             self.made[name] = Dropped(sum(n), sum(mass), max(largest), sum(log_ratio))
-            self.reporter.began_anew()
+            self.reporter.began_again()
         return name, self.made[name]
 
     def count(self, name: str, tilts: Float[Tensor, "class"], factor: float) -> Counts:
@@ -122,7 +138,7 @@ class Run:
 
     def solution(
         self,
-        at: Course,
+        at: Standing,
         held: Held,
         prototypes: Float[Tensor, "living dim"],
         scale: float,
@@ -132,7 +148,7 @@ class Run:
         origin = self.catalogue.origin
         return LargeSolution(
             folder=self.folder,
-            class_names=self.catalogue.class_names,
+            class_names=self.class_names,
             expected_counts=held.counts,
             presence=held.log_absence.expm1().abs(),
             living=at.living,

@@ -19,16 +19,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from handful.calibration import squared_scale
 from handful.errors import OptionError, TaskError
 from handful.features import FeatureBank
 from handful.features.threads import one_thread
-from handful.frame import Frame
+from handful.inference.joint import SHARPEST
 from handful.large.calibrated_paddle import CalibratedRun
 from handful.large.candidates import SHORTLISTS, FaissIndex
 from handful.large.checkpoint import FORMAT, begin, refuse_another
 from handful.large.crew import Executor, in_process
-from handful.large.inputs import ROW_TRANSFORMS, Catalogue, given, sampled_task, sum_catalogue
+from handful.large.inputs import fitted, given, squared_scale
 from handful.large.paddle import PaddleRun
 from handful.large.progress import Progress, Reporter
 from handful.large.run import Run
@@ -36,7 +35,7 @@ from handful.large.shard import Work
 from handful.large.solution import LargeSolution
 from handful.machine.folder_lock import only_writer
 from handful.methods import METHODS
-from handful.methods.calibrated_paddle import SHARPEST
+from handful.transforms import ROW_TRANSFORMS
 
 STREAMED = ("calibrated_paddle", "paddle")
 SHARD_ROWS = 65_536
@@ -145,9 +144,9 @@ def solve(
             raise TaskError(
                 f"the catalogue has {labelled.dim} dimensions but the queries {queried.dim}; they must agree"
             )
-        summed = sum_catalogue(labelled, change)
+        summed = fitted(labelled, change)
         begin(place, about)
-        squared = 1.0 if method == "paddle" else sampled_scale(labelled, summed, queried, change)
+        squared = 1.0 if method == "paddle" else squared_scale(summed, queried)
         reporter = Reporter(on_progress)
         index = None
         if shortlist != "exact":
@@ -160,7 +159,7 @@ def solve(
         work = Work(queried, summed.origin, change, place, shard_rows, length, index)
         hire = in_process() if executor is None else executor
         with hire(work) as crew:
-            run = Run(summed, queried.n_rows, work.n_shards, length, place, crew, reporter)
+            run = Run(summed, labelled.class_names, queried.n_rows, work.n_shards, length, place, crew, reporter)
             if method == "paddle":
                 return PaddleRun(run, settings).solve()
             return CalibratedRun(run, settings, squared).solve()
@@ -175,8 +174,3 @@ def default_transform(method: str) -> str:
 def list_length_for(n_query: int, n_classes: int) -> int:
     """Return K while the lists are no larger than a small dense problem, else `LIST_LENGTH`."""
     return n_classes if n_query * n_classes <= WHOLE_ENTRIES else min(n_classes, LIST_LENGTH)
-
-
-def sampled_scale(bank: FeatureBank, catalogue: Catalogue, queries: FeatureBank, transform: str) -> float:
-    """c² from a part of the support; all of it where that is small."""
-    return float(squared_scale(Frame(sampled_task(bank, catalogue, queries, transform)))[0])
