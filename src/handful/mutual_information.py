@@ -23,7 +23,7 @@ classes both products are then nearly twice as fast, and a softmax over classes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -270,7 +270,7 @@ def _iterate(
 ) -> Outcome[Tensor]:
     if options.max_iter == 0:
         none = torch.zeros_like(task.n_query)
-        return Outcome(means, none, none.bool(), None)
+        return Outcome(means, none, torch.ones_like(none, dtype=torch.bool), None)
 
     def advance(problem: Problem, state: S) -> tuple[S, Tensor]:
         state = step(problem, state)
@@ -280,7 +280,7 @@ def _iterate(
         length = evaluate(task.select(rows), frame.select(rows), prototypes, loss)
         return length.data + length.partition
 
-    return fixed_point(
+    outcome = fixed_point(
         advance,
         lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
         Problem.of(task, frame, loss),
@@ -291,3 +291,5 @@ def _iterate(
         tol=0.0,
         observe=objective if options.record else None,
     )
+    # A fixed number of steps: there is no tolerance to miss.
+    return replace(outcome, converged=torch.ones_like(outcome.converged))
