@@ -134,6 +134,12 @@ class TaskBatch:
         found: Tensor | Lookup | None = self.__dict__.get(name)
         return self.__dict__[_unread(name)] if found is None else found
 
+    def unread(self) -> TaskBatch:
+        """Return the same tasks without the copies of points that were read out of a table."""
+        return self.with_features(
+            *(self.__dict__.get(_unread(name), self.source(name)) for name in ("support", "query"))
+        )
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks in the batch."""

@@ -63,7 +63,7 @@ def test_what_fits_is_what_torchvision_says_itself():
     [
         (["numpy", "torch==2.13.0", "pillow!=8.3.*,>=5.3.0"], "2.13.0"),
         (["numpy", "torch (==2.5.1)"], "2.5.1"),
-        (["torch==2.5.1; extra == 'x'"], "2.5.1"),
+        (["torch==2.5.1; python_version > '3'", "torch==9; extra == 'x'"], "2.5.1"),
         (["torch>=2", "torchaudio==2.1"], None),
         (["torch==2.*"], None),
         ([], None),

@@ -85,7 +85,8 @@ def extras(versions: Mapping[str, str]) -> dict[str, list[str]]:
 
 def torch_wanted_by(requirements: list[str]) -> str | None:
     """Return the one version of torch that a distribution requires, None where it does not require exactly one."""
-    exact = [found[1] for line in requirements if (found := EXACT_TORCH.match(line)) and not found[1].endswith("*")]
+    named = [EXACT_TORCH.match(line) for line in requirements if "extra ==" not in line]
+    exact = [found[1] for found in named if found and not found[1].endswith("*")]
     return exact[0] if exact else None
 
 
