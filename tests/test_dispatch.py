@@ -17,6 +17,14 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
         handful.solve("padle", random_task(0))
 
 
+def test_a_method_may_be_given_itself():
+    task = random_task(0)
+    by_name, by_itself = (
+        handful.solve(method, task).log_assignments for method in ("paddle", handful.METHODS["paddle"])
+    )
+    assert by_name.equal(by_itself)
+
+
 def test_chunks_shrink_with_the_size_of_a_task():
     small, large = random_task(0), random_task(0, n_classes=40, n_query=200, dim=100)
     assert tasks_per_chunk(small, 0) > tasks_per_chunk(large, 0) >= 1

@@ -15,6 +15,10 @@ def plain(n_tasks: int = 2, **extra) -> Solution:
     return Solution(log_u, log_u.exp().mean(1), ones.long(), ones.bool(), **extra)
 
 
+def constant(value: float, log_u: torch.Tensor) -> torch.Tensor:
+    return torch.full((len(log_u), 3, 5), value)
+
+
 def test_predictions_are_the_most_probable_classes():
     solution = plain()
     assert torch.equal(solution.predictions, solution.log_assignments.argmax(-1))
@@ -30,7 +34,7 @@ def test_what_a_method_lacks_is_said_when_asked_for():
 def test_prototypes_are_computed_once_and_only_on_demand():
     calls = []
 
-    def find() -> torch.Tensor:
+    def find(log_u: torch.Tensor) -> torch.Tensor:
         calls.append(1)
         return torch.zeros(2, 3, 5)
 
@@ -41,7 +45,7 @@ def test_prototypes_are_computed_once_and_only_on_demand():
 
 
 def test_joining_is_concatenation():
-    parts = [plain(n, find_prototypes=partial(torch.full, (n, 3, 5), float(n))) for n in (1, 2)]
+    parts = [plain(n, find_prototypes=partial(constant, float(n))) for n in (1, 2)]
     joined = Solution.join(parts)
     assert torch.equal(joined.log_assignments, torch.cat([p.log_assignments for p in parts]))
     assert torch.equal(joined.prototypes, torch.cat([p.prototypes for p in parts]))

@@ -95,6 +95,16 @@ def test_sizes():
             {"query_mask": torch.tensor([[True] * 5, [False] * 5])},
             r"query_mask leaves task 1 without any query; drop that task",
         ),
+        ({"query": torch.ones(0, 5, 3)}, r"axis 'task' of support has length 2 but query has 0 tasks"),
+        (
+            {
+                "query": torch.ones(0, 5, 3),
+                "support": torch.ones(1, 4, 3),
+                "support_labels": torch.tensor([[0, 1, 0, 1]]),
+            },
+            r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)",
+        ),
+        ({"n_classes": True}, r"n_classes must be a whole number of at least 1, got True"),
         ({"n_classes": 0}, r"n_classes must be a whole number of at least 1, got 0"),
         ({"support": np.array([["a"]])}, r"support must be a tensor or a NumPy array of numbers, got ndarray"),
     ],
@@ -160,3 +170,12 @@ def test_rows_of_a_table_are_copied_out_on_first_use():
         _ = task.labels
     with pytest.raises(TaskError, match="axis 'dim' has length 3 in support but 2 in query"):
         TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), Lookup(table[:, :2], query.rows), 2)
+
+
+def test_the_number_of_classes_may_be_one_of_numpys():
+    assert type(TaskBatch(**pieces(n_classes=np.int64(2))).n_classes) is int
+
+
+def test_no_task_cannot_be_stacked():
+    with pytest.raises(TaskError, match="no task to stack"):
+        TaskBatch.pad([])

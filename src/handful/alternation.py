@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
@@ -84,20 +83,11 @@ def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Sol
     Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
     there, when asked for.
     """
-    log_u = outcome.answer.log_assignments
     return frame.solution(
         outcome.answer,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
         trace=outcome.trace,
-        find_prototypes=partial(_prototypes, frame, log_u),
-        measure=partial(_measured, measure, frame, log_u),
+        find_prototypes=Frame.prototypes,
+        measure=measure,
     )
-
-
-def _prototypes(frame: Frame, log_u: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
-    return frame.prototypes(log_u.exp())
-
-
-def _measured(measure: Measure, frame: Frame, log_u: Float[Tensor, "task query class"]) -> DescriptionLength:
-    return measure(frame, log_u.exp())

@@ -1,9 +1,9 @@
-"""solve: find the method by name, build its options, cut the batch into chunks that fit, join the answers."""
+"""solve: find the method, build its options, cut the batch into chunks that fit, join the answers."""
 
 from __future__ import annotations
 
 from handful.errors import UnknownNameError
-from handful.methods import METHODS
+from handful.methods import METHODS, Method
 from handful.solution import Solution
 from handful.task import TaskBatch
 
@@ -15,17 +15,17 @@ LIVE_ASSIGNMENTS = 8
 LASTING_ASSIGNMENTS = 3
 
 
-def solve(method: str, task: TaskBatch, **options: object) -> Solution:
+def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     """Label all queries of every task jointly.
 
     Parameters
     ----------
-    method : str
-        A key of `METHODS`.
+    method : str or Method
+        A key of `METHODS`, or a `Method` itself.
     task : TaskBatch
         Features as the method shall see them: no transform is applied, see `transform`.
     **options
-        Fields of that method's options, see `METHODS[method].options`.
+        Fields of that method's options, see `Method.options`.
 
     Examples
     --------
@@ -34,15 +34,20 @@ def solve(method: str, task: TaskBatch, **options: object) -> Solution:
     >>> solution.predictions.tolist(), solution.proportions.round(decimals=3).tolist()
     ([[0, 0, 0]], [[1.0, 0.0]])
     """
-    if method not in METHODS:
-        raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
-    chosen = METHODS[method]
+    chosen = method if isinstance(method, Method) else named(method)
     settings = chosen.make_options(**options)
     most = tasks_per_chunk(task, chosen.support_arrays, in_blocks=chosen.in_blocks)
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # all about equally large: a small last chunk would pay the most for its size
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
+
+
+def named(method: object) -> Method:
+    """Return the method of that name."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
+    return METHODS[method]
 
 
 def tasks_per_chunk(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:

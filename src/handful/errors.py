@@ -11,7 +11,7 @@ class HandfulError(Exception):
     ...     handful.ShotsPerClass(0)
     ... except HandfulError as error:
     ...     print(error)
-    shots must be at least 1, got 0
+    shots must be a whole number of at least 1, got 0
     """
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from handful.numerics.simplex import SoftLabels
 from handful.shapes import Bool, Float, Int
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
+
+T = TypeVar("T")
 
 GEOMETRIES = ("auto", "feature", "gram")
 # Numbers of support and query in one block when the products of Gram space are formed: what fits a second-level cache.
@@ -148,10 +150,14 @@ class Frame:
         n_iter: Int[Tensor, "task"] | int = 1,
         converged: Bool[Tensor, "task"] | None = None,
         trace: Trace | None = None,
-        find_prototypes: Callable[[], Tensor] | None = None,
-        measure: Callable[[], DescriptionLength] | None = None,
+        find_prototypes: Callable[[Frame, Tensor], Tensor] | None = None,
+        measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
     ) -> Solution:
-        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss."""
+        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss.
+
+        `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run when somebody asks, on a frame
+        made again: the points of this one are not kept for them.
+        """
         labels = u if isinstance(u, Labels) else self.labels(u)
         n_tasks, device = self.task.n_tasks, self.task.device
         return Solution(
@@ -161,15 +167,33 @@ class Frame:
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,
             trace=trace,
-            find_prototypes=find_prototypes,
-            measure=measure,
+            find_prototypes=self.later(find_prototypes),
+            measure=self.later(measure),
         )
+
+    def later(self, function: Callable[[Frame, Tensor], T] | None) -> Callable[[Tensor], T] | None:
+        """Return a function of `ln u_nk` that makes this frame again and then calls `function` with it and `u_nk`."""
+        return None if function is None else partial(_in_a_frame_of, self.task.unread(), function)
 
     def hide_padding(self, values: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
         """-inf in the rows of padded queries: they belong nowhere."""
         if self.query_mask is None:
             return values
         return values.where(self.query_mask.unsqueeze(-1), -torch.inf)
+
+
+def _in_a_frame_of(task: TaskBatch, function: Callable[[Frame, Tensor], T], log_u: Tensor) -> T:
+    return function(Frame(task), log_u.exp())
+
+
+def placed(prototypes: Float[Tensor, "#task class dim"], frame: Frame, weights: Tensor) -> Tensor:
+    """Return prototypes that a method keeps about the origin, in the task's own coordinates."""
+    return frame.placed(prototypes)
+
+
+def support_means(frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    """Return the means of the support, where prototypes do not move."""
+    return frame.placed(frame.support.mean())
 
 
 def data_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task"]:

@@ -76,7 +76,7 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
 
 def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Tensor | Lookup:
     """Points of a bank: as rows still to be read where it fits into memory in single precision, else copied out."""
-    if int(rows.max()) >= bank.n_rows:
+    if rows.size and int(rows.max()) >= bank.n_rows:
         raise TaskError(
             f"the draw names row {int(rows.max())} but the bank has {bank.n_rows} rows; it was drawn from other labels"
         )

@@ -23,14 +23,14 @@ classes both products are then nearly twice as fast, and a softmax over classes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from handful.frame import Frame
+from handful.frame import Frame, placed
 from handful.numerics.adam import AdamState, adam_step
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import tsallis_entropy, tsallis_slope
@@ -230,7 +230,7 @@ def descend(
     options: DescentOptions,
 ) -> Solution:
     """From the support means iterate `state = step(problem, state)`; answer with the classifier that W then is."""
-    size = max(1, BLOCK_NUMBERS // (2 * (task.support.shape[1] + task.query.shape[1]) * task.dim))
+    size = max(1, BLOCK_NUMBERS // (2 * (task.support_slots + task.query_slots) * task.dim))
     blocks = [task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size)]
     return Solution.join([_descend_block(step, start, loss, block, options) for block in blocks])
 
@@ -254,9 +254,15 @@ def _descend_block(
         converged=outcome.converged,
         query_mask=task.query_mask,
         trace=outcome.trace,
-        find_prototypes=partial(torch.add, w, frame.origin.unsqueeze(-2)),
-        measure=partial(evaluate, task, frame, w, loss),
+        find_prototypes=frame.later(partial(placed, w)),
+        measure=frame.later(partial(_measured, w, loss)),
     )
+
+
+def _measured(
+    prototypes: Float[Tensor, "task class dim"], loss: Loss, frame: Frame, weights: Tensor
+) -> DescriptionLength:
+    return evaluate(frame.task, frame, prototypes, loss)
 
 
 def _iterate(
@@ -270,7 +276,7 @@ def _iterate(
 ) -> Outcome[Tensor]:
     if options.max_iter == 0:
         none = torch.zeros_like(task.n_query)
-        return Outcome(means, none, none.bool(), None)
+        return Outcome(means, none, torch.ones_like(none, dtype=torch.bool), None)
 
     def advance(problem: Problem, state: S) -> tuple[S, Tensor]:
         state = step(problem, state)
@@ -280,7 +286,7 @@ def _iterate(
         length = evaluate(task.select(rows), frame.select(rows), prototypes, loss)
         return length.data + length.partition
 
-    return fixed_point(
+    outcome = fixed_point(
         advance,
         lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
         Problem.of(task, frame, loss),
@@ -291,3 +297,5 @@ def _iterate(
         tol=0.0,
         observe=objective if options.record else None,
     )
+    # A fixed number of steps: there is no tolerance to miss.
+    return replace(outcome, converged=torch.ones_like(outcome.converged))

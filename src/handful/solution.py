@@ -36,7 +36,9 @@ class Solution:
     """The joint answer for every query of every task.
 
     Prototypes and description length are computed when first asked for: they cost as much as several iterations,
-    and most callers want labels. Methods without prototypes or without an objective leave them out, and asking
+    and most callers want labels. Until then a solution holds a reference to its task, from which they are computed,
+    and no copy of its points. Methods whose prototypes are not means of the answer (TIM, PT-MAP and others that move
+    them step by step) also keep these. Methods without prototypes or without an objective leave them out, and asking
     then raises `UndefinedError`.
 
     Attributes
@@ -46,11 +48,13 @@ class Solution:
     proportions : Float[Tensor, "task class"]
         Share of the query that each class holds.
     n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
-        Iterations each task took, and whether it met its tolerance; always so where a method has none to meet.
+        Iterations each task took, and whether it met its tolerance; always true where a method has none to meet.
     query_mask : Bool[Tensor, "task query"] or None
         As in the task: False where a query is padding.
     trace : Trace or None
         Objective and criterion at each iteration, when the options asked to record them.
+    find_prototypes, measure : callable or None
+        Functions of `log_assignments` that compute prototypes and description length.
 
     Examples
     --------
@@ -69,8 +73,8 @@ class Solution:
     converged: Bool[Tensor, "task"]
     query_mask: Bool[Tensor, "task query"] | None = None
     trace: Trace | None = None
-    find_prototypes: Callable[[], Tensor] | None = None
-    measure: Callable[[], DescriptionLength] | None = None
+    find_prototypes: Callable[[Tensor], Tensor] | None = None
+    measure: Callable[[Tensor], DescriptionLength] | None = None
 
     @cached_property
     def predictions(self) -> Int[Tensor, "task query"]:
@@ -83,14 +87,14 @@ class Solution:
         """Where each class ended, in the coordinates of the task's features."""
         if self.find_prototypes is None:
             raise UndefinedError("the method behind this solution has no prototypes; use log_assignments")
-        return self.find_prototypes()
+        return self.find_prototypes(self.log_assignments)
 
     @cached_property
     def description_length(self) -> DescriptionLength:
         """Objective at the answer, in its two halves."""
         if self.measure is None:
             raise UndefinedError("the method behind this solution has no objective; use log_assignments")
-        return self.measure()
+        return self.measure(self.log_assignments)
 
     @property
     def objective(self) -> Float[Tensor, "task"]:
@@ -107,6 +111,7 @@ class Solution:
         prototypes = [p.find_prototypes for p in parts if p.find_prototypes is not None]
         measures = [p.measure for p in parts if p.measure is not None]
         traces = [p.trace for p in parts if p.trace is not None]
+        sizes = [len(p.n_iter) for p in parts]
         return Solution(
             torch.cat([p.log_assignments for p in parts]),
             torch.cat([p.proportions for p in parts]),
@@ -114,17 +119,19 @@ class Solution:
             torch.cat([p.converged for p in parts]),
             torch.cat(masks) if masks else None,
             _join_traces(traces) if traces else None,
-            partial(_join_prototypes, prototypes) if prototypes else None,
-            partial(_join_lengths, measures) if measures else None,
+            partial(_join_prototypes, prototypes, sizes) if prototypes else None,
+            partial(_join_lengths, measures, sizes) if measures else None,
         )
 
 
-def _join_prototypes(finders: list[Callable[[], Tensor]]) -> Tensor:
-    return torch.cat([find() for find in finders])
+def _join_prototypes(finders: list[Callable[[Tensor], Tensor]], sizes: list[int], log_u: Tensor) -> Tensor:
+    return torch.cat([find(part) for find, part in zip(finders, torch.split(log_u, sizes), strict=True)])
 
 
-def _join_lengths(measures: list[Callable[[], DescriptionLength]]) -> DescriptionLength:
-    lengths = [measure() for measure in measures]
+def _join_lengths(
+    measures: list[Callable[[Tensor], DescriptionLength]], sizes: list[int], log_u: Tensor
+) -> DescriptionLength:
+    lengths = [measure(part) for measure, part in zip(measures, torch.split(log_u, sizes), strict=True)]
     return DescriptionLength(torch.cat([x.data for x in lengths]), torch.cat([x.partition for x in lengths]))
 
 

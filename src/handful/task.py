@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from handful.arguments import whole
 from handful.errors import TaskError
 from handful.numerics.lookup import Lookup
 from handful.shapes import Bool, Float, Int
@@ -61,7 +62,7 @@ class TaskBatch:
         support: Array | Lookup,
         support_labels: Array,
         query: Array | Lookup,
-        n_classes: int,
+        n_classes: SupportsIndex,
         support_mask: Array | None = None,
         query_mask: Array | None = None,
         *,
@@ -72,7 +73,7 @@ class TaskBatch:
             _unread("support") if isinstance(support, Lookup) else "support": _points("support", support),
             "support_labels": labels.long() if labels.dtype in NARROW_INTEGERS else labels,
             _unread("query") if isinstance(query, Lookup) else "query": _points("query", query),
-            "n_classes": n_classes,
+            "n_classes": whole("n_classes", n_classes, least=1, error=TaskError),
             "support_mask": None if support_mask is None else _tensor("support_mask", support_mask),
             "query_mask": None if query_mask is None else _tensor("query_mask", query_mask),
         }
@@ -83,7 +84,7 @@ class TaskBatch:
             _check_values(self)
 
     @classmethod
-    def single(cls, support: Any, support_labels: Any, query: Any, n_classes: int) -> TaskBatch:
+    def single(cls, support: Any, support_labels: Any, query: Any, n_classes: SupportsIndex) -> TaskBatch:
         """Pose one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors."""
         arrays = [
             _tensor(*pair) for pair in (("support", support), ("support_labels", support_labels), ("query", query))
@@ -99,6 +100,8 @@ class TaskBatch:
     @classmethod
     def pad(cls, tasks: Sequence[TaskBatch]) -> TaskBatch:
         """Stack tasks of unequal size; the shorter ones are padded with zeros and masked."""
+        if not tasks:
+            raise TaskError("there is no task to stack; give at least one")
         if len({t.n_classes for t in tasks}) != 1 or len({t.dim for t in tasks}) != 1:
             raise TaskError(
                 "tasks in one batch must agree in n_classes and dim, got "
@@ -130,6 +133,12 @@ class TaskBatch:
         """`support` or `query`, without reading it if nobody has."""
         found: Tensor | Lookup | None = self.__dict__.get(name)
         return self.__dict__[_unread(name)] if found is None else found
+
+    def unread(self) -> TaskBatch:
+        """Return the same tasks without the copies of points that were read out of a table."""
+        return self.with_features(
+            *(self.__dict__.get(_unread(name), self.source(name)) for name in ("support", "query"))
+        )
 
     @property
     def n_tasks(self) -> int:
@@ -290,11 +299,10 @@ def _check_shapes(task: TaskBatch) -> None:
     for name in ("support_mask", "query_mask"):
         if name in present and getattr(task, name).dtype != torch.bool:
             raise TaskError(f"{name} must be boolean, True where a row is real, got {getattr(task, name).dtype}")
-    if type(task.n_classes) is not int or task.n_classes < 1:
-        raise TaskError(f"n_classes must be a whole number of at least 1, got {task.n_classes!r}")
-    for axis in ("support", "query", "dim"):
+    for axis in ("task", "support", "query", "dim"):
         if sizes[axis][0] == 0:
-            raise TaskError(f"axis '{axis}' of {sizes[axis][1]} is empty; a task needs at least one")
+            shape = tuple(arrays[sizes[axis][1]].shape)
+            raise TaskError(f"axis '{axis}' of {sizes[axis][1]} is empty (shape {shape}); it needs at least one entry")
 
 
 def _check_values(task: TaskBatch) -> None:

@@ -7,8 +7,13 @@ from handful.cli.main import main
 SOUND = {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu", "numpy": "2.4.0"}
 
 
-def findings(changes=None, cuda_of_torch=None, cuda_runs=False):
-    return doctor.findings({**SOUND, **(changes or {})}, cuda_of_torch=cuda_of_torch, cuda_runs=cuda_runs)
+def findings(changes=None, cuda_of_torch=None, cuda_runs=False, wanted="2.13.0"):
+    return doctor.findings(
+        {**SOUND, **(changes or {})},
+        wanted_torch={"torchvision": wanted},
+        cuda_of_torch=cuda_of_torch,
+        cuda_runs=cuda_runs,
+    )
 
 
 def test_versions_devices_and_extras_are_printed(capsys, monkeypatch):
@@ -29,7 +34,8 @@ def test_what_is_wrong_is_printed_with_its_cure_and_exits_with_one(capsys, monke
 def test_a_sound_installation_has_no_findings():
     assert findings() == []
     assert findings({"torch": "2.13.0+cu126", "torchvision": "0.28.0+cu126"}, "12.6", cuda_runs=True) == []
-    assert doctor.findings({"torch": "2.13.0"}, cuda_of_torch=None, cuda_runs=False) == []
+    assert doctor.findings({"torch": "2.13.0"}, wanted_torch={}, cuda_of_torch=None, cuda_runs=False) == []
+    assert findings(wanted=None) == []
 
 
 def test_a_cuda_torchvision_beside_a_cpu_torch():
@@ -39,9 +45,32 @@ def test_a_cuda_torchvision_beside_a_cpu_torch():
 
 
 def test_a_torchvision_of_another_release():
-    (found,) = findings({"torchvision": "0.20.1+cpu"})
-    assert "does not belong to torch 2.13.0+cpu" in found.what
-    assert "torchvision==0.28.*" in found.cure
+    (found,) = findings({"torchvision": "0.20.1+cpu"}, wanted="2.5.1")
+    assert found.what == "torchvision 0.20.1+cpu asks for torch 2.5.1, and torch 2.13.0+cpu is installed"
+    assert "torchvision 'torch==2.13.0' --index-url https://download.pytorch.org/whl/cpu" in found.cure
+
+
+def test_what_fits_is_what_torchvision_says_itself():
+    """No rule that ties the two numbers together: patch releases and later series need not follow one."""
+    assert findings({"torch": "2.14.1+cpu", "torchvision": "1.0.0+cpu"}, wanted="2.14.1") == []
+    assert findings({"torch": "2.14.0+cpu", "torchvision": "1.0.0+cpu"}, wanted="2.14") == []
+    (found,) = findings({"torch": "2.14.1+cpu", "torchvision": "0.29.0+cpu"}, wanted="2.14.0")
+    assert "asks for torch 2.14.0" in found.what
+
+
+@pytest.mark.parametrize(
+    ("requirements", "expected"),
+    [
+        (["numpy", "torch==2.13.0", "pillow!=8.3.*,>=5.3.0"], "2.13.0"),
+        (["numpy", "torch (==2.5.1)"], "2.5.1"),
+        (["torch==2.5.1; python_version > '3'", "torch==9; extra == 'x'"], "2.5.1"),
+        (["torch>=2", "torchaudio==2.1"], None),
+        (["torch==2.*"], None),
+        ([], None),
+    ],
+)
+def test_the_torch_that_a_package_asks_for(requirements, expected):
+    assert doctor.torch_wanted_by(requirements) == expected
 
 
 def test_a_cuda_torch_without_a_device():

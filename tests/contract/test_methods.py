@@ -2,11 +2,13 @@
 
 import contextlib
 import dataclasses
+import gc
 import inspect
 import json
 import pickle
 import weakref
 from collections.abc import Callable
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -139,6 +141,13 @@ def test_rows_sum_to_one(name, seed):
     sums = solution.log_assignments.exp().sum(-1)
     close(sums, torch.ones_like(sums))
     close(solution.proportions.sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+def test_without_a_tolerance_there_is_none_to_miss(name):
+    """ICI's rounds end when every point is in; all others without a tolerance take a fixed number of steps."""
+    fields = method_of(name).options.__dataclass_fields__
+    if "tol" not in fields and name != "ici":
+        assert solve(name, random_task(0)).converged.all()
 
 
 @given(seed=seeds)
@@ -308,6 +317,42 @@ def test_solutions_pickle(name):
     again = pickle.loads(pickle.dumps(solution))
     close(again.log_assignments, solution.log_assignments)
     close_parts(defined_parts(again), defined_parts(solution))
+
+
+# Their prototypes are moved step by step, so that nothing but themselves tells where they ended.
+KEEPS_PROTOTYPES = {
+    *("baseline:prototypes", "baseline_pp:prototypes", "paddle_gd"),
+    *("pt_map", "pt_map:column_mass", "tim", "tim_adm", "alpha_tim"),
+}
+
+
+def bytes_behind(root: object) -> dict[int, int]:
+    """Sizes of all arrays that a value keeps alive, by their address."""
+    found, seen, waiting = {}, set(), [root]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, (type, ModuleType, FunctionType)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            found[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        waiting.extend(gc.get_referents(value))
+    return found
+
+
+def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
+    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
+    bank = random_bank(n_classes=6, least=40, most=40, dim=64)
+    spec = handful.TaskSpec(handful.ShotsPerClass(3), handful.UniformOverPool(k_eff=2), n_query=30)
+    task, _ = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(9)))
+    solution = solve(name, task)
+    own = bytes_behind(solution)
+    for of_task in bytes_behind(task):
+        own.pop(of_task, None)
+    answer = solution.log_assignments.nbytes
+    if name in KEEPS_PROTOTYPES:
+        answer += solution.prototypes.nbytes
+    assert sum(own.values()) <= 2 * answer
 
 
 def test_methods_pickle(name):

@@ -1,5 +1,6 @@
 """The scikit-learn dress: its own contract, labels of any kind, and what a batch says."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import handful
 from handful.datasets import load_clinc150
-from handful.errors import LabelError, OptionError
+from handful.errors import LabelError, NotConvergedWarning, OptionError, UnlikeSupportWarning
 from handful.estimators import PaddleClassifier, TransductiveClassifier
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
@@ -183,7 +184,7 @@ def test_growing_and_shrinking_say_what_does_not_fit():
 def test_the_semi_supervised_spelling(method):
     X, y, batch = toy(3)
     rows, labels = np.concatenate([batch, X]), np.concatenate([np.full(len(batch), -1, dtype=object), y])
-    fitted = TransductiveClassifier(method).fit(rows, labels)
+    fitted = TransductiveClassifier(method).fit(rows, labels, unlabelled=-1)
     alone = TransductiveClassifier(method).fit(X, y).infer(batch)
     assert fitted.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
     assert fitted.transduction_.tolist() == alone.labels.tolist() + y.tolist()
@@ -200,7 +201,7 @@ def test_it_speaks_as_label_spreading_does():
     X, _, batch = toy(4)
     y = np.arange(len(X)) % 3
     rows, labels = np.concatenate([X, batch]), np.concatenate([y, np.full(len(batch), -1)])
-    ours, theirs = PaddleClassifier().fit(rows, labels), LabelSpreading().fit(rows, labels)
+    ours, theirs = PaddleClassifier().fit(rows, labels, unlabelled=-1), LabelSpreading().fit(rows, labels)
     for name in ("classes_", "transduction_", "label_distributions_"):
         assert getattr(ours, name).shape == getattr(theirs, name).shape
         assert getattr(ours, name).dtype == getattr(theirs, name).dtype
@@ -209,7 +210,23 @@ def test_it_speaks_as_label_spreading_does():
 
 def test_nothing_but_unlabelled_rows():
     with pytest.raises(LabelError, match="every row is unlabelled"):
-        PaddleClassifier().fit(np.eye(3), [-1, -1, -1])
+        PaddleClassifier().fit(np.eye(3), [-1, -1, -1], unlabelled=-1)
+
+
+@quiet
+@pytest.mark.parametrize("labels", [[0, 0, 1, 1, -1, -1], [0, 0, 0, 0, -1, -1]])
+def test_what_minus_one_means_is_said_and_not_guessed(labels):
+    X = toy(7)[0][:6]
+    assert PaddleClassifier().fit(X, labels).classes_.tolist() == sorted(set(labels))
+    assert PaddleClassifier().fit(X, labels, unlabelled=-1).classes_.tolist() == sorted(set(labels) - {-1})
+
+
+def test_a_method_without_tolerance_does_not_warn_of_missing_it():
+    X, y, batch = toy(8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotConvergedWarning)
+        warnings.simplefilter("ignore", UnlikeSupportWarning)
+        assert TransductiveClassifier("tim_adm").fit(X, y).infer(batch).converged
 
 
 def test_tuples_are_labels_too():

@@ -33,6 +33,8 @@ AS = {
     "polars, arrays": lambda x: pl.DataFrame({"v": x}),
     "arrow": lambda x: pa.table(dict(zip(COLUMNS, x.T, strict=True))),
     "arrow, vectors": lambda x: pa.table({"v": x.tolist()}),
+    "arrow, record batch": lambda x: pa.record_batch(dict(zip(COLUMNS, x.T, strict=True))),
+    "arrow, record batch of vectors": lambda x: pa.record_batch({"v": x.tolist()}),
     "arrow, arrays": lambda x: pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 3)}),
 }
 
@@ -77,6 +79,8 @@ def test_polars_and_arrow_get_their_own():
     assert isinstance(by_arrow.labels, pa.Array)
     assert isinstance(by_arrow.probabilities, pa.Table)
     assert by_arrow.probabilities.column_names == ["ant", "bee", "cat"]
+    batch = AS["arrow, record batch of vectors"](BATCH)
+    assert isinstance(classifier().fit(X, Y).predict_proba(batch), pa.RecordBatch)
 
 
 def test_tensors_come_back_where_they_were():

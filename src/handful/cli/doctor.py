@@ -15,11 +15,10 @@ import handful
 from handful.cli.terminal import data
 
 CORE = ("torch", "numpy", "scikit-learn")
-# Of these packages a build must fit the build of torch; each is compiled against one version of it.
+# Of these packages a build must fit the build of torch; each is compiled against one version of it, which it names.
 BESIDE_TORCH = ("torchvision", "torchaudio")
-# A release of torchvision belongs to one of torch: 0.(15 + n) to 2.n, since 2.0.
-TORCHVISION_AHEAD = 15
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
+EXACT_TORCH = re.compile(r"^torch\s*\(?\s*==\s*([^\s;,)]+)\s*\)?\s*(;|$)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,10 @@ def doctor() -> None:
     for extra, missing in extras(versions).items():
         said = "installed" if not missing else f"lacks {', '.join(missing)}; pip install 'handful[{extra}]'"
         data(f"{f'[{extra}]':<16}{said}")
-    found = findings(versions, cuda_of_torch=torch.version.cuda, cuda_runs=torch.cuda.is_available())
+    wanted = {name: torch_wanted_by(metadata.requires(name) or []) for name in BESIDE_TORCH if name in versions}
+    found = findings(
+        versions, wanted_torch=wanted, cuda_of_torch=torch.version.cuda, cuda_runs=torch.cuda.is_available()
+    )
     data("")
     if not found:
         data("Nothing wrong was found.")
@@ -81,13 +83,28 @@ def extras(versions: Mapping[str, str]) -> dict[str, list[str]]:
     return {extra: [name for name in names if name not in versions] for extra, names in sorted(wanted.items())}
 
 
-def findings(versions: Mapping[str, str], *, cuda_of_torch: str | None, cuda_runs: bool) -> list[Finding]:
+def torch_wanted_by(requirements: list[str]) -> str | None:
+    """Return the one version of torch that a distribution requires, None where it does not require exactly one."""
+    named = [EXACT_TORCH.match(line) for line in requirements if "extra ==" not in line]
+    exact = [found[1] for found in named if found and not found[1].endswith("*")]
+    return exact[0] if exact else None
+
+
+def findings(
+    versions: Mapping[str, str],
+    *,
+    wanted_torch: Mapping[str, str | None],
+    cuda_of_torch: str | None,
+    cuda_runs: bool,
+) -> list[Finding]:
     """Return the mistakes that these versions show.
 
     Parameters
     ----------
     versions : Mapping[str, str]
         Installed distributions, as `installed_versions` returns them.
+    wanted_torch : Mapping[str, str or None]
+        For each of `BESIDE_TORCH` that is installed, the version of torch that its own metadata asks for.
     cuda_of_torch : str or None
         CUDA version torch was built with; None for a build without.
     cuda_runs : bool
@@ -106,15 +123,16 @@ def findings(versions: Mapping[str, str], *, cuda_of_torch: str | None, cuda_run
                     f"pip uninstall {name}, or pip install --force-reinstall --no-deps {name} --index-url {index}",
                 )
             )
-    vision, torch_release = _release(versions.get("torchvision")), _release(versions.get("torch"))
-    if vision and torch_release and torch_release[0] == 2 and vision[1] != torch_release[1] + TORCHVISION_AHEAD:
-        fitting = f"0.{torch_release[1] + TORCHVISION_AHEAD}"
-        found.append(
-            Finding(
-                f"torchvision {versions['torchvision']} does not belong to torch {versions['torch']}; {fitting} does",
-                f"pip install --no-deps 'torchvision=={fitting}.*' --index-url {index}",
+    for name, wanted in wanted_torch.items():
+        if wanted is not None and not _same_release(wanted, versions["torch"]):
+            kept = versions["torch"].partition("+")[0]
+            found.append(
+                Finding(
+                    f"{name} {versions[name]} asks for torch {wanted}, and torch {versions['torch']} is installed",
+                    # The resolver knows which release fits the torch that is kept.
+                    f"pip install --upgrade --force-reinstall {name} 'torch=={kept}' --index-url {index}",
+                )
             )
-        )
     if cuda_of_torch and not cuda_runs:
         found.append(
             Finding(
@@ -129,10 +147,12 @@ def findings(versions: Mapping[str, str], *, cuda_of_torch: str | None, cuda_run
     return found
 
 
-def _release(version: str | None) -> tuple[int, int] | None:
-    """Return the first two numbers of a version."""
-    numbers = re.match(r"(\d+)\.(\d+)", version or "")
-    return (int(numbers[1]), int(numbers[2])) if numbers else None
+def _same_release(wanted: str, installed: str) -> bool:
+    """Compare as pip does: a local part counts only where one is asked for, and 2.5 is 2.5.0."""
+    if "+" not in wanted:
+        installed = installed.partition("+")[0]
+    one, other = (re.sub(r"(\.0)+(?=$|\+)", "", version) for version in (wanted, installed))
+    return one == other
 
 
 def _key(name: str) -> str:

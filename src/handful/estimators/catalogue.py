@@ -17,9 +17,6 @@ from torch import Tensor
 from handful.errors import LabelError
 from handful.shapes import Float, Int
 
-# scikit-learn's mark of a row without label, in semi-supervised estimators.
-UNLABELLED = -1
-
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
@@ -67,7 +64,8 @@ class Catalogue:
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
         """Those of the labels that no row has."""
         given, _ = distinct(same_kind(labels, self.classes))
-        return [label for label in given.tolist() if label not in set(self.classes.tolist())]
+        known = set(self.classes.tolist())
+        return [label for label in given.tolist() if label not in known]
 
 
 def distinct(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -92,14 +90,18 @@ def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArra
     return labels
 
 
-def is_unlabelled(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where a label is the number -1, unless there is only one other: then nothing could be decided, and -1 is a class.
+def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
+    """Where a label is `mark`; nowhere if that is None.
 
-    Text "-1" is a label like any other.
+    A mark that no label could equal is refused: a number among text (a list of names and -1 becomes text in NumPy), or
+    text among numbers.
     """
-    nowhere = np.zeros(len(labels), dtype=bool)
-    if labels.dtype.kind not in "ifO":
-        return nowhere
+    if mark is None:
+        return np.zeros(len(labels), dtype=bool)
+    if labels.dtype.kind != "O" and isinstance(mark, str) != (labels.dtype.kind == "U"):
+        raise LabelError(
+            f"unlabelled must be of the kind of the labels, {labels.dtype}, got {mark!r}; "
+            "give the mark as it stands in y, or y as an array of objects"
+        )
     # Objects one by one: a comparison of whole arrays would look inside tuples.
-    marked = np.array([not isinstance(label, str) and label == UNLABELLED for label in labels.tolist()], dtype=bool)
-    return nowhere if len(set(labels[~marked].tolist())) == 1 else marked
+    return np.array([isinstance(label, str) == isinstance(mark, str) and label == mark for label in labels.tolist()])

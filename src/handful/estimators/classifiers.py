@@ -66,7 +66,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     classes_ : ndarray [class]
         Distinct labels, in increasing order.
     transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
-        For the rows given to `fit`: their labels, where y was -1 those found, and the probabilities behind them.
+        For the rows given to `fit`: their labels, for unlabelled rows those found, and the probabilities behind them.
     n_features_in_, feature_names_in_ : int, ndarray
         As everywhere in scikit-learn.
 
@@ -92,28 +92,36 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.feature_transform = feature_transform
         self.options = options
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> Self:
         """Keep the catalogue, at least one row of every class.
 
-        Rows whose label is the number -1 are unlabelled, as in `sklearn.semi_supervised`: they are labelled jointly at
-        once, see `transduction_` and `label_distributions_`, and are no part of the catalogue. Only where y holds just
-        one other label is -1 a class itself.
+        Parameters
+        ----------
+        X, y : [row, feature], [row]
+            Examples and their labels.
+        unlabelled : label or None
+            The mark in y of rows without a label; `unlabelled=-1` is the convention of `sklearn.semi_supervised`. These
+            rows are labelled jointly at once, see `transduction_` and `label_distributions_`, and are not part of the
+            catalogue. None, the default, means that every label is a class, also -1: labels such as -1, 0, 1 are too
+            common to guess.
         """
         self._check_parameters()
         features, labels = self._checked(X, y, reset=True)
-        unlabelled = is_unlabelled(labels)
-        if unlabelled.all():
-            raise LabelError("every row is unlabelled (y is -1); give at least one labelled row of every class")
-        kept = torch.from_numpy(~unlabelled).to(features.device)
-        self._catalogue = Catalogue.of(features[kept], labels[~unlabelled])
+        marked = is_unlabelled(labels, unlabelled)
+        if marked.all():
+            raise LabelError(
+                f"every row is unlabelled (y is {unlabelled!r}); give at least one labelled row of every class"
+            )
+        kept = torch.from_numpy(~marked).to(features.device)
+        self._catalogue = Catalogue.of(features[kept], labels[~marked])
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
-        codes[~unlabelled] = self._catalogue.codes.cpu().numpy()
-        if unlabelled.any():
+        codes[~marked] = self._catalogue.codes.cpu().numpy()
+        if marked.any():
             inference = self._infer(self._catalogue, features[~kept])
             _warn(inference)
             probabilities = inference.probabilities.cpu().numpy()
-            codes[unlabelled] = probabilities.argmax(-1)
-        self._transduction: Transduction | None = Transduction(codes, unlabelled, probabilities)
+            codes[marked] = probabilities.argmax(-1)
+        self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -125,12 +133,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
         features, labels = self._checked(X, y, reset=False)
-        announced = [] if classes is None else np.asarray(labels_of(classes)).tolist()
+        announced = set() if classes is None else set(np.asarray(labels_of(classes)).tolist())
         unknown = [label for label in self._catalogue.unknown(labels) if label not in announced]
         if unknown:
             raise LabelError(
                 f"label {unknown[0]!r} is not among the {len(self.classes_)} classes; "
-                "mend it, announce it in classes, or add the class with add_classes"
+                "fix it, announce it in classes, or add the class with add_classes"
             )
         return self._became(self._catalogue.with_rows(features, labels))
 
@@ -207,7 +215,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def transduction_(self) -> npt.NDArray[Any]:
-        """Labels of all rows given to `fit`, those found where y was -1."""
+        """Labels of all rows given to `fit`, those found where a row had none."""
         labels: npt.NDArray[Any] = self.classes_[self._fitted("_transduction", "transduction_").codes]
         return labels
 

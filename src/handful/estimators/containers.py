@@ -84,7 +84,8 @@ def _polars_vectors(X: Any) -> Any:
 
 def _arrow_vectors(X: Any) -> Any:
     if X.num_columns == 1 and X.schema.types[0].num_fields == 1:
-        return _stacked(X.column(0).to_numpy().tolist())
+        # A column of a Table is chunked, one of a RecordBatch is not; only the latter needs leave to copy.
+        return _stacked(X.column(0).to_numpy(zero_copy_only=False).tolist())
     return X
 
 
@@ -93,7 +94,7 @@ def _stacked(vectors: list[Any]) -> Array:
         return np.stack([np.asarray(vector, dtype=np.float64) for vector in vectors])
     except (TypeError, ValueError) as error:
         raise TaskError(
-            f"the vectors in the column must hold numbers and be equally long ({error}); drop or mend these rows"
+            f"the vectors in the column must hold numbers and be equally long ({error}); drop or fix these rows"
         ) from error
 
 
@@ -118,8 +119,9 @@ def _arrow_labels(X: Any, labels: Array) -> Any:
 
 
 def _arrow_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
-    columns = [np.ascontiguousarray(column) for column in _as_array(probabilities).T]
-    return sys.modules["pyarrow"].Table.from_arrays(columns, names=_names(classes))
+    as_column = sys.modules["pyarrow"].array
+    columns = [as_column(np.ascontiguousarray(column)) for column in _as_array(probabilities).T]
+    return type(X).from_arrays(columns, names=_names(classes))
 
 
 ARRAYS = Container(_same, lambda X, labels: labels, lambda X, probabilities, classes: _as_array(probabilities))

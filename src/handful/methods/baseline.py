@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from handful.finetuning import LabelledPoints, fit_linear, fit_prototypes
-from handful.frame import Frame
+from handful.frame import Frame, placed
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.simplex import softmax
@@ -75,7 +75,7 @@ def solve(task: TaskBatch, options: BaselineOptions) -> Solution:
             steps=options.max_iter,
         )
         u = softmax(-options.temperature * half_squared_distances(frame.query, prototypes))
-        return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(frame.placed, prototypes))
+        return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
     layer = fit_linear(
         LabelledPoints.of(task),
         task.n_classes,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from handful.finetuning import LabelledPoints, fit_linear, fit_prototypes
-from handful.frame import Frame
+from handful.frame import Frame, placed
 from handful.methods.method import Method, require
 from handful.numerics.distances import cosines, unit
 from handful.numerics.simplex import softmax
@@ -86,7 +86,7 @@ def solve(task: TaskBatch, options: BaselinePPOptions) -> Solution:
         return frame.solution(
             softmax(options.temperature * similarity),
             n_iter=options.max_iter,
-            find_prototypes=partial(frame.placed, prototypes),
+            find_prototypes=partial(placed, prototypes),
         )
     # A factor on the unit features is a factor on the logits, in training and after.
     default = SCALE if task.n_classes <= MANY_CLASSES else LARGE_SCALE

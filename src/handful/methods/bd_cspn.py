@@ -16,11 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from torch import Tensor
+
 from handful.frame import Frame
 from handful.methods.method import Method, require
 from handful.numerics.distances import cosines, half_squared_distances
 from handful.numerics.simplex import softmax
 from handful.rectification import rectify
+from handful.shapes import Float
 from handful.solution import Solution
 from handful.task import TaskBatch
 
@@ -58,7 +61,11 @@ def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
         u = softmax(-half_squared_distances(frame.query, centred))
     else:
         u = softmax(COSINE_SCALE * cosines(rectified.query, rectified.prototypes))
-    return frame.solution(u, find_prototypes=partial(frame.placed, centred))
+    return frame.solution(u, find_prototypes=partial(_prototypes, options))
+
+
+def _prototypes(options: BDCSPNOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return rectify(frame.task, options.sharpness, public_code=options.public_code).prototypes
 
 
 METHOD = Method(

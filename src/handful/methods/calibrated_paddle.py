@@ -76,7 +76,7 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
         labels,
         n_iter=found.of_tasks("n_iter"),
         converged=found.of_tasks("converged"),
-        find_prototypes=partial(prototypes, task, found.groups),
+        find_prototypes=partial(prototypes, found.groups),
     )
 
 
@@ -88,12 +88,13 @@ def batches(frame: Frame) -> Batches:
     return AgainstOne(frame.query, frame.query_mask, means, frame.support.mass[0], scale)
 
 
-def prototypes(task: TaskBatch, groups: list[Settled]) -> Float[Tensor, "task class dim"]:
+def prototypes(
+    groups: list[Settled], frame: Frame, _: Float[Tensor, "task query class"]
+) -> Float[Tensor, "task class dim"]:
     """Means over the support and the query as the second pass labels it."""
-    frame, weights = Frame(task), None
     posed = batches(frame)
     scores, blocks = posed.scored()
-    for _ in blocks:
+    for _block in blocks:
         pass
     weights = torch.zeros_like(scores)
     for group in groups:

@@ -106,18 +106,26 @@ def description_length(
     return DescriptionLength(data, -smoothness * (y * (problem.affinities @ y)).sum((-2, -1)))
 
 
-def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
-    """Distances and graph once, then iterate `step` until the energy of each task stands still."""
-    frame = Frame(task)
-    prototypes = frame.support.mean()
-    if options.rectify_prototypes:
-        rectified = rectify(task, RECTIFICATION_SHARPNESS, public_code=True)
-        prototypes = rectified.prototypes - frame.origin.unsqueeze(-2)
-    problem = Problem(
-        2 * half_squared_distances(frame.query, prototypes),
+def prototypes_of(frame: Frame, options: LaplacianShotOptions) -> Float[Tensor, "#task class dim"]:
+    """Support means, or what the query makes of them, about the frame's origin."""
+    if not options.rectify_prototypes:
+        return frame.support.mean()
+    return rectify(frame.task, RECTIFICATION_SHARPNESS, public_code=True).prototypes - frame.origin.unsqueeze(-2)
+
+
+def pose(frame: Frame, options: LaplacianShotOptions) -> Problem:
+    """Measure distances and find the neighbours."""
+    return Problem(
+        2 * half_squared_distances(frame.query, prototypes_of(frame, options)),
         neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
         frame.query_mask,
     )
+
+
+def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
+    """Distances and graph once, then iterate `step` until the energy of each task stands still."""
+    frame = Frame(task)
+    problem = pose(frame, options)
     start = State(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
     outcome = fixed_point(
         partial(step, smoothness=options.smoothness),
@@ -133,9 +141,17 @@ def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
         outcome.answer,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        find_prototypes=partial(frame.placed, prototypes),
-        measure=partial(description_length, problem, outcome.answer.weights, options.smoothness),
+        find_prototypes=partial(_prototypes, options),
+        measure=partial(_measured, options),
     )
+
+
+def _prototypes(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return frame.placed(prototypes_of(frame, options))
+
+
+def _measured(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> DescriptionLength:
+    return description_length(pose(frame, options), weights, options.smoothness)
 
 
 METHOD = Method(

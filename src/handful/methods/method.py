@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from handful.arguments import option
 from handful.errors import OptionError
 from handful.solution import Solution
 from handful.task import TaskBatch
@@ -50,12 +52,16 @@ class Method:
     in_blocks: bool = False
 
     def make_options(self, **values: object) -> Any:
-        """Build the options, with a sentence for names that do not exist."""
+        """Build the options, with a sentence for names that do not exist and for values of another type.
+
+        NumPy's numbers become Python's; a bool is not a number.
+        """
         known = [field.name for field in dataclasses.fields(self.options)]
         for name in values:
             if name not in known:
                 raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known) or 'none'}")
-        return self.options(**values)
+        hints = typing.get_type_hints(self.options)
+        return self.options(**{name: option(name, hints[name], value) for name, value in values.items()})
 
 
 def require(condition: bool, sentence: str, got: object) -> None:

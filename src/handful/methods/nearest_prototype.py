@@ -8,9 +8,8 @@ the classifier is its feature transform, CL2N.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-from handful.frame import Frame
+from handful.frame import Frame, support_means
 from handful.methods.method import Method
 from handful.numerics.geometry import FeatureSpace
 from handful.numerics.simplex import softmax
@@ -28,7 +27,7 @@ def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
     frame = Frame(task)
     prototypes = frame.support.mean()
     u = softmax(FeatureSpace.of(frame.query, frame.query_mask, frame.support).scores(prototypes))
-    return frame.solution(u, find_prototypes=partial(frame.placed, prototypes))
+    return frame.solution(u, find_prototypes=support_means)
 
 
 METHOD = Method(

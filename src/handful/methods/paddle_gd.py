@@ -19,7 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.frame import Frame, data_fit
+from handful.frame import Frame, data_fit, placed
 from handful.methods.method import Method, require
 from handful.numerics.adam import AdamState, adam_step
 from handful.numerics.distances import half_squared_distances
@@ -168,9 +168,15 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
         converged=outcome.converged,
         query_mask=task.query_mask,
         trace=outcome.trace,
-        find_prototypes=partial(torch.add, at.prototypes, frame.origin.unsqueeze(-2)),
-        measure=partial(description_length, frame, at, options),
+        find_prototypes=frame.later(partial(placed, at.prototypes)),
+        measure=frame.later(partial(_measured, at.prototypes, options)),
     )
+
+
+def _measured(
+    prototypes: Float[Tensor, "task class dim"], options: PaddleGDOptions, frame: Frame, weights: Tensor
+) -> DescriptionLength:
+    return description_length(frame, Iterate(weights, prototypes), options)
 
 
 METHOD = Method(

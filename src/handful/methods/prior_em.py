@@ -12,12 +12,11 @@ The likelihood never falls. This is PADDLE at λ = |Q| with its prototypes froze
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from handful.frame import Frame
+from handful.frame import Frame, support_means
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
@@ -73,11 +72,15 @@ def description_length(problem: Problem, weights: Float[Tensor, "task query clas
     return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
 
 
+def pose(frame: Frame) -> Problem:
+    """Measure the distances to the support means."""
+    return Problem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
+
+
 def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
     """Measure the distances once, iterate `step` until the proportions stand still."""
     frame = Frame(task)
-    prototypes = frame.support.mean()
-    problem = Problem(half_squared_distances(frame.query, prototypes), frame.query_mask, frame.n_query)
+    problem = pose(frame)
 
     def objective(u: SoftLabels, rows: Tensor) -> Tensor:
         length = description_length(take(problem, rows, task.n_tasks), u.weights)
@@ -99,9 +102,13 @@ def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
         n_iter=outcome.n_iter,
         converged=outcome.converged,
         trace=outcome.trace,
-        find_prototypes=partial(frame.placed, prototypes),
-        measure=partial(description_length, problem, outcome.answer.weights),
+        find_prototypes=support_means,
+        measure=_measured,
     )
+
+
+def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    return description_length(pose(frame), weights)
 
 
 METHOD = Method(

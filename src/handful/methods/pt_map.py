@@ -19,7 +19,7 @@ from functools import partial
 
 import torch
 
-from handful.frame import Frame
+from handful.frame import Frame, placed
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.moments import soft_moments
@@ -85,7 +85,7 @@ def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
     # Rows miss their sum by the tolerance; the softmax makes it exact, and padded rows, all -inf, must not enter it.
     u = softmax(plan.log_plan.where(real.unsqueeze(-1) > 0, 0))
     return frame.solution(
-        u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=partial(frame.placed, prototypes)
+        u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=partial(placed, prototypes)
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from handful.arguments import whole
 from handful.errors import TaskError
 from handful.shapes import Float, Int
 from handful.tasks.randomness import Stream, distinct, generator, uniforms
@@ -39,6 +40,9 @@ class UniformOverPool:
 
     k_eff: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
+
     def pick(
         self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
     ) -> Picks:
@@ -65,6 +69,9 @@ class Balanced:
     """
 
     k_eff: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
 
     def pick(
         self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
@@ -95,6 +102,7 @@ class Dirichlet:
     concentration: float = 2.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
         if not 0 < self.concentration < np.inf:
             raise TaskError(f"concentration must be a positive number, got {self.concentration}")
 

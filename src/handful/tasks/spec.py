@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handful.arguments import whole
 from handful.errors import TaskError
 from handful.tasks.query import Balanced, QueryRule
 from handful.tasks.support import SupportRule
@@ -39,11 +40,9 @@ class TaskSpec:
     n_classes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_query < 1 or self.query.k_eff < 1 or (self.n_classes is not None and self.n_classes < 1):
-            raise TaskError(
-                "n_query, k_eff and n_classes must be at least 1, got "
-                f"{self.n_query}, {self.query.k_eff} and {self.n_classes}"
-            )
+        for name in ("n_query", "n_classes"):
+            if (value := getattr(self, name)) is not None or name == "n_query":
+                object.__setattr__(self, name, whole(name, value, least=1, error=TaskError))
         if self.n_classes is not None and self.query.k_eff > self.n_classes:
             raise TaskError(
                 f"k_eff={self.query.k_eff} classes of the query must be among the n_classes={self.n_classes} of the "

@@ -8,6 +8,7 @@ from typing import NamedTuple, SupportsInt, TypeAlias
 
 import numpy as np
 
+from handful.arguments import whole
 from handful.errors import TaskError
 from handful.shapes import Bool, Int
 from handful.tasks.class_rows import ClassRows
@@ -42,8 +43,7 @@ class ShotsPerClass:
     shots: int
 
     def __post_init__(self) -> None:
-        if self.shots < 1:
-            raise TaskError(f"shots must be at least 1, got {self.shots}")
+        object.__setattr__(self, "shots", whole("shots", self.shots, least=1, error=TaskError))
 
     def draw(
         self, pool: ClassRows, classes: Int[np.ndarray, "#task class"], seed: int, indices: Int[np.ndarray, "task"]

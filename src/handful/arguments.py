@@ -1,0 +1,62 @@
+"""Numbers that callers give: whole ones, real ones, with one sentence for whatever is neither.
+
+A whole number is what `operator.index` accepts, so NumPy's integers count and 2.5, "3" and True do not.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+import typing
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from handful.errors import HandfulError, OptionError
+
+# What a tensor of whole numbers can hold.
+LARGEST_WHOLE = 2**63 - 1
+WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
+
+
+def whole(name: str, value: object, *, least: int, error: type[HandfulError]) -> int:
+    """Return `value` as an int of at least `least`, or refuse it with `error`."""
+    number = _plain(int, value)
+    if number is None or not least <= number <= LARGEST_WHOLE:
+        raise error(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(number)
+
+
+def option(name: str, hint: Any, value: object) -> Any:
+    """Return the value of an option as its annotation has it: int, float, bool or str, or None where that is allowed.
+
+    Raises `OptionError` for a value of another type, and for numbers that are not finite.
+    """
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if union else (hint,)
+    if value is None and types.NoneType in kinds:
+        return None
+    (kind,) = (k for k in kinds if k is not types.NoneType)
+    plain = _plain(kind, value)
+    if plain is None:
+        wanted = WORDS[kind] + (" or None" if types.NoneType in kinds else "")
+        raise OptionError(f"{name} must be {wanted}, got {value!r}")
+    return plain
+
+
+def _plain(kind: type, value: object) -> Any:
+    """Return the value as Python's own type, None if it is not of that kind."""
+    if kind is bool:
+        return bool(value) if isinstance(value, bool | np.bool_) else None
+    if kind is str:
+        return value if isinstance(value, str) else None
+    if isinstance(value, bool | np.bool_):
+        return None
+    if kind is int:
+        try:
+            return operator.index(value)  # type: ignore[arg-type]  # refusing is the point
+        except TypeError:
+            return None
+    return float(value) if isinstance(value, Real) and math.isfinite(value) else None

@@ -1,0 +1,30 @@
+"""Numbers that callers give."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.arguments import option, whole
+from handful.errors import OptionError, TaskError
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)])
+def test_whole_numbers_of_any_library_become_pythons(value):
+    found = whole("n", value, least=1, error=TaskError)
+    assert (found, type(found)) == (3, int)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, 3.0, "3", None, True, np.True_, [3], 2**70])
+def test_anything_else_is_refused_with_the_error_asked_for(value):
+    with pytest.raises(TaskError, match="n must be a whole number of at least 1, got"):
+        whole("n", value, least=1, error=TaskError)
+
+
+def test_options_follow_their_annotation():
+    assert option("x", float | None, None) is None
+    assert option("x", float | None, 2) == 2.0
+    assert option("x", bool, np.False_) is False
+    with pytest.raises(OptionError, match="x must be a finite number or None, got 'a'"):
+        option("x", float | None, "a")
+    with pytest.raises(OptionError, match="x must be a finite number, got None"):
+        option("x", float, None)
