@@ -11,6 +11,7 @@ seed 0.
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -18,11 +19,13 @@ import torch
 from torch import Tensor
 
 import handful
-from handful import calibration, proportions
+from handful import calibration
 from handful.calibration import logistic_slope, squared_scale
 from handful.frame import Frame
-from handful.methods import calibrated_paddle
+from handful.inference.joint import OPENING, tilts, typical_shots
+from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
 from handful.numerics.distances import half_squared_distances
+from handful.numerics.simplex import softmax
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_choices.md"
 BANKS = {"clinc150": "clinc150-minilm", "cub200": "cub200-efflite0", "omniglot659": "omniglot659-conv4"}
@@ -32,6 +35,7 @@ K_EFF: tuple[int | None, ...] = (1, 5, 20, None)
 MULTIPLES = (0.4, 0.55, 0.7, 0.9, 1.2, 1.6)
 ONE_SHOT_K_EFF: tuple[int | None, ...] = (2, 5, 20, 100, None)
 NATS = (6.0, 8.0, 10.0, 12.0, 15.0, 18.0)
+MOST_ITERATIONS, TOLERANCE = 1000, 1e-3
 MANY = 100  # classes present, from which on |Q| = 2K
 
 
@@ -66,14 +70,22 @@ def at_multiple(task: handful.TaskBatch, scale: Tensor, multiple: float) -> Tens
     """Predictions of one pass at that multiple of c², prototypes where the support puts them."""
     frame = Frame(task)
     scores = frame.space("auto", 1).scores(frame.space("auto", 1).support.mean())
-    nats = (multiple * scale).reshape(-1, 1, 1) * scores
-    problem = proportions.Problem(nats, None, frame.n_query, task.n_classes)
-    even, start = proportions.begin(problem, narrowing=False)
-    options = calibrated_paddle.CalibratedPaddleOptions()
-    answer = proportions.settle(problem, start.state, max_iter=options.max_iter, tol=options.tol).answer
-    u = proportions.assign(problem, answer.after)
-    spread_out = proportions.uniform_evidence(problem, even) > proportions.evidence(problem, answer.after, u)
-    spread_out |= answer.after.concentration >= proportions.typical_shots(frame.support.mass)
+    nats = (multiple * scale).reshape(-1, 1, 1).double() * scores
+    n_classes, n_query = task.n_classes, frame.n_query.double()
+    u = softmax(nats)
+    uniform = u.log_normaliser().sum(-1) - n_query * math.log(n_classes)
+    counts, alpha = u.weights.sum(-2), torch.full_like(n_query, 1 / n_classes)
+    for iteration in range(MOST_ITERATIONS):
+        u = softmax(nats + tilts(counts, alpha).unsqueeze(1))
+        before, counts = counts, u.weights.sum(-2)
+        if iteration >= OPENING:
+            alpha = concentration_step(counts, alpha, n_classes)
+            if float((counts - before).abs().max()) <= TOLERANCE:
+                break
+    u = softmax(nats + tilts(counts, alpha).unsqueeze(1))
+    evidence = u.log_normaliser().sum(-1) - n_query * torch.digamma(n_query + n_classes * alpha)
+    spread_out = uniform > evidence - dirichlet_divergence(counts, alpha, n_classes)
+    spread_out |= alpha >= typical_shots(frame.support.mass)
     return torch.where(spread_out.unsqueeze(-1), scores.argmax(-1), u.weights.argmax(-1))
 
 

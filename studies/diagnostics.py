@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,8 @@ from torch import Tensor
 
 import handful
 from handful.calibration import squared_scale
-from handful.estimators.diagnostics import COLLAPSED_SHARE, collapsed, expected_half_distances, mean_margin
+from handful.catalogue.usual import expected_half_distances, mean_margin
+from handful.estimators.diagnostics import COLLAPSED_SHARE, collapsed
 from handful.frame import Frame
 from handful.numerics.distances import half_squared_distances
 
@@ -70,7 +72,7 @@ def collapses(bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int, m
         if labels.bincount().max() < COLLAPSED_SHARE * len(labels):
             continue
         answers += 1
-        if collapsed(labels, nearest(task), [str(k) for k in range(task.n_classes)]) is not None:
+        if collapsed(labels, partial(torch.argmin, nearest(task), -1), range(task.n_classes)) is not None:
             found += 1
             wrong += bool((labels == truth).double().mean() < 0.5)
     return f"{answers} answers of one class, {found} found, {wrong} of these wrong"

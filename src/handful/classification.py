@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,22 +21,20 @@ import numpy as np
 import torch
 
 from handful import large
-from handful.errors import BankError, HandfulWarning, OptionError
-from handful.estimators import Diagnostic, PaddleClassifier
-from handful.estimators.diagnostics import diagnose
-from handful.estimators.inference import PRESENT_COUNT
+from handful.catalogue import Catalogue
+from handful.errors import BankError, OptionError
+from handful.estimators import Diagnostic
+from handful.estimators.diagnostics import Alone, diagnose
+from handful.estimators.inference import PRESENT_COUNT, inferred
 from handful.features import FeatureBank, read_bank
 from handful.features.backbones import load_backbone
 from handful.features.extract import extract, in_process, skipped_items
 from handful.features.extras import import_extra
 from handful.features.items import Items, Kind, Source, holds_items, list_items, pick
 from handful.features.unlabelled import Vectors, read_unlabelled
-from handful.frame import Frame
 from handful.large.crew import Executor
 from handful.methods import METHODS
 from handful.shapes import Float, Int
-from handful.task import TaskBatch
-from handful.transforms import transform
 from handful.whole_file import written_whole
 
 # What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
@@ -46,8 +43,8 @@ USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "mini
 STREAMED = METHODS["calibrated_paddle"]
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
-# Items of a streamed batch that are looked at for diagnostics, classes beside those they were given, and examples.
-DIAGNOSED_ITEMS, DIAGNOSED_CLASSES, DIAGNOSED_EXAMPLES = 1024, 1024, 65_536
+# Items of a streamed batch that are looked at for diagnostics.
+DIAGNOSED_ITEMS = 1024
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
 PREDICTION_COLUMNS = ("row", "item", "label", "probability", "runner_up", "runner_up_probability")
@@ -237,55 +234,44 @@ def classify(
                 "both must come from the same backbone"
             )
         about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
+        fitted = large.fitted(examples, STREAMED.transform)
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
-            return Classified(ready, *_in_memory(examples, points), *about, streamed=False)
+            found = inferred(
+                fitted,
+                torch.from_numpy(np.array(points, np.float32)),
+                STREAMED.make_options(),
+                np.array(examples.class_names),
+            )
+            return Classified(
+                ready,
+                Answers.of(found.probabilities.numpy()),
+                found.expected_counts,
+                found.presence,
+                found.diagnostics,
+                *about,
+                streamed=False,
+            )
         place = Path(work) / "run" if folder is None else Path(folder)
-        found = large.solve(
-            examples, points, place, transform=STREAMED.transform, executor=executor, on_progress=on_progress
-        )
-        answers = Answers.streamed(found)
-        diagnostics = _diagnosed(examples, points, answers, found)
-        counts, presence = found.expected_counts.numpy(), found.presence.numpy()
+        run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
+        answers = Answers.streamed(run)
+        diagnostics = _diagnosed(fitted, examples.class_names, points, answers, run)
+        counts, presence = run.expected_counts.numpy(), run.presence.numpy()
         return Classified(ready, answers, counts, presence, diagnostics, *about, streamed=True)
 
 
-def _in_memory(
-    examples: FeatureBank, points: Float[np.ndarray, "item dim"]
-) -> tuple[Answers, Float[np.ndarray, "class"], Float[np.ndarray, "class"], tuple[Diagnostic, ...]]:
-    classifier = PaddleClassifier().fit(np.array(examples.features, np.float32), examples.labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HandfulWarning)  # they are in the diagnostics
-        found = classifier.infer(np.array(points, np.float32))
-    return Answers.of(found.probabilities), found.expected_counts, found.presence, found.diagnostics
-
-
 def _diagnosed(
-    examples: FeatureBank, points: Float[np.ndarray, "item dim"], answers: Answers, found: large.LargeSolution
+    catalogue: Catalogue,
+    class_names: tuple[str, ...],
+    points: Float[np.ndarray, "item dim"],
+    answers: Answers,
+    run: large.LargeSolution,
 ) -> tuple[Diagnostic, ...]:
-    """Look at items spread over the batch, beside the classes they were given and others spread over the catalogue."""
+    """Look at items spread over the batch."""
     items = _spread(len(points), DIAGNOSED_ITEMS)
-    given = np.concatenate([answers.labels[items], answers.runners_up[items]])
-    classes = np.union1d(given[given >= 0], _spread(examples.n_classes, DIAGNOSED_CLASSES))
-    bank = examples.classes(classes)
-    # No more examples of a class than all of them can have.
-    order = np.argsort(bank.labels, kind="stable")
-    rank = np.arange(bank.n_rows) - np.searchsorted(bank.labels[order], bank.labels[order])
-    rows = np.sort(order[rank < max(2, DIAGNOSED_EXAMPLES // len(classes))])
-    task = TaskBatch.single(
-        bank.take(rows).astype(np.float32),
-        bank.labels[rows].astype(np.int64),
-        np.array(points[items], np.float32),
-        len(classes),
-    )
-    labels = torch.from_numpy(np.searchsorted(classes, answers.labels[items]))
-    return diagnose(
-        Frame(transform(STREAMED.transform, task)),
-        labels,
-        list(bank.class_names),
-        found.scale**2,
-        n_iter=found.n_iter,
-        converged=found.converged,
-    )
+    alone = Alone.of(catalogue.against(torch.from_numpy(np.array(points[items], np.float32)).unsqueeze(0)))
+    labels = torch.from_numpy(answers.labels[items].astype(np.int64))
+    square, n_iter, converged = run.scale**2, run.n_iter, run.converged
+    return diagnose(labels, class_names, alone, catalogue.usual, square, n_iter=n_iter, converged=converged)
 
 
 def _spread(n: int, most: int) -> Int[np.ndarray, "place"]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import handful
+from handful.catalogue.usual import expected_half_distances
 from handful.datasets import load_clinc150
 from handful.errors import (
     CalibrationBorderWarning,
@@ -13,7 +14,7 @@ from handful.errors import (
     UnlikeSupportWarning,
 )
 from handful.estimators import PaddleClassifier, TransductiveClassifier
-from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_AGREEMENT, MOST_DISTANCE, expected_half_distances
+from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_AGREEMENT, MOST_DISTANCE
 from handful.frame import Frame
 from tests.tasks_at_hand import random_task
 

@@ -20,6 +20,10 @@ BATCH = RNG.standard_normal((6, 5))
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 
 
+def published() -> TransductiveClassifier:
+    return TransductiveClassifier("paddle")
+
+
 def objects(*values: object) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -56,7 +60,8 @@ def test_names_of_features_come_back(tmp_path):
 def test_the_safetensors_package_reads_it(tmp_path):
     PaddleClassifier().fit(X, Y).save(tmp_path / "c.safetensors")
     with safe_open(tmp_path / "c.safetensors", "np") as file:
-        assert (file.get_tensor("features") == X).all()
+        np.testing.assert_allclose(file.get_tensor("points"), X / np.linalg.norm(X, axis=1, keepdims=True), rtol=1e-6)
+        assert file.get_tensor("shots").tolist() == np.unique(Y, return_counts=True)[1].tolist()
         assert json.loads(file.metadata()["handful"])["classes"]["values"] == ["ant", "bee", "cat", "dog"]
 
 
@@ -93,11 +98,11 @@ def test_saving_replaces_the_older_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
-def changed(about=lambda a: a, **tensors):
+def changed(about=lambda a: a, kind=PaddleClassifier, **tensors):
     """A saved file with some of it replaced."""
 
     def make(path):
-        PaddleClassifier().fit(X, Y).save(path)
+        kind().fit(X, Y).save(path)
         held, metadata = read_tensors(path)
         write_tensors(path, held | tensors, {"handful": json.dumps(about(json.loads(metadata["handful"])))})
 
@@ -113,17 +118,37 @@ def changed(about=lambda a: a, **tensors):
         changed(lambda a: a | {"classes": {"dtype": "object", "values": 3}}),
         changed(lambda a: a | {"classes": {"dtype": "V8", "values": [1, 2, 3, 4]}}),
         changed(lambda a: a | {"parameters": None}),
+        changed(lambda a: a | {"classes": {"dtype": "<U3", "values": ["bee", "ant", "cat", "dog"]}}),
+        changed(lambda a: a | {"squared_scale": -1.0}),
+        changed(lambda a: a | {"transform": "range_scale"}),
         changed(codes=torch.arange(12)),
         changed(codes=torch.full((12,), -1)),
-        changed(codes=torch.zeros(12, dtype=torch.int64)),
-        changed(features=torch.full((12, 5), torch.nan)),
-        changed(features=torch.zeros(12, 5, dtype=torch.int64)),
+        changed(means=torch.full((4, 5), torch.nan)),
+        changed(points=torch.zeros(12, 5, dtype=torch.int64)),
+        changed(shots=torch.zeros(4)),
+        changed(origin=torch.zeros(4)),
     ],
 )
 def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
     make(tmp_path / "c")
     with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
         PaddleClassifier.load(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        changed(kind=published, codes=torch.arange(12)),
+        changed(kind=published, codes=torch.full((12,), -1)),
+        changed(kind=published, codes=torch.zeros(12, dtype=torch.int64)),
+        changed(kind=published, features=torch.full((12, 5), torch.nan)),
+        changed(kind=published, features=torch.zeros(12, 5, dtype=torch.int64)),
+    ],
+)
+def test_rows_that_do_not_hold_together_are_refused(tmp_path, make):
+    make(tmp_path / "c")
+    with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
+        TransductiveClassifier.load(tmp_path / "c")
 
 
 def test_a_file_of_another_class_or_with_unknown_parameters_is_refused(tmp_path):

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import handful
-from handful import proportions
 from handful.calibration import squared_scale
 from handful.datasets import load_clinc150
 from handful.frame import Frame
+from handful.inference.stack import label
 from handful.methods import calibrated_paddle
 from tests.tasks_at_hand import random_task
 
@@ -51,10 +51,8 @@ def test_all_classes_present():
 def test_many_classes_of_one_example_each():
     """Prototypes of one example make counts uneven by themselves, which must not pass for few classes."""
     task, truth = clinc_tasks(handful.UniformOverPool(k_eff=100), 300, 6, shots=1)
-    frame, options = Frame(task), calibrated_paddle.CalibratedPaddleOptions()
-    passes = calibrated_paddle.find(frame, options, narrowing=True)[0].answer.passes
-    assert (passes.sharp_concentration >= 1).sum() >= 4
-    assert torch.equal(passes.spread_out, passes.sharp_concentration >= 1)
+    found = label(calibrated_paddle.batches(Frame(task)), max_iter=1000, tol=1e-3)
+    assert found.of_tasks("spread_out").sum() >= 4
     assert accuracy("calibrated_paddle", task, truth) > accuracy("nearest_prototype", task, truth) + 0.01
 
 
@@ -73,37 +71,6 @@ def test_a_query_that_repeats_the_examples(dtype):
     assert found.predictions[0].tolist() == [0, 1, 2, 3]
     alone = handful.solve("calibrated_paddle", handful.TaskBatch.single(points[:1], torch.tensor([0]), points[:1], 1))
     assert alone.log_assignments.exp().tolist() == [[[1.0]]]
-
-
-def both_ways(task):
-    """With classes that may leave the computation, and with all classes throughout."""
-    frame, options = Frame(task), calibrated_paddle.CalibratedPaddleOptions()
-    return [calibrated_paddle.find(frame, options, narrowing=narrowing) for narrowing in (True, False)]
-
-
-@given(seed=seeds)
-def test_leaving_classes_out_changes_no_answer(seed):
-    task = random_task(seed, n_tasks=4, n_classes=80, n_query=40, n_present=3, spread=0.7)
-    (narrow, wrong), (whole, _) = both_ways(task)
-    assert not narrow.answer.passes.has_column.all()
-    assert whole.answer.passes.has_column.all()
-    right = ~wrong
-    a, b = (found.answer.labels.log_assignments.exp()[right] for found in (narrow, whole))
-    torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
-    torch.testing.assert_close(narrow.answer.passes.after.counts[right], whole.answer.passes.after.counts[right])
-
-
-def test_a_class_that_left_too_early_is_noticed_and_the_task_solved_again(monkeypatch):
-    """Let every class leave that holds less than two queries: strays lose their own class, and the check says so."""
-    task = random_task(3, n_tasks=5, n_classes=40, n_query=30, n_present=12, spread=1.5)
-    expected = handful.solve("calibrated_paddle", task)
-    monkeypatch.setattr(proportions, "NEGLIGIBLE_COUNT", 2.0)
-    (_, wrong), _ = both_ways(task)
-    assert wrong.any()
-    found = handful.solve("calibrated_paddle", task)
-    torch.testing.assert_close(found.log_assignments[wrong], expected.log_assignments[wrong])
-    torch.testing.assert_close(found.prototypes[wrong], expected.prototypes[wrong])
-    assert torch.equal(found.n_iter[wrong], expected.n_iter[wrong])
 
 
 def test_points_still_in_their_bank_give_the_same_answer():

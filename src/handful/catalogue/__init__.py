@@ -1,6 +1,7 @@
 """Catalogue: what is known about the classes, fitted once and asked often."""
 
+from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.report import CatalogueReport
 
-__all__ = ["Catalogue", "CatalogueReport"]
+__all__ = ["Catalogue", "CatalogueReport", "load_catalogue", "save_catalogue"]

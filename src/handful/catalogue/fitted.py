@@ -25,6 +25,7 @@ from torch import Tensor
 from handful.calibration import squared_scale
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.report import CatalogueReport, report_on
+from handful.catalogue.usual import Usual
 from handful.errors import LabelError, OptionError
 from handful.frame import Frame
 from handful.inference.batches import AgainstOne
@@ -197,6 +198,21 @@ class Catalogue:
         scales = torch.full((len(points),), scale, dtype=torch.float64, device=points.device)
         return AgainstOne(points, mask, self.means, self.shots, scales)
 
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of all that an answer depends on."""
+        about = (self.transform, self.squared_scale, self.classes.dtype.str, self.classes.tolist())
+        digest = hashlib.sha256(repr(about).encode())
+        for tensor in (self.origin, self.shots, self.means):
+            digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+        return digest.hexdigest()
+
+    @cached_property
+    def usual(self) -> Usual:
+        """How far left-out examples lie from their own class, and from others."""
+        return Usual.of(self._frame())
+
     def to(self, device: torch.device | str) -> Catalogue:
         """Return the catalogue on another device, as a whole."""
         if self.origin.device == torch.device(device):
@@ -335,12 +351,15 @@ class Catalogue:
 
     def _calibrated(self) -> Catalogue:
         """Return the catalogue with the scale that its kept examples ask for."""
+        frame = self._frame()
+        alone = bool((frame.support.mass < 2).all())
+        return replace(self, squared_scale=None if alone else float(squared_scale(frame)[0]))
+
+    def _frame(self) -> Frame:
+        """Pose the kept examples as a support."""
         classes, codes = distinct(self.examples.labels)
-        if np.bincount(codes, minlength=1).max() < 2:
-            return replace(self, squared_scale=None)
         points = self.examples.points
-        task = TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes))
-        return replace(self, squared_scale=float(squared_scale(Frame(task))[0]))
+        return Frame(TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes)))
 
 
 def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:

@@ -109,12 +109,15 @@ class CatalogueReport:
 def report_on(catalogue: Catalogue) -> CatalogueReport:
     """Look at the kept examples."""
     classes, shots = catalogue.classes, catalogue.shots.cpu().numpy()
-    own = places_of(catalogue.examples.labels, classes)
+    names, own = classes.tolist(), places_of(catalogue.examples.labels, classes)
     checked = np.flatnonzero(shots[own] > 1)
     rival, nats = _nearest_rivals(catalogue, torch.from_numpy(own[checked]), torch.from_numpy(checked))
     suspects = [
         Suspect(
-            int(catalogue.examples.positions[checked[row]]), classes[own[checked[row]]], classes[rival[row]], nats[row]
+            int(catalogue.examples.positions[checked[row]]),
+            names[own[checked[row]]],
+            names[rival[row]],
+            float(nats[row]),
         )
         for row in np.argsort(-nats, kind="stable")
         if nats[row] >= MISLABELLED_NATS
@@ -127,9 +130,7 @@ def report_on(catalogue: Catalogue) -> CatalogueReport:
         (n / (n_checked[j] + n_checked[k]), j, k) for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
     ]
     confusions = [
-        Confusion(classes[j], classes[k], share)
-        for share, j, k in sorted(shares, reverse=True)
-        if share >= CONFUSED_SHARE
+        Confusion(names[j], names[k], share) for share, j, k in sorted(shares, reverse=True) if share >= CONFUSED_SHARE
     ]
     single = classes[shots == 1].tolist()
     return CatalogueReport(len(classes), catalogue.n_examples, single, confusions, suspects, len(checked))

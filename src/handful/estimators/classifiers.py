@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -17,19 +16,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from handful.calibration import squared_scale
-from handful.dispatch import solve
+from handful.catalogue import Catalogue
+from handful.catalogue.labels import places_of
 from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
-from handful.estimators.catalogue import Catalogue, is_unlabelled
 from handful.estimators.containers import container_of, labels_of
-from handful.estimators.diagnostics import diagnose, warnings_of
-from handful.estimators.inference import PRESENT_COUNT, Inference, presence
-from handful.frame import Frame
+from handful.estimators.diagnostics import warnings_of
+from handful.estimators.inference import Inference, inferred, of_solution
+from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
-from handful.transforms import TRANSFORMS, parameters_of, transform
+from handful.transforms import ROW_TRANSFORMS, TRANSFORMS, parameters_of, transform
 
 # Instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"
@@ -113,9 +111,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"every row is unlabelled (y is {unlabelled!r}); give at least one labelled row of every class"
             )
         kept = torch.from_numpy(~marked).to(features.device)
-        self._catalogue = Catalogue.of(features[kept], labels[~marked])
+        self._catalogue = self._fitted_to(features[kept], labels[~marked])
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
-        codes[~marked] = self._catalogue.codes.cpu().numpy()
+        codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
             inference = self._infer(self._catalogue, features[~kept])
             _warn(inference)
@@ -140,7 +138,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"label {unknown[0]!r} is not among the {len(self.classes_)} classes; "
                 "fix it, announce it in classes, or add the class with add_classes"
             )
-        return self._became(self._catalogue.with_rows(features, labels))
+        return self._became(self._catalogue.with_examples(features, labels))
 
     def add_classes(self, X: Any, y: Any) -> Self:
         """Add examples of classes that are not in the catalogue yet."""
@@ -152,7 +150,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise LabelError(
                 f"class {known[0]!r} is in the catalogue already; add examples of known classes with partial_fit"
             )
-        return self._became(self._catalogue.with_rows(features, labels))
+        return self._became(self._catalogue.with_examples(features, labels))
 
     def remove_classes(self, labels: Any) -> Self:
         """Forget these classes and all their examples."""
@@ -203,7 +201,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         except TypeError as error:
             raise FileFormatError(f"{path} has parameters that {cls.__name__} does not know ({error})") from error
         classifier._check_parameters()
-        classifier.n_features_in_ = saved.catalogue.features.shape[1]
+        classifier.n_features_in_ = saved.catalogue.dim
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         return classifier._became(saved.catalogue)
@@ -241,7 +239,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         return value
 
-    def _became(self, catalogue: Catalogue) -> Self:
+    def _became(self, catalogue: Catalogue | LabelledRows) -> Self:
         """Change to another catalogue, in one step; what `fit` said about its rows is no longer true."""
         self._catalogue, self._transduction = catalogue, None
         return self
@@ -308,38 +306,20 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             probabilities=container.probabilities(X, inference.probabilities, catalogue.classes),
         )
 
-    def _infer(self, catalogue: Catalogue, query: Float[Tensor, "item dim"]) -> Inference:
-        """Pose the one task, solve it, read the answer; labels as an array, probabilities as a tensor."""
+    def _fitted_to(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue | LabelledRows:
+        """Fit a catalogue, where that is all the method needs; else keep the rows."""
+        if self.method == "calibrated_paddle" and self._transform in ROW_TRANSFORMS:
+            return Catalogue.of(features, labels, self._transform)
+        return LabelledRows.of(features, labels)
+
+    def _infer(self, catalogue: Catalogue | LabelledRows, query: Float[Tensor, "item dim"]) -> Inference:
+        """Label one batch; labels as an array, probabilities as a tensor."""
+        options = self.options or {}
+        if isinstance(catalogue, Catalogue):
+            return inferred(catalogue.to(query.device), query, METHODS[self.method].make_options(**options))
         support = catalogue.features.to(query.device)
         task = TaskBatch.single(support, catalogue.codes.to(query.device), query.to(support), len(catalogue.classes))
-        task = transform(self._transform, task)
-        solution = solve(self.method, task, **(self.options or {}))
-        frame = Frame(task)
-        square = float(squared_scale(frame)[0]) if self.method == "calibrated_paddle" else None
-        probabilities = solution.log_assignments[0].exp().double()
-        probabilities /= probabilities.sum(-1, keepdim=True)
-        of_classes = probabilities.cpu().numpy()
-        counts = of_classes.sum(0)
-        order = np.argsort(-counts, kind="stable")
-        return Inference(
-            labels=catalogue.classes[probabilities.argmax(-1).cpu().numpy()],
-            probabilities=probabilities,
-            class_proportions=counts / len(of_classes),
-            expected_counts=counts,
-            present_classes=catalogue.classes[order[counts[order] >= PRESENT_COUNT]],
-            presence=presence(of_classes),
-            n_iter=int(solution.n_iter[0]),
-            converged=bool(solution.converged[0]),
-            scale=None if square is None else math.sqrt(square),
-            diagnostics=diagnose(
-                frame,
-                solution.predictions[0],
-                [str(label) for label in catalogue.classes.tolist()],
-                square,
-                n_iter=int(solution.n_iter[0]),
-                converged=bool(solution.converged[0]),
-            ),
-        )
+        return of_solution(transform(self._transform, task), self.method, options, catalogue.classes)
 
 
 class PaddleClassifier(TransductiveClassifier):
@@ -363,6 +343,11 @@ class PaddleClassifier(TransductiveClassifier):
 
     def __init__(self) -> None:
         super().__init__()
+
+    @property
+    def catalogue_(self) -> Catalogue:
+        """The fitted catalogue; `catalogue_.report()` says what looks wrong with it."""
+        return self._fitted("_catalogue", "catalogue_")  # type: ignore[no-any-return]
 
 
 def _warn(inference: Inference) -> None:

@@ -7,13 +7,16 @@ omniglot659), between what ordinary batches give and what broken ones do; the nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.calibration import MOST_NATS, evenly
+from handful.calibration import MOST_NATS
+from handful.catalogue.usual import Usual
 from handful.errors import (
     CalibrationBorderWarning,
     CollapseWarning,
@@ -21,8 +24,7 @@ from handful.errors import (
     NotConvergedWarning,
     UnlikeSupportWarning,
 )
-from handful.frame import Frame
-from handful.numerics.distances import half_squared_distances
+from handful.inference.batches import AgainstOne
 from handful.shapes import Float, Int
 
 # An answer has collapsed when one class takes this share of the labels, while of the items' own nearest classes it is
@@ -42,8 +44,6 @@ MOST_DISTANCE = 1.6
 # mistake, half the catalogues had more than 50. Labels that belong to other rows: up to 0.7, any others from 2.9.
 SHARP_NATS = 0.5 * MOST_NATS
 SOFT_NATS = 1.0
-# Left-out examples, and classes they are compared with, that take part in that mean.
-MOST_POINTS, MOST_OTHERS = 256, 32
 
 
 @dataclass(frozen=True)
@@ -84,28 +84,42 @@ class Diagnostic:
     warning: type[HandfulWarning]
 
 
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """What each item says by itself."""
+
+    nearest: Callable[[], Int[Tensor, "query"]]  # the class it is nearest to, found when asked for
+    half_distances: Float[Tensor, "query"]  # to that class, ½‖z - w‖²
+
+    @classmethod
+    def of(cls, batch: AgainstOne) -> Alone:
+        """Compare one batch with its classes."""
+        scores, nearest = batch.nearest()
+        return cls(lambda: nearest[0], (0.5 * batch.points[0].square().sum(-1) - scores[0]).clamp_(min=0))
+
+
 def diagnose(
-    frame: Frame,
     labels: Int[Tensor, "query"],
-    classes: list[str],
+    classes: Sequence[Any] | npt.NDArray[Any],
+    alone: Alone,
+    usual: Usual,
     squared_scale: float | None,
     *,
     n_iter: int,
     converged: bool,
 ) -> tuple[Diagnostic, ...]:
-    """Look at the answer for a single task, as the method saw it.
+    """Look at the answer for a single batch, as the method saw it.
 
-    `classes` are names to be used in the messages; `squared_scale` is c² where the method calibrates, else None;
+    `classes` are labels to be used in the messages; `squared_scale` is c² where the method calibrates, else None;
     `n_iter` and `converged` say how the method ended.
     """
-    halves = half_squared_distances(frame.query, frame.support.mean())[0]
     found = [
         not_converged(n_iter, converged),
-        collapsed(labels, halves, classes),
-        unlike_support(frame, halves),
+        collapsed(labels, alone.nearest, classes),
+        unlike_support(alone.half_distances, usual),
     ]
     if squared_scale is not None:
-        found.append(calibration_border(frame, squared_scale))
+        found.append(calibration_border(usual, squared_scale))
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
@@ -129,44 +143,38 @@ def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:
 
 
 def collapsed(
-    labels: Int[Tensor, "query"], halves: Float[Tensor, "query class"], classes: list[str]
+    labels: Int[Tensor, "query"], nearest: Callable[[], Int[Tensor, "query"]], classes: Sequence[Any] | npt.NDArray[Any]
 ) -> Diagnostic | None:
     """Whether nearly all labels are one class, and few items are nearest to that class."""
     counts = torch.bincount(labels, minlength=len(classes))
     winner = int(counts.argmax())
     if len(classes) == 1 or len(labels) < FEWEST_ITEMS or counts[winner] < COLLAPSED_SHARE * len(labels):
         return None
-    nearest = torch.bincount(halves.argmin(-1), minlength=len(classes)) / len(labels)
-    agreement, rival = (
-        float(nearest[winner]),
-        float(nearest[torch.arange(len(classes), device=nearest.device) != winner].max()),
-    )
+    shares = torch.bincount(nearest(), minlength=len(classes)) / len(labels)
+    agreement = float(shares[winner])
+    rival = float(shares[torch.arange(len(classes), device=shares.device) != winner].max())
     if agreement >= LEAST_AGREEMENT or agreement >= LEAST_LEAD * rival:
         return None
     return Diagnostic(
         "collapsed",
-        f"{int(counts[winner])} of {len(labels)} items were labelled {classes[winner]!r}, but only {agreement:.0%} of "
-        "them lie nearest to it: the batch was probably drawn into one class. Use PaddleClassifier, which finds the "
-        "scale of the features by itself; if this is it, look whether batch and catalogue come from the same model "
-        "and the same preprocessing.",
+        f"{int(counts[winner])} of {len(labels)} items were labelled {str(classes[winner])!r}, but only "
+        f"{agreement:.0%} of them lie nearest to it: the batch was probably drawn into one class. Use "
+        "PaddleClassifier, which finds the scale of the features by itself; if this is it, look whether batch and "
+        "catalogue come from the same model and the same preprocessing.",
         agreement,
         LEAST_AGREEMENT,
         CollapseWarning,
     )
 
 
-def unlike_support(frame: Frame, halves: Float[Tensor, "query class"]) -> Diagnostic | None:
+def unlike_support(half_distances: Float[Tensor, "query"], usual: Usual) -> Diagnostic | None:
     """Whether the items lie much further from all classes than examples do from their own.
 
-    `median_n min_k ½‖z_n - w_k‖²` of the query against `median_i ½‖z_i - w_y‖² (s + 1)/(s - 1)` of the support: the
-    distance of a left-out example, corrected for the s - 1 others that its mean then has where a query's has s.
+    `median_n min_k ½‖z_n - w_k‖²` of the items against the median of left-out examples from their own class.
     """
-    own = expected_half_distances(frame)
-    if min(len(own), len(halves)) < FEWEST_ITEMS:
+    if min(usual.n_left_out, len(half_distances)) < FEWEST_ITEMS:
         return None
-    # Examples that all coincide lie at no distance from one another.
-    usual = max(float(own.median()), torch.finfo(own.dtype).eps)
-    ratio = float(halves.amin(-1).median()) / usual
+    ratio = float(half_distances.median()) / usual.half_distance
     if ratio <= MOST_DISTANCE:
         return None
     return Diagnostic(
@@ -180,27 +188,9 @@ def unlike_support(frame: Frame, halves: Float[Tensor, "query class"]) -> Diagno
     )
 
 
-def expected_half_distances(frame: Frame) -> Float[Tensor, "point"]:
-    """`½‖z_i - w_y‖² (s + 1)/(s - 1)` of the examples whose class has another: how far a query would lie."""
-    shots = frame.support.mass[0][frame.task.support_labels[0]]
-    return _left_out_half_distances(frame, (shots > 1).nonzero()[:, 0])
-
-
-def mean_margin(frame: Frame) -> float:
-    """`mean |½‖z_i - w_k‖² - ½‖z_i - w_y‖² (s + 1)/(s - 1)|` over some left-out examples and other classes, or 0."""
-    labels, means = frame.task.support_labels[0], frame.support.mean()[0]
-    usable = (frame.support.mass[0][labels] > 1).nonzero()[:, 0]
-    chosen, others = usable[evenly(len(usable), MOST_POINTS)], evenly(len(means), MOST_OTHERS).to(labels.device)
-    points = frame.task.support[0][chosen] - frame.origin[0]
-    halves = half_squared_distances(points[None], means[None, others])[0]
-    margins = halves - _left_out_half_distances(frame, chosen).unsqueeze(-1)
-    pairs = margins[labels[chosen].unsqueeze(-1) != others]
-    return float(pairs.abs().mean()) if len(pairs) else 0.0
-
-
-def calibration_border(frame: Frame, squared_scale: float) -> Diagnostic | None:
+def calibration_border(usual: Usual, squared_scale: float) -> Diagnostic | None:
     """Whether the calibration ran to a border: c² times the mean margin, in nats, far above or below what is usual."""
-    nats = squared_scale * mean_margin(frame)
+    nats = squared_scale * usual.margin
     if nats >= SHARP_NATS:
         return Diagnostic(
             "calibration_border",
@@ -223,11 +213,3 @@ def calibration_border(frame: Frame, squared_scale: float) -> Diagnostic | None:
             CalibrationBorderWarning,
         )
     return None
-
-
-def _left_out_half_distances(frame: Frame, chosen: Int[Tensor, "point"]) -> Float[Tensor, "point"]:
-    labels = frame.task.support_labels[0][chosen]
-    shots = frame.support.mass[0][labels]
-    points = frame.task.support[0][chosen] - frame.origin[0]
-    away = points - frame.support.mean()[0][labels]
-    return 0.5 * away.square().sum(-1) * (shots + 1) / (shots - 1)

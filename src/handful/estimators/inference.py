@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
-from handful.estimators.diagnostics import Diagnostic
+from handful.calibration import squared_scale
+from handful.catalogue import Catalogue
+from handful.catalogue.usual import Usual
+from handful.dispatch import solve
+from handful.estimators.diagnostics import Alone, Diagnostic, diagnose
+from handful.frame import Frame
+from handful.inference.stack import label
+from handful.methods.calibrated_paddle import CalibratedPaddleOptions
+from handful.numerics.distances import half_squared_distances
+from handful.shapes import Float
+from handful.task import TaskBatch
 
 # A class is called present when the batch is expected to hold at least this much of an item of it.
 PRESENT_COUNT = 0.5
@@ -69,8 +81,89 @@ class Inference:
     diagnostics: tuple[Diagnostic, ...]
 
 
+def inferred(
+    catalogue: Catalogue,
+    query: Float[Tensor, "item dim"],
+    options: CalibratedPaddleOptions,
+    names: npt.NDArray[Any] | None = None,
+) -> Inference:
+    """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
+
+    `names` are what the classes are called, if not by their labels.
+    """
+    batches = catalogue.against(query.unsqueeze(0))
+    found = label(batches, max_iter=options.max_iter, tol=options.tol)
+    group = found.groups[0]
+    log_u, points = found.log_assignments[0], batches.points[0]
+    # Under few classes the others hold next to nothing: no exponentials of theirs.
+    columns = None if bool(group.state.spread_out[0]) else group.classes[0]
+    weights = (log_u if columns is None else log_u[:, columns]).double().exp_()
+    weights /= weights.sum(-1, keepdim=True)
+    probabilities = weights if columns is None else weights.new_zeros(log_u.shape).index_copy_(1, columns, weights)
+    return _inference(
+        catalogue.classes if names is None else names,
+        probabilities,
+        Alone(
+            lambda: batches.nearest()[1][0],
+            (0.5 * points.square().sum(-1) - found.highest[0]).clamp_(min=0),
+        ),
+        catalogue.usual,
+        float(batches.squared_scale[0]),
+        n_iter=int(group.state.n_iter[0]),
+        converged=bool(group.state.converged[0]),
+    )
+
+
+def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: npt.NDArray[Any]) -> Inference:
+    """Solve a single task by any method, and read the answer."""
+    solution, frame = solve(method, task, **options), Frame(task)
+    square = float(squared_scale(frame)[0]) if method == "calibrated_paddle" else None
+    probabilities = solution.log_assignments[0].exp().double()
+    probabilities /= probabilities.sum(-1, keepdim=True)
+    halves = half_squared_distances(frame.query, frame.support.mean())[0]
+    return _inference(
+        classes,
+        probabilities,
+        Alone(lambda: halves.argmin(-1), halves.amin(-1)),
+        Usual.of(frame),
+        square,
+        n_iter=int(solution.n_iter[0]),
+        converged=bool(solution.converged[0]),
+    )
+
+
+def _inference(
+    classes: npt.NDArray[Any],
+    probabilities: Float[Tensor, "item class"],
+    alone: Alone,
+    usual: Usual,
+    square: float | None,
+    *,
+    n_iter: int,
+    converged: bool,
+) -> Inference:
+    labels = probabilities.argmax(-1)
+    of_classes = probabilities.cpu().numpy()
+    counts = of_classes.sum(0)
+    order = np.argsort(-counts, kind="stable")
+    return Inference(
+        labels=classes[labels.cpu().numpy()],
+        probabilities=probabilities,
+        class_proportions=counts / len(of_classes),
+        expected_counts=counts,
+        present_classes=classes[order[counts[order] >= PRESENT_COUNT]],
+        presence=presence(of_classes),
+        n_iter=n_iter,
+        converged=converged,
+        scale=None if square is None else math.sqrt(square),
+        diagnostics=diagnose(labels, classes, alone, usual, square, n_iter=n_iter, converged=converged),
+    )
+
+
 def presence(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """`1 - Π_n (1 - p_nk)` of each class, by way of logarithms: small chances of many items add up without rounding."""
+    chances = np.zeros(probabilities.shape[1])
+    some = np.flatnonzero(probabilities.any(0))
     with np.errstate(divide="ignore"):  # p = 1: the class is there for certain
-        chances: npt.NDArray[np.float64] = np.abs(np.expm1(np.log1p(-np.minimum(probabilities, 1)).sum(0)))
+        chances[some] = np.abs(np.expm1(np.log1p(-np.minimum(probabilities[:, some], 1)).sum(0)))
     return chances

@@ -1,4 +1,4 @@
-"""A classifier as one file: examples as tensors in the safetensors format, all else as JSON in its header.
+"""A classifier as one file: its catalogue as tensors in the safetensors format, all else as JSON in its header.
 
 Nothing is pickled and nothing in the file is executed: a file from a stranger can be wrong, but not do harm.
 """
@@ -10,36 +10,42 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from handful.errors import FileFormatError, LabelError
-from handful.estimators.catalogue import Catalogue
+from handful.catalogue import Catalogue
+from handful.catalogue.files import catalogue_of, parts_of
+from handful.catalogue.labels import decode_labels, encode_labels
+from handful.errors import FileFormatError
+from handful.estimators.labelled_rows import LabelledRows
 from handful.safetensors_format import read_tensors, write_tensors
 
-FORMAT, FORMAT_VERSION = "handful classifier", 1
+FORMAT, FORMAT_VERSION = "handful classifier", 2
 
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """What a file holds: the name of the class, its parameters, names of the features if any, the catalogue."""
+    """What a file holds: the name of the class, its parameters, names of the features if any, what was fitted."""
 
     kind: str
     parameters: dict[str, Any]
     feature_names: list[str] | None
-    catalogue: Catalogue
+    catalogue: Catalogue | LabelledRows
 
 
 def save(path: str | os.PathLike[str], saved: SavedClassifier) -> None:
     """Write the file, whole or not at all; an older one of that name is replaced."""
-    about = {
+    rows = saved.catalogue
+    if isinstance(rows, Catalogue):
+        tensors, about = parts_of(rows)
+    else:
+        tensors, about = {"features": rows.features, "codes": rows.codes}, {"classes": encode_labels(rows.classes)}
+    about |= {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "kind": saved.kind,
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
-        "classes": encode_labels(saved.catalogue.classes),
     }
     try:
         text = json.dumps(about)
@@ -47,7 +53,6 @@ def save(path: str | os.PathLike[str], saved: SavedClassifier) -> None:
         raise FileFormatError(
             f"the classifier's options cannot be written as JSON ({error}); use plain values"
         ) from error
-    tensors = {"features": saved.catalogue.features, "codes": saved.catalogue.codes}
     write_tensors(os.fspath(path), tensors, {"handful": text})
 
 
@@ -58,60 +63,21 @@ def load(path: str | os.PathLike[str]) -> SavedClassifier:
         about = json.loads(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}")
-        classes = decode_labels(about["classes"])
-        features, codes = tensors["features"], tensors["codes"]
-        rows = torch.bincount(codes, minlength=len(classes))
-        if features.ndim != 2 or codes.shape != features.shape[:1] or len(rows) != len(classes) or not rows.all():
-            raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
-        if features.dtype not in (torch.float32, torch.float64) or not bool(features.isfinite().all()):
-            raise ValueError("features must be finite numbers of float32 or float64")
-        return SavedClassifier(
-            str(about["kind"]),
-            {str(name): value for name, value in about["parameters"].items()},
-            about["feature_names"],
-            Catalogue(classes, codes, features),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        rows = catalogue_of(tensors, about) if "means" in tensors else _labelled_rows(tensors, about)
+        parameters = {str(name): value for name, value in about["parameters"].items()}
+        return SavedClassifier(str(about["kind"]), parameters, about["feature_names"], rows)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
         raise FileFormatError(
             f"{path} is not a classifier that this handful can read ({error}); save it again with this version"
         ) from error
 
 
-def encode_labels(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Return labels as values of JSON: their dtype and a list; dates as the integers they are stored as."""
-    if classes.dtype.kind in "mM":
-        return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
-    if classes.dtype.kind == "O":
-        return {"dtype": "object", "values": [_encoded(label) for label in classes.tolist()]}
-    if classes.dtype.kind in "biufU":
-        return {"dtype": classes.dtype.str, "values": classes.tolist()}
-    raise LabelError(f"labels of dtype {classes.dtype} cannot be saved; use text, numbers, booleans or dates")
-
-
-def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
-    """Return what `encode_labels` was given."""
-    if stored["dtype"] == "object":
-        labels = np.empty(len(stored["values"]), dtype=object)
-        labels[:] = [_decoded(value) for value in stored["values"]]
-        return labels
-    dtype = np.dtype(stored["dtype"])
-    if dtype.kind not in "mMbiufU":
-        raise ValueError(f"labels of dtype {dtype}")
-    if dtype.kind in "mM":
-        return np.array(stored["values"], dtype=np.int64).astype(dtype)
-    return np.array(stored["values"], dtype=dtype)
-
-
-def _encoded(label: Any) -> Any:
-    """Turn a tuple into a list, for JSON has no tuples and labels are never lists."""
-    if isinstance(label, tuple):
-        return [_encoded(part) for part in label]
-    if isinstance(label, (str, bool, int, float)):
-        return label
-    raise LabelError(
-        f"labels of type {type(label).__name__} cannot be saved; use text, numbers, booleans, or tuples of these"
-    )
-
-
-def _decoded(value: Any) -> Any:
-    return tuple(_decoded(part) for part in value) if isinstance(value, list) else value
+def _labelled_rows(tensors: dict[str, Tensor], about: dict[str, Any]) -> LabelledRows:
+    classes = decode_labels(about["classes"])
+    features, codes = tensors["features"], tensors["codes"]
+    rows = torch.bincount(codes, minlength=len(classes))
+    if features.ndim != 2 or codes.shape != features.shape[:1] or len(rows) != len(classes) or not rows.all():
+        raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
+    if features.dtype not in (torch.float32, torch.float64) or not bool(features.isfinite().all()):
+        raise ValueError("features must be finite numbers of float32 or float64")
+    return LabelledRows(classes, codes, features)

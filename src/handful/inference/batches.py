@@ -84,6 +84,14 @@ class AgainstOne:
         mask = None if self.mask is None else self.mask[rows]
         return NATS_OF_SPREAD / spread_of(nearest, mask, self.class_shots.unsqueeze(0), between.unsqueeze(0)).double()
 
+    def nearest(self) -> tuple[Float[Tensor, "task query"], Int[Tensor, "task query"]]:
+        """Return the score and the place of the class whose mean is nearest to each item."""
+        scores, blocks = self.scored()
+        for _ in blocks:
+            pass
+        best = scores.max(-1)
+        return best.values, best.indices
+
     def select(self, rows: Int[Tensor, "some"]) -> AgainstOne:
         """Return some of the batches."""
         mask = None if self.mask is None else self.mask[rows]

@@ -112,6 +112,7 @@ class Labelled:
 
     log_assignments: Float[Tensor, "task query class"]
     proportions: Float[Tensor, "task class"]  # what each class holds, as a share of the batch
+    highest: Float[Tensor, "task query"]  # score of each item's nearest class
     groups: list[Settled]
 
     def of_tasks(self, name: str) -> Tensor:
@@ -125,8 +126,13 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
     """Settle the proportions of every batch, move prototypes once and assign the items."""
     first = compare(batches)
     need = int((first.counts >= LEAST_AT_FIRST).sum(-1).max())
-    groups = settle(batches, first, width_for(need, batches.n_classes), max_iter=max_iter, tol=tol)
+    width = width_for(2 * need, batches.n_classes)  # with room, or all
+    groups = settle(batches, first, width, max_iter=max_iter, tol=tol)
     proportions, returns = assign(batches, first, groups)
+    if width < batches.n_classes:
+        # Few classes lost to uniform proportions: perhaps for want of one that did not enter.
+        for group in groups:
+            returns[group.rows[group.state.spread_out]] = True
     if bool(returns.any()):
         rows = returns.nonzero().squeeze(-1)
         again = batches.select(rows)
@@ -139,7 +145,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
         groups = [group for group in (*kept, *moved) if len(group.rows) > 0]
     if batches.mask is not None:
         first.scores.masked_fill_(~batches.mask.unsqueeze(-1), -torch.inf)
-    return Labelled(first.scores, proportions, groups)
+    return Labelled(first.scores, proportions, first.highest, groups)
 
 
 def compare(batches: Batches) -> First:
@@ -222,7 +228,7 @@ class Columns:
         self.n_classes, self.n_query = batches.n_classes, batches.n_query
         self.mask = None if batches.mask is None else batches.mask.double()
         # By how much a class is less near than the nearest, at c² = 1.
-        self.less_near = columns_of(first.scores, classes).double().sub_(first.highest.unsqueeze(-1))
+        self.less_near = columns_of(first.scores, classes).double() - first.highest.unsqueeze(-1)
         self.squared_scale = batches.squared_scale
         self.factor = torch.full_like(self.squared_scale, SHARPEST)
         self.near = self._exponentials(slice(None))

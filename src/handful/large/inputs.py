@@ -48,6 +48,8 @@ def given(rows: Any, *, role: str) -> Given:
     Opening needs the folder of the run: vectors of queries in Parquet, which need no labels, are copied into it once,
     where every process can map them. `role` is "catalogue" or "queries".
     """
+    if isinstance(rows, Catalogue):
+        return Given("the fitted catalogue", rows.content_hash, _no_bank)
     called = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):
         bank, called = rows, f"the bank of the {role}"
@@ -70,6 +72,10 @@ def given(rows: Any, *, role: str) -> Given:
     if isinstance(bank.stored, np.memmap) and bank.stored.filename is not None:
         called = str(bank.stored.filename)
     return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
+
+
+def _no_bank(_: Path) -> FeatureBank:
+    raise TaskError("a fitted catalogue holds no bank")
 
 
 def content_hash(bank: FeatureBank, *, labelled: bool) -> str:

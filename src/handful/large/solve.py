@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
 from handful.features import FeatureBank
 from handful.features.threads import one_thread
@@ -45,7 +46,7 @@ WHOLE_ENTRIES = 2**22
 
 
 def solve(
-    catalogue: FeatureBank | tuple[Any, Any] | str | os.PathLike[str],
+    catalogue: Catalogue | FeatureBank | tuple[Any, Any] | str | os.PathLike[str],
     queries: Any,
     folder: str | os.PathLike[str],
     *,
@@ -67,8 +68,9 @@ def solve(
 
     Parameters
     ----------
-    catalogue : FeatureBank, path or (X, y)
-        Labelled examples of all K classes.
+    catalogue : Catalogue, FeatureBank, path or (X, y)
+        A fitted catalogue, or labelled examples of all K classes. Labels in the answers are positions among its
+        classes.
     queries : FeatureBank, path, Parquet file or array [query, dim]
         What to label. Labels it may have are not looked at. Banks on disk stay there, mapped.
     folder : path
@@ -115,7 +117,7 @@ def solve(
     if shard_rows < 1 or (list_length is not None and list_length < 2):
         raise OptionError(f"shard_rows must be at least 1 and list_length 2, got {shard_rows} and {list_length}")
     settings = METHODS[method].make_options(**options)
-    change = default_transform(method) if transform is None else transform
+    change = _transform_for(catalogue, method, transform)
     if change not in ROW_TRANSFORMS:
         raise OptionError(
             f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, got {change!r}"
@@ -139,12 +141,14 @@ def solve(
             "shard_rows": shard_rows,
         }
         refuse_another(place, about)
-        labelled, queried = examples.open(place), batch.open(place)
-        if labelled.dim != queried.dim:
-            raise TaskError(
-                f"the catalogue has {labelled.dim} dimensions but the queries {queried.dim}; they must agree"
-            )
-        summed = fitted(labelled, change)
+        queried = batch.open(place)
+        if isinstance(catalogue, Catalogue):
+            summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
+        else:
+            labelled = examples.open(place)
+            summed, names = fitted(labelled, change), labelled.class_names
+        if summed.dim != queried.dim:
+            raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
         squared = 1.0 if method == "paddle" else squared_scale(summed, queried)
         reporter = Reporter(on_progress)
@@ -155,18 +159,24 @@ def solve(
             index = FaissIndex(file, shortlist, squared if method == "paddle" else SHARPEST * squared)
             index.build(summed.means)
             reporter.shard("index", 0, 1, 1, began)
-        length = list_length_for(queried.n_rows, labelled.n_classes) if list_length is None else list_length
+        length = list_length_for(queried.n_rows, summed.n_classes) if list_length is None else list_length
         work = Work(queried, summed.origin, change, place, shard_rows, length, index)
         hire = in_process() if executor is None else executor
         with hire(work) as crew:
-            run = Run(summed, labelled.class_names, queried.n_rows, work.n_shards, length, place, crew, reporter)
+            run = Run(summed, names, queried.n_rows, work.n_shards, length, place, crew, reporter)
             if method == "paddle":
                 return PaddleRun(run, settings).solve()
             return CalibratedRun(run, settings, squared).solve()
 
 
-def default_transform(method: str) -> str:
-    """Return the method's own transform where it needs no row but the one it changes, else `raw`."""
+def _transform_for(catalogue: Any, method: str, named: str | None) -> str:
+    """Return the transform named, or that of the catalogue, or the method's own where it is row by row, else `raw`."""
+    if isinstance(catalogue, Catalogue):
+        if named not in (None, catalogue.transform):
+            raise OptionError(f"the catalogue was fitted with transform {catalogue.transform!r}, got {named!r}")
+        return catalogue.transform
+    if named is not None:
+        return named
     wanted = METHODS[method].transform
     return wanted if wanted in ROW_TRANSFORMS else "raw"
 

@@ -1,4 +1,4 @@
-"""The catalogue: the same rows make the same one, whatever the way there."""
+"""Labelled rows: the same rows make the same one, whatever the way there."""
 
 import time
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import LabelError
-from handful.estimators.catalogue import Catalogue, is_unlabelled
+from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 
 LABELS = np.array(["cat", "ant", "dog", "ant", "bee", "cat"])
 
@@ -18,7 +18,7 @@ def rows(seed: int, labels: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal((len(labels), 3)))
 
 
-def assert_same(left: Catalogue, right: Catalogue) -> None:
+def assert_same(left: LabelledRows, right: LabelledRows) -> None:
     assert left.classes.tolist() == right.classes.tolist()
     assert left.classes.dtype == right.classes.dtype
     torch.testing.assert_close(left.codes, right.codes, rtol=0, atol=0)
@@ -29,45 +29,45 @@ def assert_same(left: Catalogue, right: Catalogue) -> None:
 def test_rows_added_are_as_if_there_from_the_start(seed, cut):
     labels = np.random.default_rng(seed).permutation(LABELS)
     features = rows(seed, labels)
-    grown = Catalogue.of(features[:cut], labels[:cut]).with_rows(features[cut:], labels[cut:])
-    assert_same(grown, Catalogue.of(features, labels))
+    grown = LabelledRows.of(features[:cut], labels[:cut]).with_examples(features[cut:], labels[cut:])
+    assert_same(grown, LabelledRows.of(features, labels))
 
 
 @given(seed=st.integers(0, 1000), leaving=st.sets(st.sampled_from(["ant", "bee", "cat"]), min_size=1))
 def test_classes_taken_out_are_as_if_never_there(seed, leaving):
     features = rows(seed, LABELS)
     kept = ~np.isin(LABELS, list(leaving))
-    shrunk = Catalogue.of(features, LABELS).without(np.array(sorted(leaving)))
-    assert_same(shrunk, Catalogue.of(features[kept], LABELS[kept]))
+    shrunk = LabelledRows.of(features, LABELS).without(np.array(sorted(leaving)))
+    assert_same(shrunk, LabelledRows.of(features[kept], LABELS[kept]))
 
 
 def test_a_catalogue_never_changes():
     features = rows(0, LABELS)
-    catalogue = Catalogue.of(features, LABELS)
+    catalogue = LabelledRows.of(features, LABELS)
     before = catalogue.features.clone()
-    catalogue.with_rows(features, LABELS)
+    catalogue.with_examples(features, LABELS)
     catalogue.without(np.array(["ant"]))
     torch.testing.assert_close(catalogue.features, before)
     assert catalogue.labels.tolist() == LABELS.tolist()
 
 
 def test_unknown_labels_are_named():
-    assert Catalogue.of(rows(0, LABELS), LABELS).unknown(np.array(["fly", "ant", "elk"])) == ["elk", "fly"]
+    assert LabelledRows.of(rows(0, LABELS), LABELS).unknown(np.array(["fly", "ant", "elk"])) == ["elk", "fly"]
 
 
 def test_the_last_class_stays():
     with pytest.raises(LabelError, match="no class would be left"):
-        Catalogue.of(rows(0, LABELS), LABELS).without(LABELS)
+        LabelledRows.of(rows(0, LABELS), LABELS).without(LABELS)
 
 
 def test_numbers_do_not_become_text():
     with pytest.raises(LabelError, match="must be of the catalogue's kind, <U3, got int64"):
-        Catalogue.of(rows(0, LABELS), LABELS).with_rows(rows(0, LABELS), np.arange(6))
+        LabelledRows.of(rows(0, LABELS), LABELS).with_examples(rows(0, LABELS), np.arange(6))
 
 
 def test_labels_without_order_are_refused():
     with pytest.raises(LabelError, match="must be of one kind"):
-        Catalogue.of(rows(0, LABELS), np.array(["a", None, 3, "b", "c", "d"], dtype=object))
+        LabelledRows.of(rows(0, LABELS), np.array(["a", None, 3, "b", "c", "d"], dtype=object))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_looking_for_unknown_labels_takes_linear_time():
 
     def seconds(n_classes: int) -> float:
         labels = np.arange(n_classes).astype(str)
-        catalogue = Catalogue.of(torch.zeros(n_classes, 1), labels)
+        catalogue = LabelledRows.of(torch.zeros(n_classes, 1), labels)
         began = time.perf_counter()
         assert catalogue.unknown(labels) == []
         return time.perf_counter() - began

@@ -1,7 +1,7 @@
-"""Catalogue: the labelled rows behind a classifier, as one value that grows and shrinks by making a new one.
+"""Labelled rows: the examples behind a classifier whose method needs them all, as one value that is never changed.
 
 Classes are kept in increasing order and rows in the order they came, so whatever the way there, the same rows make
-the same catalogue. A thread that holds one never sees it change.
+the same value. A thread that holds one never sees it change.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.errors import LabelError
 from handful.shapes import Float, Int
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class LabelledRows:
     """Features and labels of the examples.
 
     Attributes
@@ -37,23 +38,28 @@ class Catalogue:
     features: Float[Tensor, "row dim"]
 
     @classmethod
-    def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> LabelledRows:
         """Make one of features and as many labels."""
         classes, codes = distinct(labels)
         return cls(classes, torch.from_numpy(codes).to(features.device), features)
 
-    def with_rows(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue with these rows after its own."""
+    def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> LabelledRows:
+        """Return these rows and the others after them."""
         joined = np.concatenate([self.labels, same_kind(labels, self.classes)])
-        return Catalogue.of(torch.cat([self.features, features.to(self.features)]), joined)
+        return LabelledRows.of(torch.cat([self.features, features.to(self.features)]), joined)
 
-    def without(self, labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue without the classes of these labels."""
+    def without(self, labels: npt.NDArray[Any]) -> LabelledRows:
+        """Return the rows without the classes of these labels."""
         leaving = np.isin(self.classes, same_kind(labels, self.classes))
         if leaving.all():
-            raise LabelError("no class would be left; keep at least one, or fit anew")
+            raise LabelError("no class would be left; keep at least one, or fit again")
         kept = ~torch.from_numpy(leaving).to(self.codes.device)[self.codes]
-        return Catalogue.of(self.features[kept], self.labels[kept.cpu().numpy()])
+        return LabelledRows.of(self.features[kept], self.labels[kept.cpu().numpy()])
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return self.features.shape[1]
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -64,30 +70,7 @@ class Catalogue:
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
         """Those of the labels that no row has."""
         given, _ = distinct(same_kind(labels, self.classes))
-        known = set(self.classes.tolist())
-        return [label for label in given.tolist() if label not in known]
-
-
-def distinct(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the distinct labels in increasing order, and where in them each label is."""
-    try:
-        classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        raise LabelError(
-            f"labels must be of one kind, so that they can be put in order ({error}); "
-            "turn them into strings, and drop rows whose label is missing"
-        ) from error
-    return classes, codes.astype(np.int64, copy=False)
-
-
-def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Refuse numbers where the classes are names, and the like: NumPy would turn both into text without a word."""
-    kinds = labels.dtype.kind, classes.dtype.kind
-    if kinds[0] != kinds[1] and not set(kinds) <= set("iu") and "O" not in kinds:
-        raise LabelError(
-            f"labels must be of the catalogue's kind, {classes.dtype}, got {labels.dtype}; convert them first"
-        )
-    return labels
+        return list(given[places_of(given, self.classes) < 0].tolist())
 
 
 def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
