@@ -133,7 +133,7 @@ def report_on(catalogue: Catalogue) -> CatalogueReport:
         Confusion(names[j], names[k], share) for share, j, k in sorted(shares, reverse=True) if share >= CONFUSED_SHARE
     ]
     single = classes[shots == 1].tolist()
-    return CatalogueReport(len(classes), catalogue.n_examples, single, confusions, suspects, len(checked))
+    return CatalogueReport(len(classes), int(shots.sum()), single, confusions, suspects, len(checked))
 
 
 def _nearest_rivals(

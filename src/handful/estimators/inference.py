@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from handful.calibration import squared_scale
@@ -19,7 +20,7 @@ from handful.frame import Frame
 from handful.inference.stack import label
 from handful.methods.calibrated_paddle import CalibratedPaddleOptions
 from handful.numerics.distances import half_squared_distances
-from handful.shapes import Float
+from handful.shapes import Float, Int
 from handful.task import TaskBatch
 
 # A class is called present when the batch is expected to hold at least this much of an item of it.
@@ -97,16 +98,11 @@ def inferred(
     log_u, points = found.log_assignments[0], batches.points[0]
     # Under few classes the others hold next to nothing: no exponentials of theirs.
     columns = None if bool(group.state.spread_out[0]) else group.classes[0]
-    weights = (log_u if columns is None else log_u[:, columns]).double().exp_()
-    weights /= weights.sum(-1, keepdim=True)
-    probabilities = weights if columns is None else weights.new_zeros(log_u.shape).index_copy_(1, columns, weights)
     return _inference(
         catalogue.classes if names is None else names,
-        probabilities,
-        Alone(
-            lambda: batches.nearest()[1][0],
-            (0.5 * points.square().sum(-1) - found.highest[0]).clamp_(min=0),
-        ),
+        (log_u if columns is None else log_u[:, columns]).double().exp_(),
+        columns,
+        Alone(lambda: batches.nearest()[1][0], (0.5 * points.square().sum(-1) - found.highest[0]).clamp_(min=0)),
         catalogue.usual,
         float(batches.squared_scale[0]),
         n_iter=int(group.state.n_iter[0]),
@@ -117,16 +113,14 @@ def inferred(
 def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: npt.NDArray[Any]) -> Inference:
     """Solve a single task by any method, and read the answer."""
     solution, frame = solve(method, task, **options), Frame(task)
-    square = float(squared_scale(frame)[0]) if method == "calibrated_paddle" else None
-    probabilities = solution.log_assignments[0].exp().double()
-    probabilities /= probabilities.sum(-1, keepdim=True)
     halves = half_squared_distances(frame.query, frame.support.mean())[0]
     return _inference(
         classes,
-        probabilities,
+        solution.log_assignments[0].exp().double(),
+        None,
         Alone(lambda: halves.argmin(-1), halves.amin(-1)),
         Usual.of(frame),
-        square,
+        float(squared_scale(frame)[0]) if method == "calibrated_paddle" else None,
         n_iter=int(solution.n_iter[0]),
         converged=bool(solution.converged[0]),
     )
@@ -134,7 +128,8 @@ def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: 
 
 def _inference(
     classes: npt.NDArray[Any],
-    probabilities: Float[Tensor, "item class"],
+    weights: Float[Tensor, "item column"],
+    columns: Int[Tensor, "column"] | None,
     alone: Alone,
     usual: Usual,
     square: float | None,
@@ -142,17 +137,23 @@ def _inference(
     n_iter: int,
     converged: bool,
 ) -> Inference:
-    labels = probabilities.argmax(-1)
-    of_classes = probabilities.cpu().numpy()
-    counts = of_classes.sum(0)
+    """Read an answer off the weights of the classes that have a column, or of all; they need not sum to one yet."""
+    weights = weights / weights.sum(-1, keepdim=True)
+    labels = weights.argmax(-1)
+    counts, chances = (values.cpu().numpy() for values in (weights.sum(0), presence(weights)))
+    probabilities = weights
+    if columns is not None:
+        labels, places = columns[labels], columns.cpu().numpy()
+        probabilities = weights.new_zeros(len(weights), len(classes)).index_copy_(1, columns, weights)
+        counts, chances = _spread_over(len(classes), places, counts), _spread_over(len(classes), places, chances)
     order = np.argsort(-counts, kind="stable")
     return Inference(
         labels=classes[labels.cpu().numpy()],
         probabilities=probabilities,
-        class_proportions=counts / len(of_classes),
+        class_proportions=counts / len(weights),
         expected_counts=counts,
         present_classes=classes[order[counts[order] >= PRESENT_COUNT]],
-        presence=presence(of_classes),
+        presence=chances,
         n_iter=n_iter,
         converged=converged,
         scale=None if square is None else math.sqrt(square),
@@ -160,10 +161,13 @@ def _inference(
     )
 
 
-def presence(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def presence(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:
     """`1 - Π_n (1 - p_nk)` of each class, by way of logarithms: small chances of many items add up without rounding."""
-    chances = np.zeros(probabilities.shape[1])
-    some = np.flatnonzero(probabilities.any(0))
-    with np.errstate(divide="ignore"):  # p = 1: the class is there for certain
-        chances[some] = np.abs(np.expm1(np.log1p(-np.minimum(probabilities[:, some], 1)).sum(0)))
-    return chances
+    return torch.log1p(-probabilities.clamp(max=1)).sum(0).expm1().abs()
+
+
+def _spread_over(n: int, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the values in their places among n zeros."""
+    whole = np.zeros(n)
+    whole[places] = values
+    return whole

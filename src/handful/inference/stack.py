@@ -306,7 +306,7 @@ def assign(
         most = (alone + nats[rows] * first.highest[rows].unsqueeze(-1)).squeeze(-1).exp_()
         returns[rows] = batches.n_classes * _over_items(most, batches.mask, rows) > NEGLIGIBLE_RETURN
         few.append((rows, part.classes, log_u))
-    scores.mul_(nats).add_(empty)
+    torch.addcmul(empty, scores, nats, out=scores)
     items = torch.arange(scores.shape[1], device=scores.device).reshape(1, -1, 1)
     for rows, classes, log_u in few:
         scores[rows.reshape(-1, 1, 1), items, classes.unsqueeze(1)] = log_u

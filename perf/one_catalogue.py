@@ -1,0 +1,171 @@
+"""One catalogue, many batches: what joint labelling costs beside one matrix product and argmax over the same items.
+
+    python perf/one_catalogue.py [--bank clinc150=PATH ...] [--out perf/results/one_catalogue.json]
+
+Batches of 75 items against one catalogue of five examples per class, d = 384, five classes in each batch, one thread.
+Items are Gaussian about their class on the unit sphere; with `--bank` also real features, whose batches take several
+times as many iterations. The bare pass multiplies the items with the means and takes the largest; it is the engine run
+bare. Everything takes turns within one process, and a figure is the median over the turns, in CPU milliseconds per
+batch and as a ratio.
+
+- *stacked*: 200 batches at once (20 where K is 5,000 or more) through `Catalogue.against` and `label`;
+- *single*: one batch through `PaddleClassifier.infer`, diagnostics included, against the bare pass over that batch;
+- *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds by the clock, and the
+  first use of the new catalogue, which joins what was added with the rest; saving and loading beside a plain copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import handful
+from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.estimators import PaddleClassifier
+from handful.inference.stack import label
+
+DIM, SHOTS, N_QUERY, PRESENT, TURNS = 384, 5, 75, 5, 5
+SIZES = {150: 200, 1_000: 200, 5_000: 20, 20_000: 20}  # classes: batches in a stack
+# What we aim at, stacked and single, over the bare pass.
+AIMS = {150: (2.0, 20.0), 1_000: (1.6, 5.0), 5_000: (1.3, 2.0), 20_000: (1.3, None)}
+MAX_ITER, TOL = 1000, 1e-3
+MANY = 100_000
+
+
+def synthetic(n_classes: int, n_batches: int) -> tuple[Tensor, np.ndarray, Tensor]:
+    """Examples, their labels, and batches."""
+    seed = torch.Generator().manual_seed(0)
+    centres = 0.35 * torch.randn(n_classes, DIM, generator=seed)
+    labels = torch.arange(n_classes).repeat_interleave(SHOTS)
+    examples = centres[labels] + 0.3 * torch.randn(len(labels), DIM, generator=seed)
+    present = torch.stack([torch.randperm(n_classes, generator=seed)[:PRESENT] for _ in range(n_batches)])
+    truth = present.gather(1, torch.randint(PRESENT, (n_batches, N_QUERY), generator=seed))
+    return examples, labels.numpy(), centres[truth] + 0.3 * torch.randn(n_batches, N_QUERY, DIM, generator=seed)
+
+
+def real(path: Path, n_batches: int) -> tuple[Tensor, np.ndarray, Tensor]:
+    """Examples of one support, and batches of the rows that are left."""
+    bank = handful.read_bank(path)
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    support = np.concatenate([of_class[:SHOTS] for of_class in rows])
+    chosen = []
+    for _ in range(n_batches):
+        pool = np.concatenate([rows[k][SHOTS:] for k in rng.choice(bank.n_classes, PRESENT, replace=False)])
+        chosen.append(rng.choice(pool, N_QUERY, replace=len(pool) < N_QUERY))
+    batches = torch.from_numpy(np.stack([bank.take(take) for take in chosen]).astype(np.float32))
+    return torch.from_numpy(bank.take(support).astype(np.float32)), bank.labels[support], batches
+
+
+def turns(functions: dict[str, Callable[[], object]], repeats: int = TURNS) -> dict[str, float]:
+    """CPU milliseconds of each function: the median over turns in which each runs once."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats + 1):
+        for name, function in functions.items():
+            start = time.process_time()
+            function()
+            times[name].append(1e3 * (time.process_time() - start))
+    return {name: statistics.median(values[1:]) for name, values in times.items()}  # the first one warms up
+
+
+def measure(examples: Tensor, labels: np.ndarray, batches: Tensor) -> dict[str, float]:
+    """All figures of one catalogue."""
+    catalogue = Catalogue.of(examples, labels)
+    classifier = PaddleClassifier().fit(examples, labels)
+    stack, single = catalogue.against(batches), catalogue.against(batches[:1])
+    weights, offsets = catalogue.means.mT.contiguous(), 0.5 * catalogue.means.square().sum(-1)
+    # As the library does it: items are made unit vectors about the origin first, and this is timed on neither side.
+    found = turns(
+        {
+            "bare": lambda: (stack.points @ weights - offsets).argmax(-1),
+            "stacked": lambda: label(stack, max_iter=MAX_ITER, tol=TOL).log_assignments.argmax(-1),
+        }
+    )
+    alone = turns(
+        {
+            "bare": lambda: (single.points @ weights - offsets).argmax(-1),
+            "infer": lambda: classifier.infer(batches[0]),
+        },
+        repeats=4 * TURNS,
+    )
+    n_iter = label(stack, max_iter=MAX_ITER, tol=TOL).of_tasks("n_iter").double().mean()
+    return {
+        "n_classes": catalogue.n_classes,
+        "n_batches": len(batches),
+        "iterations": float(n_iter),
+        "bare_ms": found["bare"] / len(batches),
+        "stacked_ms": found["stacked"] / len(batches),
+        "stacked_ratio": found["stacked"] / found["bare"],
+        "single_bare_ms": alone["bare"],
+        "single_ms": alone["infer"],
+        "single_ratio": alone["infer"] / alone["bare"],
+    }
+
+
+def growing() -> dict[str, float]:
+    """Add a class to a large catalogue; save and load it."""
+    examples, labels, _ = synthetic(MANY, 1)
+    catalogue = Catalogue.of(examples[:-SHOTS], labels[:-SHOTS])
+    found: dict[str, list[float]] = {}
+
+    def note(name: str, function: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = function()
+        found.setdefault(name, []).append(1e3 * (time.perf_counter() - start))
+        return result
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "catalogue.safetensors"
+        for _ in range(TURNS):
+            larger = note("add_ms", lambda: catalogue.with_examples(examples[-SHOTS:], labels[-SHOTS:]))
+            note("join_ms", partial(getattr, larger, "means"))
+            note("save_ms", lambda: save_catalogue(catalogue, place))
+            note("load_ms", lambda: load_catalogue(place))
+            content = note("read_bytes_ms", place.read_bytes)
+            note("write_bytes_ms", partial((Path(folder) / "copy").write_bytes, content))
+        megabytes = place.stat().st_size / 1e6
+    return {name: statistics.median(values) for name, values in found.items()} | {"megabytes": megabytes}
+
+
+def main() -> None:
+    """Measure and print; with --out also write the figures down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bank", action="append", default=[], help="NAME=PATH of a bank, for real features")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # classes this far apart reach the border of the calibration
+    results: dict[str, Any] = {}
+    for n_classes, n_batches in SIZES.items():
+        results[f"K = {n_classes:,}"] = measure(*synthetic(n_classes, n_batches)) | {"aims": AIMS[n_classes]}
+    for entry in arguments.bank:
+        name, path = entry.split("=", 1)
+        results[name] = measure(*real(Path(path), 200))
+    for name, row in results.items():
+        aims = row.get("aims", (None, None))
+        print(
+            f"{name}: {row['iterations']:.0f} iterations; stacked {row['stacked_ratio']:.2f} of bare "
+            f"{row['bare_ms']:.3f} ms (aim {aims[0]}); single {row['single_ms']:.2f} ms, {row['single_ratio']:.1f} of "
+            f"bare {row['single_bare_ms']:.2f} ms (aim {aims[1]})",
+            flush=True,
+        )
+    results["growing"] = growing()
+    print(f"{MANY:,} classes: " + ", ".join(f"{name} {value:.0f}" for name, value in results["growing"].items()))
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
