@@ -30,8 +30,8 @@ from tests.large_at_hand import large_problem
 
 METHODS = ("calibrated_paddle", "paddle")
 
-# Seconds until the cluster notices a dead node and has put its actors elsewhere.
-RECOVERY = 6
+# After so many kills a run is timed again: other work on the machine comes and goes.
+TIMED_EVERY = 5
 
 
 @pytest.fixture
@@ -79,15 +79,17 @@ def test_killed_after_every_file(method, tmp_path, no_fsync):
 
 def killed_at_random(setting, place, times, seed):
     """Outcomes of so many kills, uniform over the time of a run, by the stage that was reported last."""
-    whole, seconds = setting.solve(place / "whole"), seconds_of(setting, place / "timed")
+    whole, seconds = setting.solve(place / "whole"), []
     moments, outcomes = random.Random(seed), Counter()
     while outcomes.total() < times:
-        stage = killed_after(setting, place / "killed", moments.uniform(0, seconds))
+        if outcomes.total() == TIMED_EVERY * len(seconds):
+            seconds.append(seconds_of(setting, place / f"timed-{len(seconds)}"))
+        stage = killed_after(setting, place / "killed", moments.uniform(0, seconds[-1]))
         if stage is not None:  # else it was faster than the one that was timed
             different = differences(setting.solve(place / "killed"), whole)
             outcomes[stage, "equal" if not different else f"differs in {different}"] += 1
         shutil.rmtree(place / "killed", ignore_errors=True)
-    print(f"\n{times} kills in runs of {seconds:.1f} s, {whole.n_iter} iterations")
+    print(f"\n{times} kills in runs of {min(seconds):.1f} to {max(seconds):.1f} s, {whole.n_iter} iterations")
     for (stage, outcome), count in sorted(outcomes.items()):
         print(f"{count:4d} after a report of {stage!r}: {outcome}")
     return sum(count for (_, outcome), count in outcomes.items() if outcome == "equal")
@@ -120,38 +122,44 @@ def test_ten_times_a_node_is_removed_and_the_driver_killed(tmp_path, monkeypatch
     whole = setting.solve(tmp_path / "whole")
     moments, outcomes = random.Random(0), Counter()
     cluster = small_cluster()
+    drivers = []
     try:
         cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
-        driver, began, ended = driver_on(cluster, setting, tmp_path / "timed")
-        assert began.wait(PATIENCE)
-        start = time.monotonic()
-        assert ended.wait(PATIENCE)
-        seconds = time.monotonic() - start
-        driver.join()
-        for number in range(10):
-            folder = tmp_path / f"run-{number}"
-            driver, began, ended = driver_on(cluster, setting, folder)
+        for folder in ("cold", "warm"):
+            driver, began, ended = driver_on(cluster, setting, tmp_path / folder)
+            drivers.append(driver)
             assert began.wait(PATIENCE)
-            time.sleep(moments.uniform(0, seconds))
+            start = time.monotonic()
+            assert ended.wait(PATIENCE)
+            seconds = time.monotonic() - start
+            driver.join()
+        while outcomes["the driver was killed, the run resumed", "equal"] < 10:
+            folder = tmp_path / f"run-{len(drivers)}"
+            driver, began, ended = driver_on(cluster, setting, folder)
+            drivers.append(driver)
+            assert began.wait(PATIENCE)
+            killed = moments.uniform(0, seconds)
+            removed = moments.uniform(0, killed)
+            time.sleep(removed)
             cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
-            survived = ended.wait(moments.uniform(0, seconds + RECOVERY))
+            survived = ended.wait(killed - removed)
             driver.kill()
             driver.join()
-            there = sorted(piece.name for piece in folder.glob("lists-*"))
             found = setting.solve(folder, executor=on_ray(cluster.address, actors=3))
             different = differences(found, whole)
-            event = "the driver finished" if survived else f"the driver was killed with {len(there)} comparisons begun"
+            event = "the driver had finished" if survived else "the driver was killed, the run resumed"
             outcomes[event, "equal" if not different else f"differs in {different}"] += 1
+            assert different == []
             cluster.add_node(num_cpus=1)
             cluster.wait_for_nodes()
     finally:
-        driver.kill()
+        for driver in drivers:
+            driver.kill()
         cluster.shutdown()
-    print(f"\na node was removed from each of 10 runs of {seconds:.1f} s")
+    print(f"\n{outcomes.total()} runs of {seconds:.1f} s, from each of which a node was removed")
     for (event, outcome), count in sorted(outcomes.items()):
         print(f"{count:4d} times {event}: {outcome}")
-    assert sum(count for (_, outcome), count in outcomes.items() if outcome == "equal") == 10
 
 
 def driver_on(cluster, setting, folder):

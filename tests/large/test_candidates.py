@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful.errors import OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.large.candidates import Contenders, FaissIndex, Lists, exact_lists, faiss_lists, log_sums
 
 SCALE = 1.7
@@ -77,6 +77,17 @@ def test_an_index_finds_nearly_what_is_there(kind, tmp_path):
     expected = contenders.scores(points).gather(1, found.classes.long())
     torch.testing.assert_close(found.scores[there], expected[there], atol=1e-4, rtol=1e-4)
     assert (~found.log_totals.isnan()).nonzero().squeeze(-1).tolist() == [0, 256]
+
+
+def test_an_index_that_was_changed_is_refused(tmp_path):
+    pytest.importorskip("faiss")
+    _, prototypes = points_and_prototypes()
+    path = tmp_path / "index"
+    FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
+    FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(FileFormatError, match="index was cut short or changed"):
+        FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
 
 
 def test_a_list_that_is_not_filled_keeps_its_place(tmp_path):

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from handful.errors import OptionError
 from handful.features.extras import import_extra
+from handful.large.sealed import check_seal, seal
 from handful.numerics.simplex import lowest_log
 from handful.shapes import Float, Int
 from handful.whole_file import written_whole
@@ -150,6 +151,7 @@ class FaissIndex:
     def build(self, means: Float[Tensor, "class dim"]) -> None:
         """Build and write it, unless it is there."""
         if self.path.exists():
+            check_seal(self.path)
             return
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
@@ -171,6 +173,7 @@ class FaissIndex:
         index.add(means.numpy())
         with written_whole(self.path) as place:
             faiss.write_index(index, str(place))
+            seal(place)
 
     def search(self, points: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances and classes of the nearest, -1 where there are none."""

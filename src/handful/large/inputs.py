@@ -69,7 +69,7 @@ def given(rows: Any, *, role: str) -> Given:
             f"the catalogue must be a FeatureBank, a path to one or a pair (X, y), got {type(rows).__name__}; "
             "make one with FeatureBank.from_arrays"
         )
-    if isinstance(bank.stored, np.memmap) and bank.stored.filename is not None:
+    if not isinstance(rows, str | os.PathLike) and isinstance(bank.stored, np.memmap) and bank.stored.filename:
         called = str(bank.stored.filename)
     return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
 

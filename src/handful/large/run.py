@@ -90,7 +90,8 @@ class Run:
         name = lists_name(classes, squared_scale)
         if name not in self.made:
             everyone = len(classes) == self.catalogue.n_classes
-            contenders = Contenders.of(self.catalogue.means[classes], squared_scale)
+            means = self.catalogue.means
+            contenders = Contenders.of(means if everyone else means[classes], squared_scale)
             stage = "compare" if everyone else "compare again"
             parts = list(self.shards(stage, iteration, "compare", name, contenders, everyone))
             n, mass, largest, log_ratio = zip(*parts, strict=True)
