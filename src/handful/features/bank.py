@@ -129,7 +129,7 @@ class FeatureBank:
                 "flatten or average other axes first"
             )
         if array.dtype not in map(np.dtype, store.FEATURE_TYPES):
-            array = array.astype(np.float32)
+            array = _in_single_precision(array)
         names = tuple(map(str, class_names))
         return cls(
             array,
@@ -363,3 +363,15 @@ def _checked_splits(splits: Mapping[str, Sequence[int]], n_classes: int) -> Mapp
             raise BankError(f"split {name!r} must list distinct classes in 0 … {n_classes - 1}, got {numbers[:20]}")
         checked[str(name)] = numbers
     return MappingProxyType(checked)
+
+
+def _in_single_precision(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Convert, unless single precision would make infinity or nothing of finite numbers."""
+    limits = np.finfo(np.float32)
+    largest = float(np.abs(array).max(initial=0))
+    if limits.max < largest < np.inf or 0 < largest < limits.tiny:
+        raise BankError(
+            f"features reach {largest:.2g}, and a bank holds them in single precision, between {limits.tiny:.2g} and "
+            f"{limits.max:.2g}; multiply them all by a number that brings them near one"
+        )
+    return array.astype(np.float32)

@@ -7,6 +7,7 @@ large offset lose the digits in which they differ.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from handful.errors import OptionError, TaskError
 from handful.features import FeatureBank, read_bank
 from handful.features.parquet import copy_vectors
 from handful.numerics.distances import unit
+from handful.numerics.magnitude import magnitudes, squares_fit
 from handful.numerics.moments import Moments, labelled_moments
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
@@ -87,12 +89,24 @@ def _unlabelled(features: Any) -> FeatureBank:
 
 
 def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
-    """Rows start … stop-1 in single precision, transformed, in memory."""
+    """Rows start … stop-1 in single precision, transformed, in memory.
+
+    Features that single precision cannot hold, or cannot square where nothing is applied to them, are refused.
+    """
     rows = torch.from_numpy(bank.take(np.arange(start, min(stop, bank.n_rows))).astype(np.float32, copy=False))
-    if not bool(rows.sum().isfinite()):
-        bad = (~rows.isfinite().all(-1)).nonzero()
-        if len(bad) > 0:
-            raise TaskError(f"row {start + int(bad[0])} has a feature that is not finite; drop or impute such rows")
+    sizes = magnitudes(rows)
+    largest = float(sizes.max())
+    if not math.isfinite(largest):
+        bad = start + int((~sizes.isfinite()).nonzero()[0])
+        raise TaskError(f"row {bad} has a feature that is not finite; drop or impute such rows")
+    least, most = (torch.finfo(rows.dtype).tiny, math.inf) if transform != "raw" else squares_fit(rows.dtype)
+    # Sums over rows are squared as well.
+    if 0 < largest < least or largest > most / BLOCK_ROWS:
+        raise TaskError(
+            f"the longest of the rows {start} … {start + len(rows) - 1} has the length {largest:.2g}: single precision "
+            "cannot hold its square, or has lost digits of it; use transform='l2', or multiply all features by a "
+            "number that brings them near one"
+        )
     return ROW_TRANSFORMS[transform](rows)
 
 
