@@ -365,13 +365,13 @@ def _checked_splits(splits: Mapping[str, Sequence[int]], n_classes: int) -> Mapp
     return MappingProxyType(checked)
 
 
-def _in_single_precision(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def _in_single_precision(array: np.ndarray) -> Float[np.ndarray, "row dim"]:
     """Convert, unless single precision would make infinity or nothing of finite numbers."""
-    limits = np.finfo(np.float32)
+    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
     largest = float(np.abs(array).max(initial=0))
-    if limits.max < largest < np.inf or 0 < largest < limits.tiny:
+    if most < largest < np.inf or 0 < largest < least:
         raise BankError(
-            f"features reach {largest:.2g}, and a bank holds them in single precision, between {limits.tiny:.2g} and "
-            f"{limits.max:.2g}; multiply them all by a number that brings them near one"
+            f"features reach {largest:.2g}, and a bank holds them in single precision, between {least:.2g} and "
+            f"{most:.2g}; multiply them all by a number that brings them near one"
         )
     return array.astype(np.float32)

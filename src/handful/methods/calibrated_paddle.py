@@ -204,9 +204,7 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
     if len(rows := wrong.nonzero().squeeze(-1)) > 0:
         outcome = replace_tasks(outcome, rows, find(frame.select(rows), options, narrowing=False)[0])
     found = outcome.answer
-    passes = found.passes
-    prototypes = partial(_prototypes, passes.before, passes.spread_out, passes.factor * found.scale)
-    n_iter = outcome.n_iter
+    prototypes, n_iter = partial(_prototypes, found.passes, found.scale), outcome.n_iter
     return frame.solution(found.labels, n_iter=n_iter, converged=outcome.converged, find_prototypes=prototypes)
 
 
@@ -215,13 +213,11 @@ def at(nats: Float[Tensor, "task"], scores: Float[Tensor, "task query class"]) -
     return nats.reshape(-1, 1, 1) * scores
 
 
-def _prototypes(
-    before: State, spread_out: Bool[Tensor, "task"], nats: Float[Tensor, "task"], frame: Frame, weights: Tensor
-) -> Float[Tensor, "task class dim"]:
+def _prototypes(found: Passes, scale: Float[Tensor, "task"], frame: Frame, weights: Tensor) -> Tensor:
     """Means over the support and the query as the second pass labels it."""
-    space, even = frame.space("auto", FIRST_ITERATIONS), spread_out.reshape(-1, 1, 1)
-    tilt = expected_log(before, frame.n_query).where(~even, 0)
-    return frame.prototypes(softmax(at(nats, space.scores(space.support.mean())) + tilt).weights)
+    space, even = frame.space("auto", FIRST_ITERATIONS), found.spread_out.reshape(-1, 1, 1)
+    tilt = expected_log(found.before, frame.n_query).where(~even, 0)
+    return frame.prototypes(softmax(at(found.factor * scale, space.scores(space.support.mean())) + tilt).weights)
 
 
 METHOD = Method(
