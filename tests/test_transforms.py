@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import handful
 from handful import TaskBatch
-from handful.errors import TransformError, UnknownNameError
+from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.numerics.lookup import Lookup
 from handful.transforms import parameters_of
 from tests.banks_at_hand import random_bank
@@ -143,3 +143,28 @@ def test_transforms_of_single_points_leave_rows_of_a_bank_unread(name):
     copied = apply(name, TaskBatch(task.support, task.support_labels, task.query, task.n_classes))
     assert torch.equal(result.support, copied.support)
     assert torch.equal(result.query, copied.query)
+
+
+@pytest.mark.parametrize("name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n"])
+@pytest.mark.parametrize("exponent", [-125, -40, 40, 120])
+def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
+    task = random_task(3, dtype=torch.float32)
+    base = torch.linspace(-1, 1, task.dim)
+
+    def ready(factor: float) -> TaskBatch:
+        parameters = {"base_mean": base * factor} if name == "cl2n" else {}
+        scaled = task.with_features(task.support * factor, task.query * factor)
+        return handful.transform(name, scaled, **parameters)
+
+    near, far = ready(1.0), ready(2.0**exponent)
+    offset = 0 if name != "range_scale_public_code" else near.query[:, :1] - far.query[:, :1]
+    for one, other in ((near.support, far.support), (near.query, far.query)):
+        # PT-MAP adds 1e-6 to features near one, which matters to those near zero.
+        torch.testing.assert_close(one, other + offset, rtol=0, atol=1e-3 if name.startswith("pt_map") else 1e-5)
+
+
+def test_features_that_have_lost_digits_are_refused():
+    task = random_task(3, dtype=torch.float32)
+    lost = task.with_features(task.support * 1e-42, task.query * 1e-42)
+    with pytest.raises(TaskError, match=r"features of task 0 are at most .*e-4.*multiply them before"):
+        handful.transform("l2", lost)

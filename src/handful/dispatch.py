@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handful.errors import UnknownNameError
 from handful.methods import METHODS, Method
+from handful.reach import refuse_beyond_reach, refuse_no_answer
 from handful.solution import Solution
 from handful.task import TaskBatch
 
@@ -23,7 +24,8 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     method : str or Method
         A key of `METHODS`, or a `Method` itself.
     task : TaskBatch
-        Features as the method shall see them: no transform is applied, see `transform`.
+        Features as the method shall see them: no transform is applied, see `transform`. Those whose squares do not
+        fit their dtype, or are too small for the method to tell classes apart, are refused.
     **options
         Fields of that method's options, see `Method.options`.
 
@@ -36,11 +38,16 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     """
     chosen = method if isinstance(method, Method) else named(method)
     settings = chosen.make_options(**options)
+    ready = "l2" if chosen.transform == "raw" else chosen.transform
+    advice = f"apply transform({ready!r}, task) first, or multiply all features by a number that brings them near one"
+    refuse_beyond_reach(task, chosen.degree, advice)
     most = tasks_per_chunk(task, chosen.support_arrays, in_blocks=chosen.in_blocks)
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # all about equally large: a small last chunk would pay the most for its size
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
-    return Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
+    solution = Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
+    refuse_no_answer(task, solution, advice)
+    return solution
 
 
 def named(method: object) -> Method:

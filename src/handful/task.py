@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from torch import Tensor
 from handful.arguments import whole
 from handful.errors import TaskError
 from handful.numerics.lookup import Lookup
+from handful.numerics.magnitude import magnitudes
 from handful.shapes import Bool, Float, Int
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
@@ -176,6 +178,19 @@ class TaskBatch:
         if self.query_mask is None:
             return torch.full((self.n_tasks,), self.query_slots, device=self.device)
         return self.query_mask.sum(-1)
+
+    @cached_property
+    def magnitude(self) -> Float[Tensor, "task"]:
+        """Length of the longest vector of each task, over support and query, padding left out.
+
+        Where squares do not fit the dtype it is the largest number in the vector, so never infinite.
+        """
+        of_sets = []
+        for name, mask in (("support", self.support_mask), ("query", self.query_mask)):
+            points = self.source(name)
+            of_points = points.magnitudes() if isinstance(points, Lookup) else magnitudes(points)
+            of_sets.append((of_points if mask is None else of_points.where(mask, 0)).amax(-1))
+        return torch.maximum(*of_sets)
 
     def select(self, rows: Tensor | slice) -> TaskBatch:
         """Return the chosen tasks; what all tasks share stays shared."""

@@ -1,24 +1,32 @@
 """Feature transforms, each under its own name: pure functions from a TaskBatch to a TaskBatch.
 
 No method transforms features by itself. What a published result applied is named in `METHODS[...].transform`.
+
+All but `raw` give the same for features of any scale. Where the longest vector of a task is far from one, features are
+first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or vanish, and constants
+(the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the rest.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from handful.errors import TransformError, UnknownNameError
+from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.numerics.distances import unit
+from handful.numerics.magnitude import magnitudes, squares_fit, to_near_one
 from handful.shapes import Float
 from handful.task import Array, TaskBatch
 
 # Exponent and offset of PT-MAP's power transform, as its authors published them.
 POWER, POWER_OFFSET = 0.5, 1e-6
+# A task whose longest vector lies between these is taken as it is.
+SMALLEST, LARGEST = 2.0**-12, 2.0**12
 
 
 def raw(task: TaskBatch) -> TaskBatch:
@@ -38,6 +46,7 @@ def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
 
 def range_scale(task: TaskBatch) -> TaskBatch:
     """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: each dimension by its range over the task's query."""
+    task = _near_one(task)
     low, width = _query_range(task)
     # The second step works in the first one's result: fresh memory for a large support costs more than the arithmetic.
     return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
@@ -49,6 +58,7 @@ def range_scale_public_code(task: TaskBatch) -> TaskBatch:
     The minimum is subtracted unscaled, so the result is `range_scale` moved by a constant vector per task. Methods
     that see only differences of features answer the same; reported prototypes differ by that vector.
     """
+    task = _near_one(task)
     low, width = _query_range(task)
     return task.with_features((task.support / width).sub_(low), (task.query / width).sub_(low))
 
@@ -67,7 +77,11 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
             f"base_mean must have one number a dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
             "give the mean feature of the base classes"
         )
-    return task.each_point(lambda points: unit(points - origin))
+    largest = torch.maximum(task.magnitude.max(), magnitudes(origin))
+    if SMALLEST <= float(largest) <= LARGEST:
+        return task.each_point(lambda points: unit(points - origin))
+    factor = to_near_one(largest)
+    return task.each_point(lambda points: unit(points * factor - origin * factor))
 
 
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
@@ -77,6 +91,7 @@ def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
     sign and takes the root of its magnitude, where the formula has no value. The authors also rotate the points of a
     task into their span (the R factor of a QR decomposition); that changes no distance, so it is left out.
     """
+    task = _near_one(task)
     sets = (task.support, task.support_mask), (task.query, task.query_mask)
     support, query = (unit(_centred(unit(_root(features)), mask)) for features, mask in sets)
     return task.with_features(support, query)
@@ -95,6 +110,8 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
 )
 
 
+# Rows that are summed at most before the sum is squared.
+MOST_SUMMED = 16_384
 # Those that need no row but the one they change.
 ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"raw": lambda rows: rows, "l2": unit})
 
@@ -116,7 +133,30 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
             f"transform {name!r} takes {_listed(wanted)} beside the task, got {_listed(tuple(parameters))}; "
             f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
         )
+    if name != "raw":
+        refuse_lost_digits(task)
     return TRANSFORMS[name](task, **parameters)
+
+
+def transform_rows(name: str, rows: Float[Tensor, "*batch dim"], first: int = 0) -> Float[Tensor, "*batch dim"]:
+    """Apply a transform of `ROW_TRANSFORMS`; rows that their dtype cannot hold, or square, are refused.
+
+    `first` is the number of the first row, for the message.
+    """
+    sizes = magnitudes(rows).flatten()
+    largest = float(sizes.max()) if len(sizes) else 0.0
+    if not math.isfinite(largest):
+        bad = first + int((~sizes.isfinite()).nonzero()[0])
+        raise TaskError(f"row {bad} has a feature that is not finite; drop or impute such rows")
+    least, most = (torch.finfo(rows.dtype).tiny, math.inf) if name != "raw" else squares_fit(rows.dtype)
+    # Sums over rows are squared as well.
+    if 0 < largest < least or largest > most / MOST_SUMMED:
+        raise TaskError(
+            f"the longest of the rows {first} … {first + len(sizes) - 1} has the length {largest:.2g}: {rows.dtype} "
+            "cannot hold its square, or has lost digits of it; use transform='l2', or multiply all features by a "
+            "number that brings them near one"
+        )
+    return ROW_TRANSFORMS[name](rows)
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
@@ -128,6 +168,27 @@ def parameters_of(name: str) -> tuple[str, ...]:
 
 def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
+
+
+def refuse_lost_digits(task: TaskBatch) -> None:
+    """Refuse tasks whose features are all so small that their dtype has lost digits of them."""
+    lost = (task.magnitude > 0) & (task.magnitude < torch.finfo(task.dtype).tiny)
+    if bool(lost.any()):
+        t = int(lost.nonzero()[0])
+        raise TaskError(
+            f"the features of task {t} are at most {float(task.magnitude[t]):.2g}, so small that {task.dtype} has lost "
+            "digits of them; multiply them before they are converted to that dtype"
+        )
+
+
+def _near_one(task: TaskBatch) -> TaskBatch:
+    """Multiply the features of tasks far from one by a power of two; tasks that share a support by the same one."""
+    largest = task.magnitude.amax(0, keepdim=True) if len(task.source("support")) == 1 else task.magnitude
+    ordinary = (largest >= SMALLEST) & (largest <= LARGEST) | (largest == 0)
+    if bool(ordinary.all()):
+        return task
+    factor = to_near_one(largest).where(~ordinary, 1).reshape(-1, 1, 1)
+    return task.with_features(task.support * factor, task.query * factor)
 
 
 def _root(features: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import json
 import pickle
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -276,14 +277,59 @@ def test_single_precision_is_close_to_double(name, seed):
     close(a.log_assignments.exp(), b.log_assignments.exp().double(), SINGLE_ROUNDING.get(name, 2e-3))
 
 
+def scaled(task: TaskBatch, factor: float) -> TaskBatch:
+    return task.with_features(factor * task.support, factor * task.query)
+
+
+def answer_or_sentence(name: str, task: TaskBatch) -> tuple[handful.Solution | None, str]:
+    try:
+        return solve(name, task), ""
+    except handful.errors.TaskError as error:
+        return None, str(error)
+
+
 @given(seed=seeds, exponent=st.integers(-6, 6), dtype=st.sampled_from([torch.float32, torch.float64]))
 def test_any_scale_gives_numbers(name, seed, exponent, dtype):
-    task = random_task(seed, dtype=dtype)
-    factor = 10.0**exponent
-    solution = solve(name, task.with_features(factor * task.support, factor * task.query))
+    """In single precision small features may make all classes tie, which is refused with a sentence."""
+    solution, refused = answer_or_sentence(name, scaled(random_task(seed, dtype=dtype), 10.0**exponent))
+    if solution is None:
+        assert "too small for this method" in refused
+        assert exponent < (-2 if dtype == torch.float32 else -5)
+        return
     assert not solution.log_assignments.isnan().any()
     for value in (solution.proportions, *defined_parts(solution).values()):
         assert value.isfinite().all()
+
+
+@pytest.mark.parametrize("exponent", [-120, -60, -30, 30, 60, 120])
+def test_after_its_transform_a_method_does_not_see_the_scale(name, exponent):
+    """Powers of two, so that features lose no digit; l2 stands for transforms that need base classes."""
+    kind = method_of(name).transform
+    ready = partial(handful.transform, "l2" if kind in ("cl2n", "raw") else kind)
+    task = random_task(4, dtype=torch.float32)
+    near, far = (solve(name, ready(scaled(task, factor))) for factor in (1.0, 2.0**exponent))
+    assert torch.equal(near.predictions, far.predictions)
+    # The offset of PT-MAP's transform is small beside features near one, and nothing beside larger ones.
+    atol = SINGLE_ROUNDING.get(name, 1e-2 if name.startswith("pt_map") else 1e-4)
+    close(near.log_assignments.exp(), far.log_assignments.exp(), atol)
+
+
+@pytest.mark.parametrize("exponent", [-45, -38, -30, -20, -10, 10, 20, 30, 37])
+def test_any_magnitude_is_answered_with_numbers_or_refused_with_a_sentence(name, exponent):
+    solution, refused = answer_or_sentence(name, scaled(random_task(5, dtype=torch.float32), 10.0**exponent))
+    if solution is None:
+        assert "first, or multiply all features" in refused or "multiply them before" in refused
+        return
+    assert not solution.log_assignments.isnan().any()
+    assert solution.proportions.isfinite().all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.0])
+def test_points_that_all_coincide_say_nothing(name, value):
+    task = random_task(6)
+    solution = solve(name, task.with_features(task.support * 0 + value, task.query * 0 + value))
+    found = solution.log_assignments.exp()
+    close(found, torch.full_like(found, 1 / task.n_classes), 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import handful
 from handful.datasets import load_clinc150
-from handful.errors import LabelError, NotConvergedWarning, OptionError, UnlikeSupportWarning
+from handful.errors import LabelError, NotConvergedWarning, OptionError, TaskError, UnlikeSupportWarning
 from handful.estimators import PaddleClassifier, TransductiveClassifier
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
@@ -269,3 +269,19 @@ def test_the_catalogue_is_our_own():
     X[:] = rows[:] = 0
     assert (fitted.predict_proba(batch) == expected).all()
     assert (tensors.predict_proba(batch) == expected).all()
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("dtype", "exponents"), [("f4", [-38, -30, -10, 10, 20, 30, 37]), ("f8", [-300, -30, 30, 150, 300])]
+)
+def test_features_of_any_scale_will_do(dtype, exponents):
+    X, y, batch = toy(9)
+    near = PaddleClassifier().fit(X, y).infer(batch)
+    for exponent in exponents:
+        factor = np.float64(10.0) ** exponent
+        far = PaddleClassifier().fit((X * factor).astype(dtype), y).infer((batch * factor).astype(dtype))
+        assert far.labels.tolist() == near.labels.tolist()
+        np.testing.assert_allclose(far.probabilities, near.probabilities, atol=1e-3)
+    with pytest.raises(TaskError, match="has lost digits"):
+        PaddleClassifier().fit((X * 1e-42).astype("f4"), y).predict((batch * 1e-42).astype("f4"))

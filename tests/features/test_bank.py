@@ -190,3 +190,9 @@ def test_a_bank_of_moderate_size_is_copied_once_to_where_row_numbers_do(tmp_path
     np.testing.assert_array_equal(copied.labels, part.labels)
     monkeypatch.setattr("handful.features.bank.LARGEST_COPY_BYTES", 4 * part.n_rows * part.dim - 1)
     assert part.classes([0, 1]).in_memory is None
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-42, 1e-300])
+def test_features_that_single_precision_cannot_hold_are_refused(factor):
+    with pytest.raises(BankError, match=r"features reach .*; multiply them all by a number that brings them near one"):
+        FeatureBank.from_arrays(np.full((2, 2), factor), [0, 0], ["ant"])

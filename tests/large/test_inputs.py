@@ -122,3 +122,18 @@ def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
     assert given(mapped, role="queries").called == str(tmp_path / "x.npy")
     assert given(saved, role="queries").called.startswith(str(tmp_path / "bank"))
     assert given(str(tmp_path / "bank"), role="queries").called.startswith(str(tmp_path / "bank"))
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e-20, 1e20, 1e37])
+def test_features_of_any_scale_are_read_or_refused(factor):
+    rows = np.array([[3.0, 4.0], [0.0, 0.0]])
+    bank = FeatureBank.from_arrays((rows * factor).astype("float32"), [0, 0], ["ant"])
+    np.testing.assert_allclose(read_rows(bank, 0, 2, "l2").numpy(), rows / 5, rtol=1e-6)
+    with pytest.raises(TaskError, match=r"longest of the rows 0 … 1 has the length .*use transform='l2'"):
+        read_rows(bank, 0, 2, "raw")
+
+
+def test_features_that_have_lost_digits_are_refused():
+    bank = FeatureBank.from_arrays(np.full((2, 2), 1e-42, np.float32), [0, 0], ["ant"])
+    with pytest.raises(TaskError, match="lost digits"):
+        read_rows(bank, 0, 2, "l2")

@@ -1,5 +1,6 @@
 """Half squared distances against the definition, and far from the origin."""
 
+import pytest
 import torch
 
 from handful.numerics.distances import cosines, half_squared_distances, unit
@@ -32,3 +33,16 @@ def test_cosines_are_torchs_and_zero_for_a_zero_vector():
     torch.testing.assert_close(cosines(1e-20 * x, w), expected)
     assert (cosines(0 * x, w) == 0).all()
     torch.testing.assert_close(unit(x).norm(dim=-1), torch.ones(2, 4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_unit_vectors_have_unit_length_whatever_the_magnitude(dtype):
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(5, 7, dtype=dtype, generator=generator)
+    limits = torch.finfo(dtype)
+    for factor in (limits.max / 8, limits.max**0.6, 1.0, limits.tiny**0.6, limits.tiny * 8):
+        found = unit(vectors * factor)
+        torch.testing.assert_close(found, unit(vectors), rtol=8 * limits.eps, atol=limits.eps)
+    mixed = torch.cat([vectors * (limits.max / 8), vectors, 0 * vectors])
+    assert torch.equal(unit(mixed)[10:], 0 * vectors)
+    torch.testing.assert_close(unit(mixed)[:5], unit(mixed)[5:10])

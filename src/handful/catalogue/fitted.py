@@ -32,7 +32,7 @@ from handful.inference.batches import AgainstOne
 from handful.numerics.moments import labelled_moments
 from handful.shapes import Bool, Float
 from handful.task import TaskBatch
-from handful.transforms import ROW_TRANSFORMS
+from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23
@@ -145,7 +145,7 @@ class Catalogue:
             )
         made: Catalogue | None = None
         for block, names in zip(blocks, labels, strict=True):
-            points = ROW_TRANSFORMS[transform](block)
+            points = transform_rows(transform, block, first=0 if made is None else made.n_examples)
             if made is None:
                 origin = points.mean(0, dtype=torch.float64).to(points.dtype)
                 nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
@@ -191,7 +191,7 @@ class Catalogue:
         self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None = None
     ) -> AgainstOne:
         """Pose batches of untransformed rows against these classes."""
-        points = ROW_TRANSFORMS[self.transform](batches.to(self.origin)) - self.origin
+        points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)
         scale = torch.nan if self.squared_scale is None else self.squared_scale
@@ -234,11 +234,11 @@ class Catalogue:
     def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with these examples too, of known classes or of new ones."""
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
-        return self._with_points(ROW_TRANSFORMS[self.transform](features.to(self.origin)), labels)._calibrated()
+        return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)._calibrated()
 
     def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue without examples it was made with; a class without any leaves."""
-        points, labels = ROW_TRANSFORMS[self.transform](features.to(self.origin)), np.asarray(labels)
+        points, labels = transform_rows(self.transform, features.to(self.origin)), np.asarray(labels)
         leaving = self._summed(points, same_kind(labels, self.classes))
         known = self._known(leaving.classes)
         shots = known.shots - leaving.shots

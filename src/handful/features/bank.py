@@ -129,7 +129,7 @@ class FeatureBank:
                 "flatten or average other axes first"
             )
         if array.dtype not in map(np.dtype, store.FEATURE_TYPES):
-            array = array.astype(np.float32)
+            array = _in_single_precision(array)
         names = tuple(map(str, class_names))
         return cls(
             array,
@@ -363,3 +363,15 @@ def _checked_splits(splits: Mapping[str, Sequence[int]], n_classes: int) -> Mapp
             raise BankError(f"split {name!r} must list distinct classes in 0 … {n_classes - 1}, got {numbers[:20]}")
         checked[str(name)] = numbers
     return MappingProxyType(checked)
+
+
+def _in_single_precision(array: np.ndarray) -> Float[np.ndarray, "row dim"]:
+    """Convert, unless single precision would make infinity or nothing of finite numbers."""
+    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    largest = float(np.abs(array).max(initial=0))
+    if most < largest < np.inf or 0 < largest < least:
+        raise BankError(
+            f"features reach {largest:.2g}, and a bank holds them in single precision, between {least:.2g} and "
+            f"{most:.2g}; multiply them all by a number that brings them near one"
+        )
+    return array.astype(np.float32)

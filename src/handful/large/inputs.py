@@ -24,7 +24,7 @@ from handful.features import FeatureBank, read_bank, store
 from handful.features.parquet import copy_vectors
 from handful.large.sealed import check_seal, open_sealed, seal
 from handful.shapes import Float
-from handful.transforms import ROW_TRANSFORMS
+from handful.transforms import transform_rows
 from handful.whole_file import written_whole
 
 # Rows of the catalogue summed at once, and numbers that such a block may hold.
@@ -114,12 +114,12 @@ def _unlabelled(features: Any) -> FeatureBank:
 
 def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
     """Rows start … stop-1 in single precision, transformed, in memory."""
-    rows = torch.from_numpy(bank.take(np.arange(start, min(stop, bank.n_rows))).astype(np.float32, copy=False))
-    if not bool(rows.sum().isfinite()):
-        bad = (~rows.isfinite().all(-1)).nonzero()
-        if len(bad) > 0:
-            raise TaskError(f"row {start + int(bad[0])} has a feature that is not finite; drop or impute such rows")
-    return ROW_TRANSFORMS[transform](rows)
+    return transform_rows(transform, raw_rows(bank, start, stop), first=start)
+
+
+def raw_rows(bank: FeatureBank, start: int, stop: int) -> Float[Tensor, "row dim"]:
+    """Rows start … stop-1 in single precision, in memory."""
+    return torch.from_numpy(bank.take(np.arange(start, min(stop, bank.n_rows))).astype(np.float32, copy=False))
 
 
 def fitted(bank: FeatureBank, transform: str) -> Catalogue:
@@ -132,7 +132,7 @@ def fitted(bank: FeatureBank, transform: str) -> Catalogue:
         )
     size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
     starts = range(0, bank.n_rows, size)
-    rows = (read_rows(bank, start, start + size, "raw") for start in starts)
+    rows = (raw_rows(bank, start, start + size) for start in starts)
     return Catalogue.streamed(rows, (bank.labels[start : start + size].astype(np.int64) for start in starts), transform)
 
 

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from handful.methods.method import Method, require
+from handful.numerics.magnitude import to_near_one
 from handful.numerics.outlier_path import outlier_path
 from handful.shapes import Bool, Float, Int
 from handful.solution import Solution
@@ -37,6 +38,8 @@ from handful.task import TaskBatch
 TIES = ("residual", "position")
 # The grid of α of the authors' path: 100 values down to a thousandth of the one at which all γ vanish.
 N_LEVELS, SMALLEST_LEVEL = 100, 1e-3
+# Coordinates between these go to the classifier as they are.
+SMALLEST, LARGEST = 2.0**-12, 2.0**12
 # As the classifier's solver has it: most steps of a fit.
 CLASSIFIER_STEPS = 1000
 
@@ -85,12 +88,17 @@ class Answer:
 
 
 class Classifier:
-    """Multinomial logistic regression; every fit starts from the last one."""
+    """Multinomial logistic regression; every fit starts from the last one.
 
-    def __init__(self, inverse_penalty: float) -> None:
+    Weights of points times f under the penalty C are weights over f of the points themselves under C/f²: so points far
+    from one, with which its solver cannot cope, may come multiplied by `factor`.
+    """
+
+    def __init__(self, inverse_penalty: float, factor: float = 1.0) -> None:
         from sklearn.linear_model import LogisticRegression
 
-        self._model: Any = LogisticRegression(C=inverse_penalty, max_iter=CLASSIFIER_STEPS, warm_start=True)
+        penalty = inverse_penalty / factor / factor
+        self._model: Any = LogisticRegression(C=penalty, max_iter=CLASSIFIER_STEPS, warm_start=True)
 
     def fit(self, points: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> None:
         """Fit to labelled points; features on an odd scale may end at the last step, with that step's answer."""
@@ -154,10 +162,14 @@ def solve_one(
         return Answer(query.new_zeros(len(query), 1), 0, True)
     n_support = len(support)
     coordinates, basis = principal_coordinates(torch.cat([support, query]), options.n_components)
-    points = coordinates.numpy()
+    largest = coordinates.abs().max()
+    factor = 1.0 if SMALLEST <= float(largest) <= LARGEST else float(to_near_one(largest))
+    points = (coordinates * factor).numpy()
     trusted = torch.arange(len(points)) < n_support
-    classifier = Classifier(options.inverse_penalty)
+    classifier = Classifier(options.inverse_penalty, factor)
     classifier.fit(points[:n_support], support_labels.numpy())
+    if basis.shape[1] == 0:  # all points coincide: no direction to judge credibility by, and nothing it could change
+        return Answer(classifier.log_probabilities(points[n_support:]), 0, True)
     n_rounds = 0
     while n_rounds < options.max_iter and not bool(trusted.all()):
         n_rounds += 1

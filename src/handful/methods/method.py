@@ -32,6 +32,8 @@ class Method:
         Paper and venue.
     support_arrays : int
         How many arrays of shape [support, class] live at the same time; none where the support is summed once.
+    degree : int
+        Highest power of a feature that the method forms; `solve` refuses features of which it would overflow.
     in_blocks : bool
         Whether points are read some tasks at a time, so that a chunk of tasks never holds all of its own.
 
@@ -49,6 +51,7 @@ class Method:
     solve: Callable[[TaskBatch, Any], Solution]
     citation: str
     support_arrays: int = 0
+    degree: int = 2
     in_blocks: bool = False
 
     def make_options(self, **values: object) -> Any:

@@ -184,5 +184,6 @@ METHOD = Method(
     options=PaddleGDOptions,
     transform="range_scale_public_code",
     solve=solve,
+    degree=4,  # Adam squares the gradient of U, which is a squared distance
     citation="Martin et al., NeurIPS 2022, ablation by projected gradient descent.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from handful.numerics.magnitude import largest_of, squares_fit, to_near_one
 from handful.shapes import Float
 
 
@@ -23,8 +24,14 @@ def half_squared_distances(
 
 
 def unit(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-    """`z / ‖z‖`; a zero vector stays zero."""
-    return torch.nn.functional.normalize(vectors, dim=-1, eps=torch.finfo(vectors.dtype).tiny)
+    """`z / ‖z‖`, of any magnitude; a zero vector stays zero."""
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    least, _ = squares_fit(vectors.dtype)
+    if not bool(((lengths > least) & (lengths < torch.inf)).all()):
+        # Some squares overflow or vanish (or a vector is zero): bring every vector near one first.
+        vectors = vectors * to_near_one(largest_of(vectors)).unsqueeze(-1)
+        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / lengths.clamp_(min=torch.finfo(vectors.dtype).tiny)
 
 
 def cosines(

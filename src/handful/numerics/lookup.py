@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from handful.numerics.magnitude import magnitudes
 from handful.numerics.moments import Moments, labelled_moments
 from handful.shapes import Bool, Float, Int
 
@@ -54,6 +55,12 @@ class Lookup:
         """Apply a function of single points: once to each row that is named, in however many tasks."""
         named, places = torch.unique(self.rows, return_inverse=True)
         return Lookup(function(self.table.index_select(0, named)), places)
+
+    def magnitudes(self) -> Float[Tensor, "task point"]:
+        """How long each point is, from the whole table where that is the smaller."""
+        if self.rows.numel() < len(self.table):
+            return magnitudes(self.read())
+        return magnitudes(self.table)[self.rows]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the rows that are named, not with the whole table."""
