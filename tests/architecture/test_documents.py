@@ -146,6 +146,19 @@ def test_tables_of_the_stand_ins_are_those_of_their_study():
     assert text == stand_ins.rendered(text), "the page is behind: python studies/paper_stand_ins.py --render"
 
 
+def test_tables_of_harm_are_those_of_their_study():
+    harm_page = importlib.import_module("harm_page")
+    shown = set()
+    for document in harm_page.DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert text == harm_page.with_tables(text), f"{document.name} is behind: python studies/harm_page.py"
+        shown |= {match["name"] for match in harm_page.MARKED.finditer(text)}
+    assert shown == set(harm_page.TABLES)
+    changed = text.replace("81.3", "91.3")
+    assert changed != text
+    assert harm_page.with_tables(changed) == text
+
+
 def test_the_first_minutes_are_those_that_were_measured():
     page = (ROOT / "docs" / "sixty_seconds.md").read_text(encoding="utf-8")
     steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
