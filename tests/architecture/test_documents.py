@@ -207,6 +207,22 @@ def test_one_version():
     assert project["version"] == handful.__version__ == cited[1]
 
 
+def test_the_lowest_versions_that_are_run_are_those_that_are_claimed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    claimed = {}
+    for line in [*project["dependencies"], *extras]:
+        name, lowest = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups()
+        assert claimed.setdefault(name, lowest) == lowest, f"two lower bounds of {name}"
+    pins = (ROOT / "requirements-lowest.txt").read_text(encoding="utf-8")
+    run, _, beside = pins.partition("# Not claimed")
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", run, re.MULTILINE))
+    assert {"numpy", "scikit-learn", "pyarrow", "typer", "rich", "matplotlib"} <= set(pinned) <= set(claimed)
+    for name, version in pinned.items():
+        assert re.fullmatch(rf"{re.escape(claimed[name])}(\.0)*", version), f"{name}: {claimed[name]}, run {version}"
+    assert not set(re.findall(r"^([\w-]+)==", beside, re.MULTILINE)) & set(claimed)
+
+
 def test_the_server_runs_what_everybody_runs():
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     commands = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
