@@ -1,5 +1,5 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install format lint types test docs slow perf
+.PHONY: help install format lint types test lowest docs slow perf
 
 help:      ## list the commands
 	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
@@ -23,6 +23,9 @@ types:     ## mypy, strict
 
 test:      ## all but the slow tests
 	python -m pytest -n 2
+
+lowest:    ## the quick tests with the lowest versions the package claims, in an environment of their own
+	bash .ci/lowest
 
 docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no network
 	python -m sphinx -W --keep-going -q -b html docs docs/_build/html

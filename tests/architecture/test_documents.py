@@ -146,6 +146,19 @@ def test_tables_of_the_stand_ins_are_those_of_their_study():
     assert text == stand_ins.rendered(text), "the page is behind: python studies/paper_stand_ins.py --render"
 
 
+def test_tables_of_harm_are_those_of_their_study():
+    harm_page = importlib.import_module("harm_page")
+    shown = set()
+    for document in harm_page.DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert text == harm_page.with_tables(text), f"{document.name} is behind: python studies/harm_page.py"
+        shown |= {match["name"] for match in harm_page.MARKED.finditer(text)}
+    assert shown == set(harm_page.TABLES)
+    changed = text.replace("81.3", "91.3")
+    assert changed != text
+    assert harm_page.with_tables(changed) == text
+
+
 def test_the_first_minutes_are_those_that_were_measured():
     page = (ROOT / "docs" / "sixty_seconds.md").read_text(encoding="utf-8")
     steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
@@ -192,6 +205,22 @@ def test_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert project["version"] == handful.__version__ == cited[1]
+
+
+def test_the_lowest_versions_that_are_run_are_those_that_are_claimed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    claimed = {}
+    for line in [*project["dependencies"], *extras]:
+        name, lowest = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups()
+        assert claimed.setdefault(name, lowest) == lowest, f"two lower bounds of {name}"
+    pins = (ROOT / "requirements-lowest.txt").read_text(encoding="utf-8")
+    run, _, beside = pins.partition("# Not claimed")
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", run, re.MULTILINE))
+    assert {"numpy", "scikit-learn", "pyarrow", "typer", "rich", "matplotlib"} <= set(pinned) <= set(claimed)
+    for name, version in pinned.items():
+        assert re.fullmatch(rf"{re.escape(claimed[name])}(\.0)*", version), f"{name}: {claimed[name]}, run {version}"
+    assert not set(re.findall(r"^([\w-]+)==", beside, re.MULTILINE)) & set(claimed)
 
 
 def test_the_server_runs_what_everybody_runs():

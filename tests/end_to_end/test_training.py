@@ -13,7 +13,7 @@ import torch
 
 from handful.cli.main import main
 from handful.networks.checkpoint import Checkpoint
-from handful.training.on_lightning import STATE
+from handful.training.states import STATE
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 

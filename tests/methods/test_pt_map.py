@@ -1,6 +1,5 @@
 """PT-MAP: its plan against POT, its marginals, its update, and what a stated column mass does."""
 
-import ot
 import pytest
 import torch
 
@@ -15,6 +14,7 @@ def at_hand(seed: int) -> handful.TaskBatch:
 
 
 def pots_plan(task: handful.TaskBatch, t: int, prototypes: torch.Tensor) -> torch.Tensor:
+    ot = pytest.importorskip("ot")
     n_query, n_classes = task.query.shape[1], task.n_classes
     rows = torch.ones(n_query, dtype=torch.float64)
     columns = torch.full((n_classes,), n_query / n_classes, dtype=torch.float64)

@@ -1,6 +1,5 @@
 """Sinkhorn against POT, its marginals, and its independence of neighbours and of the start."""
 
-import ot
 import pytest
 import torch
 from hypothesis import given
@@ -19,6 +18,7 @@ def posed(seed: int, n_tasks: int = 3, n_points: int = 12, n_classes: int = 4, s
 
 @given(seed=st.integers(0, 1000))
 def test_it_is_pots_plan(seed):
+    ot = pytest.importorskip("ot")
     cost, rows, columns = posed(seed)
     found = sinkhorn(cost, rows, columns, tol=1e-13, max_iter=5000)
     assert found.converged.all()

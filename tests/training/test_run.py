@@ -8,9 +8,8 @@ import torch
 from handful.errors import MissingExtraError, OptionError, TrainingError
 from handful.networks.checkpoint import Checkpoint
 from handful.training import BaseSplit, train
-from handful.training import on_lightning as lightning_part
-from handful.training.on_lightning import STATE
 from handful.training.splits import only_classes
+from handful.training.states import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
 
@@ -36,17 +35,17 @@ def test_a_finished_run_says_so_and_keeps_no_state(run):
     assert kept.epoch == Checkpoint.load(folder).epoch
 
 
-def test_asked_again_it_answers_at_once(run, split, monkeypatch):
+def test_asked_again_it_answers_at_once(run, split, on_lightning, monkeypatch):
     folder, kept = run
-    monkeypatch.setattr(lightning_part, "fit", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(on_lightning, "fit", lambda *_, **__: pytest.fail("trained again"))
     again = train(split, RECIPE, folder, accelerator="cpu")
     assert again.epoch == kept.epoch
 
 
-def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, tmp_path, monkeypatch):
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, on_lightning, tmp_path, monkeypatch):
     split = BaseSplit(split.base, None)  # the last epoch is kept, so that what came after the interruption counts
     kept = train(split, RECIPE, tmp_path / "undisturbed", accelerator="cpu")
-    saved = lightning_part.KeepBest.on_train_epoch_end
+    saved = on_lightning.KeepBest.on_train_epoch_end
 
     def interrupted(self, trainer, module):
         saved(self, trainer, module)
@@ -54,7 +53,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, tmp_path, 
             raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lightning_part.KeepBest, "on_train_epoch_end", interrupted)
+        patch.setattr(on_lightning.KeepBest, "on_train_epoch_end", interrupted)
         with pytest.raises(RuntimeError, match="the power went"):
             train(split, RECIPE, tmp_path / "run", accelerator="cpu")
     assert (tmp_path / "run" / STATE).exists()
@@ -105,8 +104,8 @@ def test_the_checkpoint_is_in_single_precision_whatever_the_training_was(split, 
     assert kept.weights["layers.0.weight"].dtype == torch.float32
 
 
-def test_without_lightning_it_says_what_to_install(split, tmp_path, monkeypatch):
+def test_without_lightning_it_says_what_to_install(split, on_lightning, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning", None)
-    monkeypatch.delitem(sys.modules, "handful.training.on_lightning")
+    monkeypatch.delitem(sys.modules, on_lightning.__name__)
     with pytest.raises(MissingExtraError, match=r"pip install 'handful\[train\]'"):
         train(split, RECIPE, tmp_path)

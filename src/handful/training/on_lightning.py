@@ -30,11 +30,8 @@ from handful.shapes import Float, Int
 from handful.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
 from handful.training.pictures import Pictures
 from handful.training.recipe import Recipe
-from handful.training.states import read_state, write_state
+from handful.training.states import STATE, read_state, write_state
 from handful.training.validation import REALISTIC, few_shot_accuracies
-
-# Where a killed training left off, in the folder of the run.
-STATE = "resume.safetensors"
 
 
 class BaseTraining(lightning.LightningModule):

@@ -25,6 +25,7 @@ from handful.networks.checkpoint import Checkpoint
 from handful.training.pictures import Pictures
 from handful.training.recipe import Recipe
 from handful.training.splits import BaseSplit, check_disjoint
+from handful.training.states import STATE
 from handful.training.validation import check_validation
 from handful.whole_file import written_whole
 
@@ -120,7 +121,7 @@ def train(
     if not first:
         return None
     _write(out, stated, finished=True)
-    (out / on_lightning.STATE).unlink(missing_ok=True)
+    (out / STATE).unlink(missing_ok=True)
     return Checkpoint.load(out)
 
 

@@ -17,6 +17,8 @@ from torch import Tensor
 from handful.errors import CheckpointError, FileFormatError
 from handful.safetensors_format import read_tensors, write_tensors
 
+# Where a killed training left off, in the folder of the run.
+STATE = "resume.safetensors"
 SKELETON = "skeleton"
 
 
