@@ -17,8 +17,11 @@ import torch
 from handful.errors import FileFormatError, LabelError
 from handful.estimators.catalogue import Catalogue
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful classifier", 1
+# A type of text can ask for any width, and each label takes all of it.
+MOST_LABEL_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -55,23 +58,29 @@ def load(path: str | os.PathLike[str]) -> SavedClassifier:
     """Read a file that `save` wrote, refusing what does not hold together."""
     tensors, metadata = read_tensors(os.fspath(path))
     try:
-        about = json.loads(metadata["handful"])
+        about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}")
         classes = decode_labels(about["classes"])
         features, codes = tensors["features"], tensors["codes"]
-        rows = torch.bincount(codes, minlength=len(classes))
-        if features.ndim != 2 or codes.shape != features.shape[:1] or len(rows) != len(classes) or not rows.all():
+        fits = features.ndim == 2 and codes.shape == features.shape[:1] and codes.dtype == torch.int64
+        # Each class has a row, and each row a class; counting comes after that, for it takes room up to the largest.
+        if not fits or np.unique(codes.numpy()).tolist() != list(range(len(classes))):
             raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
+        if len(set(classes.tolist())) != len(classes):
+            raise ValueError("two classes have the same label")
         if features.dtype not in (torch.float32, torch.float64) or not bool(features.isfinite().all()):
             raise ValueError("features must be finite numbers of float32 or float64")
+        names = about["feature_names"]
+        if names is not None and (len(names) != features.shape[1] or not all(isinstance(n, str) for n in names)):
+            raise ValueError(f"it has no name for each of the {features.shape[1]} features")
         return SavedClassifier(
             str(about["kind"]),
             {str(name): value for name, value in about["parameters"].items()},
-            about["feature_names"],
+            names,
             Catalogue(classes, codes, features),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
             f"{path} is not a classifier that this handful can read ({error}); save it again with this version"
         ) from error
@@ -97,6 +106,10 @@ def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
     dtype = np.dtype(stored["dtype"])
     if dtype.kind not in "mMbiufU":
         raise ValueError(f"labels of dtype {dtype}")
+    if dtype.itemsize * len(stored["values"]) > MOST_LABEL_BYTES:
+        raise ValueError(f"{len(stored['values'])} labels of dtype {dtype}, too large to be labels")
+    if dtype.kind == "U" and not all(isinstance(value, str) for value in stored["values"]):
+        raise ValueError("labels of text that are not text")
     if dtype.kind in "mM":
         return np.array(stored["values"], dtype=np.int64).astype(dtype)
     return np.array(stored["values"], dtype=dtype)
@@ -114,4 +127,8 @@ def _encoded(label: Any) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    return tuple(_decoded(part) for part in value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(_decoded(part) for part in value)
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise ValueError(f"labels of type {type(value).__name__}")

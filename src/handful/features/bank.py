@@ -129,7 +129,11 @@ class FeatureBank:
                 "flatten or average other axes first"
             )
         if array.dtype not in map(np.dtype, store.FEATURE_TYPES):
-            array = array.astype(np.float32)
+            with np.errstate(over="ignore"):
+                single = array.astype(np.float32)
+            if np.isinf(single).any() and not np.isinf(array).any():
+                raise BankError("features are too large for float32, whose largest number is 3.4e38; scale them down")
+            array = single
         names = tuple(map(str, class_names))
         return cls(
             array,
