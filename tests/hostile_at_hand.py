@@ -10,6 +10,7 @@ import os
 import resource
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -22,7 +23,9 @@ def outcomes(cases: Mapping[str, Callable[[Path], object]], folder: Path) -> dic
     """What became of each case: `refused`, `returned`, or what else was raised; `died` for all after a crash."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_try, args=(cases, folder, sender))
-    child.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child.start()
     sender.close()
     found: dict[str, str] = {}
     try:
@@ -38,8 +41,10 @@ def outcomes(cases: Mapping[str, Callable[[Path], object]], folder: Path) -> dic
 
 
 def _try(cases: Mapping[str, Callable[[Path], object]], folder: Path, sender: object) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
+    sizes = Path("/proc/self/statm")
+    if sizes.exists():  # elsewhere than on Linux only the time is limited
+        used = int(sizes.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number, (name, case) in enumerate(cases.items()):
         place = folder / str(number)

@@ -154,6 +154,25 @@ def test_pictures_on_both_sides(pictures):
     assert found.backbone == "small"
 
 
+@pytest.mark.parametrize("name", ["2.png: x.png", "2\n.png", "2.png"], ids=ascii)
+def test_labels_stay_with_their_items_whatever_a_broken_one_is_called(pictures, name):
+    (pictures / "batch" / "3 broken.png").rename(pictures / "batch" / name)
+    found = classify(pictures / "catalogue", pictures / "batch")
+    table = found.predictions()
+    colours = dict(zip(table["item"], table["label"], strict=True))
+    assert colours == {f"{i}.png": "red" if i < 6 else "blue" for i in range(9) if f"{i}.png" != name}
+    assert [item.name for item in found.batch.skipped] == [name]
+    assert found.batch.skipped[0].row not in table["row"]
+    write_predictions(found, pictures / "out.csv")
+
+
+def test_a_catalogue_with_two_classes_of_one_name_is_refused(tmp_path):
+    FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["crane", "crane", "heron"]).save(tmp_path / "bank")
+    np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
+    with pytest.raises(BankError, match="more than one class named 'crane'"):
+        classify(tmp_path / "bank", tmp_path / "b.npy")
+
+
 def test_a_bank_knows_its_backbone(pictures):
     extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
     assert classify(pictures / "bank", pictures / "batch").predictions()["label"] == ["red"] * 6 + ["blue"] * 3

@@ -292,9 +292,9 @@ def _hugging_face_names(schema: Any, column: str) -> list[str] | None:
 
 
 def _metadata(schema: Any, key: bytes) -> dict[str, Any]:
-    """Read a JSON object from the schema's metadata; whatever else is there counts as nothing."""
+    """Read a JSON object from the schema's metadata; other JSON counts as nothing."""
     try:
         found = parse_json((schema.metadata or {}).get(key, b"{}"))
-    except ValueError:
-        found = {}
+    except ValueError as error:
+        raise BankError(f"the metadata {key.decode()!r} is not JSON ({error}); write the file again") from error
     return found if isinstance(found, dict) else {}

@@ -23,16 +23,7 @@ def read_pickle(path: Path, *, features: str | None = None, labels: str | None =
     Understood are a mapping with features and labels, a pair of them, a mapping from class to that class's features,
     and the list of means and such mappings that SimpleShot and its descendants write.
     """
-    try:
-        content = load_plain(path)
-    except BankError as error:
-        raise BankError(
-            f"{path} is refused: it holds something other than numbers, text, arrays and containers ({error}); "
-            "if you trust it, load it yourself and use FeatureBank.from_arrays"
-        ) from error
-    except ValueError as error:
-        raise BankError(f"{path} cannot be read as a pickle ({error}); it is cut short or of another kind") from error
-    arrays = _Arrays(path)
+    content, arrays = load_harmless(path), _Arrays(path)
     if isinstance(content, (list, tuple)) and not (len(content) == 2 and all(map(_is_array, content))):
         content = next((part for part in content if isinstance(part, Mapping)), None)
     if isinstance(content, (list, tuple)):
@@ -47,6 +38,19 @@ def read_pickle(path: Path, *, features: str | None = None, labels: str | None =
         listed = None if names is None else arrays.of(names).tolist()
         return bank_of(arrays.of(table), arrays.of(classes), listed, str(path))
     return _bank_of_classes(content, arrays, str(path))
+
+
+def load_harmless(path: Path) -> Any:
+    """Read a pickle, or a file of `torch.save`, that holds data and nothing else."""
+    try:
+        return load_plain(path)
+    except BankError as error:
+        raise BankError(
+            f"{path} is refused: it holds something other than numbers, text, arrays and containers ({error}); "
+            "if you trust it, load it yourself and use FeatureBank.from_arrays"
+        ) from error
+    except ValueError as error:
+        raise BankError(f"{path} cannot be read as a pickle ({error}); it is cut short or of another kind") from error
 
 
 class _Arrays:
