@@ -149,9 +149,28 @@ def test_pictures_on_both_sides(pictures):
     assert table["row"] == [0, 1, 2, 4, 5, 6, 7, 8, 9]  # "3 broken.png" lies between
     assert table["label"] == ["red"] * 6 + ["blue"] * 3
     assert len(found.batch.skipped) == 1
-    assert found.batch.skipped[0].startswith("3 broken.png: ")
+    assert (found.batch.skipped[0].row, found.batch.skipped[0].name) == (3, "3 broken.png")
     assert list(found.batch.contents) == [(pictures / "batch" / name).read_bytes() for name in table["item"]]
     assert found.backbone == "small"
+
+
+@pytest.mark.parametrize("name", ["2.png: x.png", "2\n.png", "2.png"], ids=ascii)
+def test_labels_stay_with_their_items_whatever_a_broken_one_is_called(pictures, name):
+    (pictures / "batch" / "3 broken.png").rename(pictures / "batch" / name)
+    found = classify(pictures / "catalogue", pictures / "batch")
+    table = found.predictions()
+    colours = dict(zip(table["item"], table["label"], strict=True))
+    assert colours == {f"{i}.png": "red" if i < 6 else "blue" for i in range(9) if f"{i}.png" != name}
+    assert [item.name for item in found.batch.skipped] == [name]
+    assert found.batch.skipped[0].row not in table["row"]
+    write_predictions(found, pictures / "out.csv")
+
+
+def test_a_catalogue_with_two_classes_of_one_name_is_refused(tmp_path):
+    FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["crane", "crane", "heron"]).save(tmp_path / "bank")
+    np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
+    with pytest.raises(BankError, match="more than one class named 'crane'"):
+        classify(tmp_path / "bank", tmp_path / "b.npy")
 
 
 def test_a_bank_knows_its_backbone(pictures):

@@ -1,4 +1,5 @@
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -47,3 +48,17 @@ def test_nothing_written_is_an_error_and_makes_no_file(tmp_path):
     with pytest.raises(FileNotFoundError), written_whole(tmp_path / "notes.txt"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_write_one_path_each_write_it_whole(tmp_path):
+    path = tmp_path / "notes.txt"
+
+    def write(number):
+        for _ in range(5):
+            with written_whole(path) as place:
+                place.write_text(str(number) * 1000)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))  # raises what a thread raised
+    assert path.read_text() in {str(number) * 1000 for number in range(8)}
+    assert list(tmp_path.iterdir()) == [path]

@@ -28,7 +28,7 @@ from handful.estimators.diagnostics import Alone, diagnose
 from handful.estimators.inference import PRESENT_COUNT, inferred
 from handful.features import FeatureBank, read_bank
 from handful.features.backbones import load_backbone
-from handful.features.extract import extract, in_process, skipped_items
+from handful.features.extract import Skipped, extract, in_process, skipped_items
 from handful.features.extras import import_extra
 from handful.features.items import Items, Kind, Source, holds_items, list_items, pick
 from handful.features.unlabelled import Vectors, read_unlabelled
@@ -60,14 +60,14 @@ class Batch:
         Position of each item in what was given, from 0, and its name there.
     contents : Source or None
         What the items are, images or sentences, not yet read; None where only vectors were given.
-    skipped : tuple of str
-        Items that could not be read and have no vector, `name: reason` each.
+    skipped : tuple of Skipped
+        Items that could not be read and have no vector, each with its position in what was given, name and reason.
     """
 
     rows: Sequence[int]
     names: tuple[str, ...]
     contents: Source | None
-    skipped: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Classified:
         return order[self.expected_counts[order] >= PRESENT_COUNT].tolist()  # type: ignore[no-any-return]
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
-        """Return one entry an item: where and what it is, its label and the next likeliest, with probabilities.
+        """Return one entry per item: where and what it is, its label and the next likeliest, with probabilities.
 
         `items` are positions in the batch; by default all.
         """
@@ -224,6 +224,7 @@ def classify(
             embedded[side] = extract(listed, network, Path(work) / side, dtype="float32", executor=workers)
         examples = embedded["catalogue"] if bank is None else bank
         examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
+        _refuse_equal_names(examples.class_names)
         if vectors is None:
             ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
         else:
@@ -342,12 +343,24 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
     return network
 
 
+def _refuse_equal_names(names: Sequence[str]) -> None:
+    """Refuse a catalogue whose answer would not say which class is meant."""
+    if len(set(names)) != len(names):
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise BankError(
+            f"the catalogue has more than one class named {repeated!r}, and labels are given by name; rename one"
+        )
+
+
 def _of_vectors(vectors: Vectors) -> Batch:
     return Batch(range(len(vectors.features)), vectors.names, vectors.texts, ())
 
 
 def _of_items(items: Items, bank: FeatureBank) -> Batch:
     """Leave out the items that could not be read."""
-    lost = skipped_items(bank)
-    rows = [row for row, name in enumerate(items.names) if not any(line.startswith(f"{name}: ") for line in lost)]
-    return Batch(rows, tuple(items.names[row] for row in rows), pick(items.source, rows), tuple(lost))
+    skipped = tuple(skipped_items(bank))
+    lost = {item.row for item in skipped}
+    rows = [row for row in range(len(items)) if row not in lost]
+    if len(rows) != bank.n_rows:
+        raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
+    return Batch(rows, tuple(items.names[row] for row in rows), pick(items.source, rows), skipped)

@@ -127,6 +127,16 @@ def changed(about=lambda a: a, kind=PaddleClassifier, **tensors):
         changed(points=torch.zeros(12, 5, dtype=torch.int64)),
         changed(shots=torch.zeros(4)),
         changed(origin=torch.zeros(4)),
+        changed(codes=torch.tensor([0, 1, 2, 3] * 2 + [2**33, 2**62, 0, 0])),
+        changed(codes=torch.zeros(12)),
+        changed(lambda a: a | {"classes": {"dtype": "<U300000000", "values": ["a", "b", "c", "d"]}}),
+        changed(lambda a: a | {"classes": {"dtype": "<U2", "values": [1, 2, 3, 4]}}),
+        changed(lambda a: a | {"classes": {"dtype": "<U2", "values": ["a", "a", "c", "d"]}}),
+        changed(lambda a: a | {"classes": {"dtype": "object", "values": [{"a": 1}, 2, 3, 4]}}),
+        changed(lambda a: a | {"feature_names": ["a"]}),
+        changed(lambda a: a | {"feature_names": 7}),
+        changed(lambda a: a | {"feature_names": [1, 2, 3, 4, 5]}),
+        lambda path: write_tensors(path, {"features": torch.zeros(2, 2)}, {"handful": "[" * 200_000}),
     ],
 )
 def test_files_that_do_not_hold_together_are_refused(tmp_path, make):

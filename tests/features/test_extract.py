@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from handful.errors import ExtractionError, OptionError
-from handful.features import FeatureBank
+from handful.features import FeatureBank, Provenance
 from handful.features.decode import decode_image
 from handful.features.extract import extract, in_process, skipped_items
 from handful.features.items import list_items
@@ -178,13 +178,35 @@ def test_corrupt_images_are_skipped_and_listed(tmp_path):
     (folder / "class0" / "03.png").write_bytes(b"")
     (folder / "class1" / "00.png").write_bytes(image_bytes(0)[:-50])
     bank = extract(list_items(folder), small_backbone(), tmp_path / "bank", shard_size=5, batch_size=2)
-    assert [line.split(":")[0] for line in skipped_items(bank)] == ["class0/03.png", "class1/00.png"]
+    assert [item.name for item in skipped_items(bank)] == ["class0/03.png", "class1/00.png"]
     assert bank.class_sizes.tolist() == [7, 7, 8]
     (folder / "class0" / "03.png").unlink()
     (folder / "class1" / "00.png").unlink()
     clean = extract(list_items(folder), small_backbone(), tmp_path / "clean")
     np.testing.assert_allclose(bank.features, clean.features, rtol=1e-3, atol=1e-4)
     assert bank.labels.tolist() == clean.labels.tolist()
+
+
+ODD_NAMES = ["class0/00.png: x.png", "class0/00\n.png", "class0/\u2028skipped {}.png", "class0/\x1b[31m.png"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+def test_skipped_items_come_back_as_data_whatever_they_are_called(tmp_path, name):
+    folder = image_folder(tmp_path / "images")
+    (folder / name).write_bytes(b"broken")
+    items = list_items(folder)
+    bank = extract(items, small_backbone(), tmp_path / "bank")
+    (skipped,) = skipped_items(bank)
+    assert (skipped.row, skipped.name) == (items.names.index(name), name)
+    assert str(skipped).isprintable()
+    assert bank.n_rows == len(items) - 1
+    assert extract(items, small_backbone(), tmp_path / "bank").content_hash == bank.content_hash  # found finished
+
+
+@pytest.mark.parametrize("note", ["skipped a.png: broken", "skipped {", "skipped " + "[" * 100_000, "skipped [1]"])
+def test_notes_of_another_form_are_left_alone(note):
+    bank = FeatureBank.from_arrays([[1.0]], [0], ["a"], provenance=Provenance(notes=note))
+    assert skipped_items(bank) == []
 
 
 def test_a_class_whose_images_are_all_corrupt_keeps_its_number(tmp_path):

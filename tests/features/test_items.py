@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import pickle
 import zipfile
 
@@ -151,6 +152,12 @@ def test_items_can_be_sent_to_another_process(tmp_path, kind):
     assert list(pickle.loads(pickle.dumps(source))) == list(source)
 
 
+def packed(path, n_bytes):
+    with gzip.open(path, "wb") as stream:
+        stream.write(b"text,label\n" + bytes(n_bytes))
+    return path
+
+
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -177,11 +184,32 @@ def write(path, text):
         (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 1 holds half a character"),
         (lambda p: write(p / "x.csv", f"text,label\n{'a' * 200_000},b\n"), "not a CSV file"),
         (lambda p: write(p / "x.jsonl.gz", "plain"), "not a complete table"),
+        (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "[" * 100_000), "line 1 .* is not JSON .*too deep"),
+        (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}"), "line 1 .* is not JSON"),
+        (lambda p: write(p / "x.csv", "path,label\na\0b.png,c\n"), "that do not exist"),
+        (lambda p: (os.mkfifo(p / "x.csv"), p / "x.csv")[1], "not a regular file"),
+        (lambda p: packed(p / "x.csv.gz", 2**27), "would unfold to"),
     ],
 )
 def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, sentence):
     with pytest.raises(ItemsError, match=sentence):
         list_items(make(tmp_path))
+
+
+def test_labels_of_thousands_of_digits_are_names(tmp_path):
+    table = write(tmp_path / "x.csv", f"text,label\na,{'9' * 5000}\nb,10\nc,9\n")
+    assert list_items(table).class_names == ("10", "9", "9" * 5000)
+
+
+def test_names_that_are_not_text_are_written_out(tmp_path):
+    """File names are bytes; handful's files hold text."""
+    folder = tmp_path / "images" / os.fsdecode(b"class \xff")
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"\xfe.png")).write_bytes(b"x")
+    items = list_items(tmp_path / "images")
+    assert items.class_names == (r"class \udcff",)
+    assert items.names == (r"class \udcff/\udcfe.png",)
+    assert list(items.source) == [b"x"]
 
 
 @pytest.mark.parametrize(("name", "there"), [("rows.jsonl", "there are test, train"), (".", "only from a table")])

@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from handful.errors import BankError, MissingExtraError
 from handful.features import Provenance, read_bank, write_parquet
 from tests.banks_at_hand import random_bank
+from tests.hostile_at_hand import outcomes
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet  # noqa: E402
@@ -80,7 +82,7 @@ def test_class_names_of_hugging_face_are_used(tmp_path):
 
 @pytest.mark.parametrize(
     "about",
-    [b"{", b"[]", b'{"info": 3}', b'{"info": {"features": {"label": {"names": 3}}}}'],
+    [b"[]", b'{"info": 3}', b'{"info": {"features": {"label": {"names": 3}}}}'],
 )
 def test_metadata_of_another_shape_is_left_alone(tmp_path, about):
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"huggingface": about})
@@ -91,6 +93,14 @@ def test_damaged_notes_of_our_own_are_refused(tmp_path):
     notes = json.dumps({"class_names": ["a", "b", "c"], "dtype": "float32", "splits": 3, "provenance": {}})
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"handful": notes})
     with pytest.raises(BankError, match="is damaged"):
+        read_bank(file)
+
+
+@pytest.mark.parametrize("key", ["handful", "huggingface"])
+@pytest.mark.parametrize("text", [b"{", b"[" * 200_000])
+def test_metadata_that_is_not_json_is_refused(tmp_path, key, text):
+    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={key: text})
+    with pytest.raises(BankError, match=f"the metadata '{key}' is not JSON"):
         read_bank(file)
 
 
@@ -122,6 +132,8 @@ def test_columns_can_be_named(tmp_path):
         ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
         ({"embedding": [1.0, 2.0, 3.0], "label": [0, 1, 0]}, "no column of lists of numbers; it has embedding, label"),
         ({"embedding": VECTORS, "other": [0, 1, 0]}, "no column that looks like labels"),
+        ({"embedding": pa.array([[], []], pa.list_(pa.float32())), "label": [0, 1]}, "numbers with the axes"),
+        ({"embedding": VECTORS, "label": [[1], [2, 3], [4]]}, "labels must be names or whole numbers"),
         ({"embedding": pa.array([], pa.list_(pa.float32())), "label": pa.array([], pa.int32())}, "has no rows"),
     ],
 )
@@ -141,6 +153,46 @@ def test_cut_files_are_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(BankError, match="cannot be read as Parquet"):
         read_bank(file)
+
+
+def test_files_without_the_columns_of_the_first_and_with_two_of_one_name_are_refused(tmp_path):
+    write(tmp_path / "a.parquet", embedding=VECTORS, label=[0, 1, 0])
+    write(tmp_path / "b.parquet", embedding=VECTORS, other=[0, 1, 0])
+    with pytest.raises(BankError, match=r"b\.parquet lacks columns"):
+        read_bank(tmp_path)
+    twice = pa.table([pa.array(VECTORS), pa.array(VECTORS), pa.array([0, 1, 0])], ["embedding", "embedding", "label"])
+    pyarrow.parquet.write_table(twice, tmp_path / "c.parquet")
+    with pytest.raises(BankError, match="two columns of one name"):
+        read_bank(tmp_path / "c.parquet")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.parquet")
+    with pytest.raises(BankError, match="not a regular file"):
+        read_bank(tmp_path / "x.parquet")
+
+
+def one_row_of_zeros(folder):
+    """A vector of 2²⁵ equal numbers, stored as one of them and a count."""
+    zeros = pa.ListArray.from_arrays(pa.array([0, 2**25], pa.int32()), pa.array(np.zeros(2**25, np.float32)))
+    return read_bank(write(folder / "x.parquet", features=zeros, label=[0]))
+
+
+def test_equal_numbers_stored_as_a_count_do_not_fill_the_memory(tmp_path):
+    with pytest.raises(BankError, match="features do not compress like that"):
+        one_row_of_zeros(tmp_path)
+
+
+def test_a_long_label_in_every_row_is_held_once(tmp_path):
+    """One label of a megabyte in 20,000 rows: 20 GB written out."""
+    index, words = pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 2**20])
+    columns = {"embedding": pa.array(np.ones((20_000, 1), np.float32).tolist()), "id": range(20_000)}
+
+    def read(folder):
+        file = write(folder / "x.parquet", **columns, label=pa.DictionaryArray.from_arrays(index, words))
+        return [len(name) for name in read_bank(file).class_names]
+
+    assert outcomes({"read": read}, tmp_path) == {"read": f"returned [{2**20}]"}
 
 
 def test_a_large_table_is_read_into_a_nameless_file(tmp_path, monkeypatch):

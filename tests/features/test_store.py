@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from handful.errors import BankError
-from handful.features import FeatureBank
+from handful.features import FeatureBank, store
 from tests.banks_at_hand import random_bank
 
 
@@ -32,7 +32,9 @@ def test_a_bank_is_never_overwritten(folder):
         random_bank().save(folder)
 
 
-@pytest.mark.parametrize("name", ["../features.npy", "/etc/passwd", "..", "", "sub/features.npy", "a\\b.npy", None, 3])
+@pytest.mark.parametrize(
+    "name", ["../features.npy", "/etc/passwd", "..", "", "sub/features.npy", "a\\b.npy", "features.npy\0x", None, 3]
+)
 def test_a_manifest_that_names_files_elsewhere_is_refused(folder, name):
     edit(folder, lambda m: m["features"].update(file=name))
     with pytest.raises(BankError, match="not a file in that folder"):
@@ -97,12 +99,51 @@ def test_arrays_other_than_the_manifest_says_are_refused(folder, array, sentence
         (lambda m: m["splits"].update(test=5), "contradicts itself"),
         (lambda m: m["splits"].update(test=["a"]), "contradicts itself"),
         (lambda m: m["provenance"].update(versions=5), "contradicts itself"),
+        (lambda m: m.update(class_names=[1, {"x": 2}, "c"]), "class names that are not text"),
     ],
 )
 def test_a_wrong_manifest_is_refused(folder, change, sentence):
     edit(folder, change)
     with pytest.raises(BankError, match=sentence):
         FeatureBank.load(folder)
+
+
+@pytest.mark.parametrize("file", ["features.npy", "labels.npy", "manifest.json"])
+def test_a_pipe_is_refused_and_not_waited_for(folder, file):
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(BankError, match=r"not a regular file|has no manifest\.json"):
+        FeatureBank.load(folder)
+
+
+def test_two_classes_of_one_name_and_half_a_character_come_back(tmp_path):
+    bank = FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["crane", "crane", "\udcff ü 鳥"])
+    assert bank.save(tmp_path / "bank").class_names == bank.class_names
+    assert FeatureBank.load(tmp_path / "bank").verify() == bank.content_hash
+
+
+def test_what_killed_writers_left_is_removed_by_the_next_one(tmp_path):
+    for name in (".bank.partial-x1", ".bank.partial-x2", ".other.partial-x3"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "features.npy").write_bytes(bytes(100))
+    random_bank().save(tmp_path / "bank")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.partial-x3", "bank"]
+
+
+def test_of_two_writers_of_one_bank_the_later_is_told(tmp_path):
+    bank = random_bank()
+
+    def blocks():
+        bank.save(tmp_path / "bank")  # somebody else is quicker
+        yield bank.features
+
+    with pytest.raises(BankError, match="written by somebody else in the meantime"):
+        store.write(
+            tmp_path / "bank", blocks(), bank.labels, dtype=bank.dtype, dim=bank.dim, class_names=bank.class_names,
+            provenance={}, splits={},
+        )  # fmt: skip
+    assert FeatureBank.load(tmp_path / "bank").content_hash == bank.content_hash
+    assert [path.name for path in tmp_path.iterdir()] == ["bank"]
 
 
 def test_missing_parts_are_named(folder, tmp_path):

@@ -69,6 +69,8 @@ def test_weights_of_another_network_are_refused(tmp_path):
         ({"network": "vgg"}, "no network is called 'vgg'"),
         ({"weights": "../weights.safetensors"}, "not a file of this folder"),
         ({"weights": "gone.safetensors"}, "copy it again"),
+        ({"weights": "null\0character"}, "not a file of this folder"),
+        ({"epoch": float("inf")}, "not a whole checkpoint"),
         ({"view": None}, "not a whole checkpoint"),
         ({"validation": None}, "not a whole checkpoint"),
     ],
@@ -88,6 +90,7 @@ def test_damaged_and_missing_files_say_what_to_do(tmp_path):
     (tmp_path / "weights-0003.safetensors").write_bytes(b"no")
     with pytest.raises(CheckpointError, match="copy it again"):
         Checkpoint.load(tmp_path)
-    (tmp_path / MANIFEST).write_text("{")
-    with pytest.raises(CheckpointError, match="is not JSON"):
-        Checkpoint.load(tmp_path)
+    for text in ("{", "[" * 100_000):
+        (tmp_path / MANIFEST).write_text(text)
+        with pytest.raises(CheckpointError, match="is not JSON"):
+            Checkpoint.load(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from handful.classification import Answers, Batch, Classified
 from handful.errors import CollapseWarning
 from handful.estimators import Diagnostic
+from handful.features.extract import Skipped
 from handful.features.items import list_items
 from handful.reports import batch_page
 from handful.reports.batch_page import write_batch_page
@@ -74,7 +75,7 @@ def test_pictures_are_inside_the_page(tmp_path):
 
 def test_warnings_and_skipped_items_stand_on_top(tmp_path):
     diagnostic = Diagnostic("collapsed", "All became one < class.", 0.1, 0.3, CollapseWarning)
-    page = written(tmp_path, classified(TABLE, skipped=["x.png: torn <up>"], diagnostics=[diagnostic]))
+    page = written(tmp_path, classified(TABLE, skipped=[Skipped(3, "x.png", "torn <up>")], diagnostics=[diagnostic]))
     top = page.split("<h2>Classes present")[0]
     assert "All became one &lt; class." in top
     assert "1 item could not be read and got no label" in top

@@ -20,6 +20,7 @@ from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.errors import FileFormatError
 from handful.safetensors_format import read_tensors, write_tensors
 from handful.transforms import ROW_TRANSFORMS
+from handful.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful catalogue", 1
 
@@ -35,11 +36,11 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     """Read a file that `save_catalogue` wrote, refusing what does not hold together."""
     tensors, metadata = read_tensors(os.fspath(path))
     try:
-        about = json.loads(metadata["handful"])
+        about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}")
         return catalogue_of(tensors, about)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
             f"{path} is not a catalogue that this handful can read ({error}); save it again with this version"
         ) from error
@@ -70,6 +71,8 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
     classes = decode_labels(about["classes"])
     means, shots, origin = tensors["means"], tensors["shots"], tensors["origin"]
     points, codes, positions = tensors["points"], tensors["codes"].numpy(), tensors["positions"].numpy()
+    if means.ndim != 2 or codes.dtype != np.int64 or positions.dtype != np.int64:
+        raise ValueError("means are not a table, or codes and positions no whole numbers")
     n_classes, dim = means.shape
     shapes = {
         "classes": (len(classes), n_classes),

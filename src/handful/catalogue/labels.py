@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from handful.errors import LabelError
 
+# A type of text can ask for any width, and each label takes all of it.
+MOST_LABEL_BYTES = 2**28
+
 
 def distinct(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return the distinct labels in increasing order, and where in them each label is."""
@@ -64,6 +67,10 @@ def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
     dtype = np.dtype(stored["dtype"])
     if dtype.kind not in "mMbiufU":
         raise ValueError(f"labels of dtype {dtype}")
+    if dtype.itemsize * len(stored["values"]) > MOST_LABEL_BYTES:
+        raise ValueError(f"{len(stored['values'])} labels of dtype {dtype}, too large to be labels")
+    if dtype.kind == "U" and not all(isinstance(value, str) for value in stored["values"]):
+        raise ValueError("labels of text that are not text")
     if dtype.kind in "mM":
         return np.array(stored["values"], dtype=np.int64).astype(dtype)
     return np.array(stored["values"], dtype=dtype)
@@ -81,4 +88,8 @@ def _encoded(label: Any) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    return tuple(_decoded(part) for part in value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(_decoded(part) for part in value)
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise ValueError(f"labels of type {type(value).__name__}")

@@ -78,8 +78,8 @@ def classify_command(
             shutil.rmtree(run)
         if report is not None:
             write_batch_page(classified, report, title=batch.stem)
-    for line in classified.batch.skipped:
-        sys.stderr.write(f"skipped {line}\n")
+    for skipped in classified.batch.skipped:
+        sys.stderr.write(f"skipped {skipped}\n")
     for diagnostic in classified.diagnostics:
         sys.stderr.write(f"warning: {diagnostic.message}\n")
     for k in classified.present:

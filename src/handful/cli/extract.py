@@ -81,7 +81,8 @@ def extract_command(
     skipped = skipped_items(bank)
     if skipped:
         rest = [f"and {len(skipped) - SHOWN} more, see the bank's notes"] if len(skipped) > SHOWN else []
-        typer.echo("\n  ".join([f"skipped {len(skipped)} of {len(listed)} items:", *skipped[:SHOWN], *rest]), err=True)
+        lines = [f"skipped {len(skipped)} of {len(listed)} items:", *map(str, skipped[:SHOWN]), *rest]
+        typer.echo("\n  ".join(lines), err=True)
     data(f"{bank.content_hash}  {out}")
 
 

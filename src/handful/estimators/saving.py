@@ -19,6 +19,7 @@ from handful.catalogue.labels import decode_labels, encode_labels
 from handful.errors import FileFormatError
 from handful.estimators.labelled_rows import LabelledRows
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful classifier", 2
 
@@ -60,13 +61,16 @@ def load(path: str | os.PathLike[str]) -> SavedClassifier:
     """Read a file that `save` wrote, refusing what does not hold together."""
     tensors, metadata = read_tensors(os.fspath(path))
     try:
-        about = json.loads(metadata["handful"])
+        about = parse_json(metadata["handful"])
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"it says {about['format']!r}, version {about['format_version']!r}")
         rows = catalogue_of(tensors, about) if "means" in tensors else _labelled_rows(tensors, about)
+        names = about["feature_names"]
+        if names is not None and (len(names) != rows.dim or not all(isinstance(name, str) for name in names)):
+            raise ValueError(f"it has no name for each of the {rows.dim} features")
         parameters = {str(name): value for name, value in about["parameters"].items()}
-        return SavedClassifier(str(about["kind"]), parameters, about["feature_names"], rows)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, RecursionError) as error:
+        return SavedClassifier(str(about["kind"]), parameters, names, rows)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
             f"{path} is not a classifier that this handful can read ({error}); save it again with this version"
         ) from error
@@ -75,9 +79,12 @@ def load(path: str | os.PathLike[str]) -> SavedClassifier:
 def _labelled_rows(tensors: dict[str, Tensor], about: dict[str, Any]) -> LabelledRows:
     classes = decode_labels(about["classes"])
     features, codes = tensors["features"], tensors["codes"]
-    rows = torch.bincount(codes, minlength=len(classes))
-    if features.ndim != 2 or codes.shape != features.shape[:1] or len(rows) != len(classes) or not rows.all():
+    fits = features.ndim == 2 and codes.shape == features.shape[:1] and codes.dtype == torch.int64
+    # Each class has a row, and each row a class; counting comes after that, for it takes room up to the largest.
+    if not fits or torch.unique(codes).tolist() != list(range(len(classes))):
         raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
+    if len(set(classes.tolist())) != len(classes):
+        raise ValueError("two classes have the same label")
     if features.dtype not in (torch.float32, torch.float64) or not bool(features.isfinite().all()):
         raise ValueError("features must be finite numbers of float32 or float64")
     return LabelledRows(classes, codes, features)

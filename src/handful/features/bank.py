@@ -123,7 +123,7 @@ class FeatureBank:
         become float32.
         """
         array = features if isinstance(features, np.ndarray) else np.asarray(features)
-        if array.ndim != 2 or array.dtype.kind not in "fiu":
+        if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
             raise BankError(
                 f"features must be numbers with the axes (row, dim), got {array.dtype} of shape {array.shape}; "
                 "flatten or average other axes first"

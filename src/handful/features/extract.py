@@ -14,11 +14,9 @@ import json
 import os
 import shutil
 import threading
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,18 +27,44 @@ import torch
 
 from handful.errors import BankError, ExtractionError, OptionError
 from handful.features import store
+from handful.features.arrays import opened_archive
 from handful.features.backbone import Backbone
 from handful.features.bank import FeatureBank, Provenance
 from handful.features.decode import Unreadable, decode_image
 from handful.features.items import Content, Items, Source
 from handful.features.threads import one_thread
 from handful.shapes import Float
+from handful.untrusted import parse_json
 from handful.whole_file import written_whole
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 1
-# How a line about an item without features begins in the bank's notes.
+# How a line about an item without features begins in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An item that could not be read and has no features.
+
+    Attributes
+    ----------
+    row : int
+        Its position among the items.
+    name : str
+        Its name there, which may hold any character.
+    reason : str
+        Why it could not be read.
+    """
+
+    row: int
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        """`name: reason` on one line."""
+        text = f"{self.name}: {self.reason}"
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 @dataclass(frozen=True)
@@ -243,7 +267,7 @@ def extract(
         backbone=f"{backbone.name}, weights {backbone.weights_hash}",
         preprocessing=backbone.preprocessing,
         versions=backbone.versions,
-        notes="\n".join([_key_note(key), *(_skipped_note(items.names[row], lost[row]) for row in lost)]),
+        notes="\n".join([_key_note(key), *(_skipped_note(Skipped(row, items.names[row], lost[row])) for row in lost)]),
     )
     # Shards go into the bank one by one, so that it may be larger than memory.
     store.write(
@@ -266,9 +290,17 @@ def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_s
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def skipped_items(bank: FeatureBank) -> list[str]:
-    """Return the items an extraction could not read, `name: reason` each, as the bank's provenance has them."""
-    return [line.removeprefix(SKIPPED) for line in bank.provenance.notes.splitlines() if line.startswith(SKIPPED)]
+def skipped_items(bank: FeatureBank) -> list[Skipped]:
+    """Return the items an extraction could not read, as the bank's provenance has them."""
+    lines = [line.removeprefix(SKIPPED) for line in bank.provenance.notes.split("\n") if line.startswith(SKIPPED)]
+    found = []
+    for line in lines:
+        try:
+            entry = parse_json(line)
+            found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"])))
+        except (ValueError, TypeError, KeyError):  # somebody's own note, or one of an older handful
+            continue
+    return found
 
 
 def _check(items: Items, backbone: Backbone, batch_size: int, shard_size: int, dtype: str) -> None:
@@ -291,8 +323,9 @@ def _key_note(key: str) -> str:
     return f"extraction key {key}"
 
 
-def _skipped_note(name: str, reason: str) -> str:
-    return f"{SKIPPED}{name}: {' '.join(reason.split())}"
+def _skipped_note(skipped: Skipped) -> str:
+    """One line whatever is in the name: JSON escapes the ends of lines, and all that is not ASCII."""
+    return f"{SKIPPED}{json.dumps(asdict(skipped))}"
 
 
 def _finished_before(out: Path, key: str) -> FeatureBank:
@@ -300,7 +333,7 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
         bank = FeatureBank.load(out)
     except BankError as error:
         raise ExtractionError(f"{out} is in the way: {error}; move it, or choose another name") from error
-    if _key_note(key) not in bank.provenance.notes.splitlines():
+    if _key_note(key) not in bank.provenance.notes.split("\n"):
         raise ExtractionError(
             f"{out} holds a bank made of other items, or with another backbone or other settings; "
             "remove it, or choose another name"
@@ -321,11 +354,10 @@ def _save_shard(work: Path, result: ShardFeatures) -> None:
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
     """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
     try:
-        # Opened here: given a name, NumPy leaves the file open when it turns out to be damaged.
-        with _shard_file(work, shard.number).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        with opened_archive(_shard_file(work, shard.number)) as arrays:
             features = arrays["features"]
-            skipped = tuple((int(position), str(reason)) for position, reason in json.loads(str(arrays["skipped"])))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+            skipped = tuple((int(position), str(reason)) for position, reason in parse_json(str(arrays["skipped"])))
+    except (ValueError, TypeError, KeyError):  # among them BankError
         return None
     if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
         return None

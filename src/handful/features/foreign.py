@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +11,12 @@ import numpy as np
 
 from handful.errors import BankError
 from handful.features import store
+from handful.features.arrays import open_npy, opened_archive
 from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.features.parquet import read_parquet
 from handful.features.pickles import read_pickle
-from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column, opened_archive
+from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
+from handful.untrusted import parse_json, refuse_irregular
 
 PICKLE_ENDINGS = (".pt", ".pth", ".pkl", ".pickle", ".plk")
 # What the lines of a folder's README say, in terms of Provenance.
@@ -117,11 +118,12 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
 
 def _read_folder(folder: Path) -> FeatureBank:
     """Read `features.npy` (mapped), `labels.npy`, and, where they are there, `classes.json` and `README.md`."""
-    features, labels = (store.open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
+    features, labels = (open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
     names = None
     if (folder / "classes.json").exists():
+        refuse_irregular(folder / "classes.json", BankError)
         try:
-            names = json.loads((folder / "classes.json").read_text(encoding="utf-8"))
+            names = parse_json((folder / "classes.json").read_text(encoding="utf-8"))
         except ValueError as error:
             raise BankError(f"{folder / 'classes.json'} is not JSON ({error})") from error
         if not isinstance(names, list):
@@ -132,7 +134,7 @@ def _read_folder(folder: Path) -> FeatureBank:
 def _provenance_of_readme(folder: Path) -> Provenance:
     """Lines `- Name: text` of a README as fields, the others of that form as notes."""
     fields: dict[str, str] = {}
-    if (folder / "README.md").exists():
+    if (folder / "README.md").is_file():
         for line in (folder / "README.md").read_text("utf-8", errors="replace").splitlines():
             name, colon, text = line.removeprefix("- ").partition(": ")
             if line.startswith("- ") and colon:

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from handful.errors import ItemsError
 from handful.features.decode import Unreadable
+from handful.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_json, refuse_irregular, refuse_unfolding
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
@@ -96,7 +97,8 @@ class Items:
     kind : "image" or "text"
         What `source` yields: bytes of an image file, or a sentence.
     names : tuple of str
-        How to find an item again: its path inside the folder or archive, or its line in the table.
+        How to find an item again: its path inside the folder or archive, or its line in the table; always text that can
+        be written, though file names need not be.
     labels : Int[ndarray, "item"]
         Position of its class in `class_names`.
     class_names : tuple of str
@@ -226,12 +228,12 @@ def _rows_of_split(splits: Sequence[str], wanted: str, table: Path) -> list[int]
 
 
 def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
+    refuse_irregular(table, ItemsError)
     try:
-        data = table.read_bytes()
-        text = (gzip.decompress(data) if table.suffix.lower() == ".gz" else data).decode("utf-8-sig")
+        text = _unpacked(table).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise ItemsError(f"{table} does not exist; check the path") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
         raise ItemsError(f"{table} is not a complete table in UTF-8 ({error}); write it again") from error
     if ".csv" in [suffix.lower() for suffix in table.suffixes[-2:]]:
         try:
@@ -244,12 +246,24 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ItemsError(f"line {number} of {table} is not JSON ({error}); expected one object a line") from error
+            row = parse_json(line)
+        except ValueError as error:
+            raise ItemsError(f"line {number} of {table} is not JSON ({error}); expected one object per line") from error
         if not isinstance(row, dict):
             raise ItemsError(f"line {number} of {table} must be an object with 'label' and 'text' or 'path'")
         yield row
+
+
+def _unpacked(table: Path) -> bytes:
+    """Return the table's bytes; of a .gz no more are unfolded than an honest one has."""
+    if table.suffix.lower() != ".gz":
+        return table.read_bytes()
+    packed = table.stat().st_size
+    most = max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed)
+    with gzip.open(table) as stream:
+        data = stream.read(most + 1)
+    refuse_unfolding("it", packed, len(data))
+    return data
 
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: Any = str) -> list[Any]:
@@ -258,7 +272,7 @@ def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: An
         if not isinstance(row.get(name), types) or isinstance(row[name], bool) or row[name] == "":
             raise ItemsError(
                 f"row {number} of {table} must have a {name!r} that is not empty, got {row.get(name)!r}; "
-                "mend or drop that row"
+                "fix or drop that row"
             )
     return [row[name] for row in rows]
 
@@ -275,7 +289,7 @@ def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str,
     outside = [name for name in names if "/" not in name]
     if outside and labelled:
         raise ItemsError(
-            f"{where} must hold one folder a class, but {outside[0]!r} lies in none; "
+            f"{where} must hold one folder per class, but {outside[0]!r} lies in none; "
             "move it into the folder of its class, or list paths and labels in a table"
         )
     # By folder first: 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
@@ -289,7 +303,9 @@ def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items
 
 def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
     """Give numbers to the classes that occur in all labels, and hash the chosen rows."""
-    numbers = all(label.isdecimal() for label in labels)
+    names, labels = tuple(map(_writable, names)), [_writable(label) for label in labels]
+    # Longer ones name things rather than count them, and Python refuses to turn thousands of digits into a number.
+    numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)
     class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
     position = {name: k for k, name in enumerate(class_names)}
     kept = np.array([position[labels[row]] for row in chosen], dtype=np.int64)
@@ -298,9 +314,14 @@ def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: So
         try:
             entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
         except UnicodeEncodeError as error:
-            raise ItemsError(f"{name} holds half a character ({error.reason}); mend or drop it") from error
+            raise ItemsError(f"{name} holds half a character ({error.reason}); fix or drop it") from error
         digest.update(json.dumps(entry).encode() + b"\n")
     return Items(kind, names, kept, class_names, source, digest.hexdigest())
+
+
+def _writable(name: str) -> str:
+    """Return the name as any file can hold it: bytes in it that are no text are written out, backslash and number."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _bytes(content: Content) -> bytes:

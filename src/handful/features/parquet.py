@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,14 @@ from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.features.extras import import_pyarrow
 from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.shapes import Float
+from handful.untrusted import parse_json, refuse_irregular, refuse_unfolding
 from handful.whole_file import written_whole
 
 # What a bank knows beyond its columns travels in the metadata of the schema, under this key.
 METADATA_KEY = b"handful"
+# A file may always hold this many numbers in its column of vectors, and beyond that this many for each of its bytes.
+# Equal numbers are stored as one and a count: 900 bytes can mean a vector of 200 million.
+ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
 # A table larger than this is read into a file without a name, mapped, rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
 
@@ -30,22 +34,21 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
     The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
     names. Class names that handful or Hugging Face `datasets` left in the metadata are used.
     """
-    pa, parquet = import_pyarrow()
+    pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
-        tables = [parquet.ParquetFile(file) for file in files]
-        schema = tables[0].schema_arrow
+        schema = _schema(files)
         ours = _metadata(schema, METADATA_KEY)
         vectors = features or _vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
         classes = labels or ("label" if ours else None)
         classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
         names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
-        matrix, others = _columns(pa, tables, vectors, [classes], where)
+        matrix, others = _columns(pa, _opened(pa, files, vectors, [classes]), vectors, [classes], where)
         if None in others[classes]:
             raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
-        bank = bank_of(matrix, np.asarray(others[classes]), names, where)
-    except (pa.ArrowException, OSError) as error:
+        bank = bank_of(matrix, others[classes], names, where)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(where, error) from error
     if not ours:
         return bank
@@ -67,42 +70,35 @@ def read_vectors(
     files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = ()
 ) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
     """Read the vectors of Parquet files that need not have labels, and those of the other columns that are there."""
-    pa, parquet = import_pyarrow()
+    pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
-        tables = [parquet.ParquetFile(file) for file in files]
-        schema = tables[0].schema_arrow
+        schema = _schema(files)
         vectors = features or _vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
-        return _columns(pa, tables, vectors, [name for name in others if name in schema.names], where)
-    except (pa.ArrowException, OSError) as error:
+        there = [name for name in others if name in schema.names]
+        return _columns(pa, _opened(pa, files, vectors, there), vectors, there, where)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(where, error) from error
 
 
 def copy_vectors(files: Sequence[Path], path: Path) -> None:
     """Copy the vectors of Parquet files, which need no labels, into one `.npy` file that can be mapped; or nothing."""
-    pa, parquet = import_pyarrow()
+    pa, _ = import_pyarrow()
     where = str(files[0])
     try:
-        tables = [parquet.ParquetFile(file) for file in files]
-        schema = tables[0].schema_arrow
+        schema = _schema(files)
         vectors = find_column(schema.names, _vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
-        n_rows = sum(table.metadata.num_rows for table in tables)
-        room: np.memmap[Any, Any] | None = None
-        start = 0
         with written_whole(path) as place:
-            for table in tables:
-                for batch in table.iter_batches(BLOCK_ROWS, columns=[vectors]):
-                    block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
-                    if room is None:
-                        room = np.lib.format.open_memmap(place, "w+", block.dtype, (n_rows, block.shape[1]))
-                    room[start : start + len(block)] = block
-                    start += len(block)
-            if room is None:
-                raise BankError(f"{where} has no rows")
-            room.flush()
-    except (pa.ArrowException, OSError) as error:
-        raise BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind") from error
+
+            def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+                return np.lib.format.open_memmap(place, "w+", dtype, shape)
+
+            matrix, _ = _columns(pa, _opened(pa, files, vectors, []), vectors, [], where, room)
+            assert isinstance(matrix, np.memmap)
+            matrix.flush()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(where, error) from error
 
 
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
@@ -168,10 +164,62 @@ def _is_number(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
+def _schema(files: Sequence[Path]) -> Any:
+    _, parquet = import_pyarrow()
+    for file in files:
+        refuse_irregular(file, BankError)
+    with parquet.ParquetFile(files[0]) as table:
+        schema = table.schema_arrow
+    if len(set(schema.names)) != len(schema.names):
+        raise BankError(f"{files[0]} has two columns of one name; it has {', '.join(schema.names)}")
+    return schema
+
+
+def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str]) -> list[Any]:
+    """Open files whose columns have a size that fits the file's.
+
+    Text is read as numbers that stand for it, so that a long one that occurs in every row is held once.
+    """
+    _, parquet = import_pyarrow()
+    tables, wanted = [], {vectors, *others}
+    for file in files:
+        schema = parquet.read_schema(file)
+        if not wanted <= set(schema.names):
+            raise BankError(f"{file} lacks columns that {files[0]} has; it has {', '.join(schema.names)}")
+        texts = [name for name in others if _is_text(pa, schema.field(name).type)]
+        table = parquet.ParquetFile(file, read_dictionary=texts)
+        size, numbers, unfolded = file.stat().st_size, 0, 0
+        for group in (table.metadata.row_group(k) for k in range(table.metadata.num_row_groups)):
+            for column in (group.column(k) for k in range(group.num_columns)):
+                path = f"{column.path_in_schema}."
+                numbers += column.num_values if path.startswith(f"{vectors}.") else 0
+                unfolded += column.total_uncompressed_size if any(path.startswith(f"{n}.") for n in wanted) else 0
+        if numbers > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
+            raise BankError(
+                f"{file} has {size} bytes and says that column {vectors!r} has {numbers} numbers; features do not "
+                "compress like that, so it is refused"
+            )
+        try:
+            refuse_unfolding(str(file), size, unfolded)
+        except ValueError as error:
+            raise BankError(f"{error}; it is refused") from error
+        tables.append(table)
+    return tables
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
+
+
 def _columns(
-    pa: Any, tables: Sequence[Any], vectors: str, others: Sequence[str], where: str
+    pa: Any,
+    tables: Sequence[Any],
+    vectors: str,
+    others: Sequence[str],
+    where: str,
+    room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the column of vectors, and other columns as plain values."""
+    """Read the column of vectors, into room made for it, and other columns as plain values."""
     n_rows = sum(table.metadata.num_rows for table in tables)
     matrix: np.ndarray | None = None
     values: dict[str, list[Any]] = {name: [] for name in others}
@@ -179,19 +227,31 @@ def _columns(
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
         block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
         if matrix is None:
-            matrix = _room((n_rows, block.shape[1]), block.dtype)
+            matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
         if block.shape[1] != matrix.shape[1]:
             raise BankError(
                 f"{where}: vectors of column {vectors!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
                 "all must be equally long"
             )
+        if start + len(block) > n_rows:
+            break
         matrix[start : start + len(block)] = block
         for name in others:
-            values[name].extend(batch.column(name).to_pylist())
+            values[name].extend(_plain(pa, batch.column(name)))
         start += len(block)
+    if start != n_rows:
+        raise BankError(f"{where} says that it has {n_rows} rows and has others; it is damaged: write it again")
     if matrix is None:
         raise BankError(f"{where} has no rows")
     return matrix, values
+
+
+def _plain(pa: Any, column: Any) -> list[Any]:
+    """Return a column as Python has it, with one object for all rows of equal text."""
+    if not pa.types.is_dictionary(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    words = column.dictionary.to_pylist()
+    return [None if k is None else words[k] for k in column.indices.to_pylist()]
 
 
 def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
@@ -211,8 +271,9 @@ def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
         raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
     numbers = values.to_numpy(zero_copy_only=False)
     kind = np.float16 if numbers.dtype == np.float16 else np.float32
-    matrix: np.ndarray = numbers.astype(kind, copy=False).reshape(len(column), -1)
-    return matrix
+    with np.errstate(over="ignore"):  # what is not finite is refused where it is used
+        matrix: np.ndarray = numbers.astype(kind, copy=False)
+    return matrix.reshape(len(column), lengths.pop())
 
 
 def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
@@ -231,9 +292,9 @@ def _hugging_face_names(schema: Any, column: str) -> list[str] | None:
 
 
 def _metadata(schema: Any, key: bytes) -> dict[str, Any]:
-    """Read a JSON object from the schema's metadata; whatever else is there counts as nothing."""
+    """Read a JSON object from the schema's metadata; other JSON counts as nothing."""
     try:
-        found = json.loads((schema.metadata or {}).get(key, b"{}"))
-    except ValueError:
-        found = {}
+        found = parse_json((schema.metadata or {}).get(key, b"{}"))
+    except ValueError as error:
+        raise BankError(f"the metadata {key.decode()!r} is not JSON ({error}); write the file again") from error
     return found if isinstance(found, dict) else {}

@@ -1,6 +1,7 @@
 """The bank on disk: a folder with `features.npy`, `labels.npy` and `manifest.json`, which describes and seals them.
 
-The folder is written under another name and renamed when complete, so a killed write leaves nothing that loads. Opening
+The folder is written under another name and renamed when complete, so a killed write leaves nothing that loads; the
+next write of a bank of that name removes what it left. Opening
 maps the features into memory and reads nothing of them; what it promises is that shapes and dtypes are those of the
 manifest. The content hash is the SHA-256 of one JSON line (dtype, shape, class names), the features row by row and the
 labels as 32-bit integers, all little-endian.
@@ -8,6 +9,7 @@ labels as 32-bit integers, all little-endian.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -20,7 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handful.errors import BankError
+from handful.features.arrays import open_npy
 from handful.shapes import Float, Int
+from handful.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful feature bank", 1
 MANIFEST = "manifest.json"
@@ -78,7 +82,8 @@ def write(
     if final.exists():
         raise BankError(f"{path} already exists; a bank is never overwritten: remove it, or choose another name")
     final.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
+    prefix = f".{final.name}.partial-"
+    partial = Path(tempfile.mkdtemp(prefix=prefix, dir=final.parent))
     try:
         shape = (len(labels), dim)
         digest = Digest(dtype, shape, class_names)
@@ -103,16 +108,22 @@ def write(
             "class_names": list(class_names),
         }
         # Last of the three: without it the folder is not a bank.
-        with (partial / MANIFEST).open("w", encoding="utf-8") as file:
+        # Half a character in a name is written as JSON escapes it.
+        with (partial / MANIFEST).open("w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(manifest, file, indent=1, ensure_ascii=False)
             _flush(file)
         partial.chmod(0o755)  # mkdtemp made it private
         _flush_folder(partial)
         os.rename(partial, final)
         _flush_folder(final.parent)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and is_bank(final):
+            raise BankError(f"{path} was written by somebody else in the meantime; it is left as it is") from error
         raise
+    # Left by writers that were killed. One that is still at work could not put its bank in place of this one anyway.
+    for other in final.parent.glob(f"{glob.escape(prefix)}*"):
+        shutil.rmtree(other, ignore_errors=True)
     return content_hash
 
 
@@ -137,20 +148,6 @@ def is_bank(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / MANIFEST).is_file()
 
 
-def open_npy(file: Path) -> np.ndarray:
-    """Map a `.npy` file, refusing pickled objects and files that are cut short."""
-    try:
-        array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError as error:
-        raise BankError(f"{file} is missing; the folder is not a whole bank: copy or make it again") from error
-    except (ValueError, EOFError, OSError) as error:
-        raise BankError(
-            f"{file} cannot be read as a .npy file of numbers ({error}); it is cut short or of another kind: "
-            "copy or make it again"
-        ) from error
-    return array
-
-
 def _read_manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise BankError(f"{folder} is not a folder; a bank is a folder with {MANIFEST}: check the path")
@@ -160,8 +157,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             "read it with handful.read_bank or import it with `handful features import`"
         )
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
+    except ValueError as error:
         raise BankError(f"{folder / MANIFEST} is not JSON ({error}); copy or make the bank again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BankError(f"{folder / MANIFEST} does not describe a {FORMAT}; check the path")
@@ -174,13 +171,15 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     for field, kind in {**kinds, "content_hash": str}.items():
         if not isinstance(manifest.get(field), kind):
             raise BankError(f"{folder / MANIFEST} lacks the field {field!r}; copy or make the bank again")
+    if not all(isinstance(name, str) for name in manifest["class_names"]):
+        raise BankError(f"{folder / MANIFEST} has class names that are not text; copy or make the bank again")
     return manifest
 
 
 def _open_array(folder: Path, role: str, entry: Mapping[str, Any], axes: int, dtypes: Sequence[str]) -> np.ndarray:
     """Open the file an entry of the manifest names, if it lies in the folder and is as the entry says."""
     name = entry.get("file")
-    if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\\" in name:
+    if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or set(name) & {"\\", "\0"}:
         raise BankError(f"the manifest of {folder} names {name!r} as its {role}, which is not a file in that folder")
     if (folder / name).resolve().parent != folder.resolve():
         raise BankError(f"{folder / name} is a link that leaves the folder; put the file itself there")

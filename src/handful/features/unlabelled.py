@@ -12,9 +12,10 @@ import numpy as np
 
 from handful.errors import BankError
 from handful.features import store
+from handful.features.arrays import open_npy, opened_archive
 from handful.features.bank import FeatureBank
 from handful.features.parquet import read_vectors
-from handful.features.tables import FEATURE_NAMES, find_column, opened_archive
+from handful.features.tables import FEATURE_NAMES, find_column
 from handful.shapes import Float
 
 # Columns that say which row is which, and what it is, the likelier first.
@@ -71,12 +72,12 @@ def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None
         bank = FeatureBank.load(place)
         return Vectors(bank.features, _numbered(bank.n_rows), backbone=bank.provenance.backbone)
     if (place / "features.npy").exists():
-        return _vectors(store.open_npy(place / "features.npy"), {}, place)
+        return _vectors(open_npy(place / "features.npy"), {}, place)
     if shards:
         matrix, columns = read_vectors(shards, features=features, others=(*ITEM_NAMES, *TEXT_NAMES))
         return _vectors(matrix, columns, place)
     if ending == ".npy":
-        return _vectors(store.open_npy(place), {}, place)
+        return _vectors(open_npy(place), {}, place)
     if ending == ".npz":
         return _read_npz(place, features)
     raise BankError(

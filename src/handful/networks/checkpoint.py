@@ -22,6 +22,7 @@ from handful.errors import CheckpointError, FileFormatError, UnknownNameError
 from handful.networks import architecture
 from handful.networks.views import CentreView, Normalisation
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.untrusted import parse_json, refuse_irregular
 from handful.whole_file import written_whole
 
 MANIFEST = "checkpoint.json"
@@ -105,7 +106,7 @@ class Checkpoint:
         stated = _read_manifest(folder)
         try:
             file, view = stated["weights"], stated["view"]
-            if Path(file).name != file:
+            if Path(file).name != file or "\0" in file:
                 raise ValueError(f"{file!r} is not a file of this folder")
             weights, _ = read_tensors(folder / file)
             normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
@@ -119,7 +120,7 @@ class Checkpoint:
                 int(stated["epoch"]),
                 {str(name): float(value) for name, value in stated["validation"].items()},
             )
-        except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
             if isinstance(error, (FileFormatError, UnknownNameError)):
                 raise CheckpointError(f"{folder}: {error}; copy it again, or update handful") from error
             raise CheckpointError(
@@ -128,8 +129,9 @@ class Checkpoint:
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
+    refuse_irregular(folder / MANIFEST, CheckpointError)
     try:
-        stated = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        stated = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CheckpointError(
             f"{folder} has no {MANIFEST}; expected the folder of a run of `handful train` that finished an epoch"

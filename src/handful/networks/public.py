@@ -19,6 +19,7 @@ from handful.errors import CheckpointError
 from handful.networks import NETWORKS
 from handful.networks.checkpoint import CLASSIFIER, Checkpoint
 from handful.networks.views import CentreView
+from handful.untrusted import refuse_irregular
 
 # What torch.nn.DataParallel puts before every name.
 PARALLEL = "module."
@@ -46,6 +47,7 @@ def read_public(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _state_dict(path: Path) -> Mapping[str, Tensor]:
+    refuse_irregular(path, CheckpointError)
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
@@ -55,7 +57,7 @@ def _state_dict(path: Path) -> Mapping[str, Tensor]:
             f"{path} is not a file of tensors alone, and nothing else is read from a pickle; if you trust it, load it "
             "with the code it came from and save its state dict again with torch.save"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError) as error:
+    except (RuntimeError, EOFError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise CheckpointError(f"{path} cannot be read as a file of torch ({error}); download it again") from error
     state = found.get("state_dict", found) if isinstance(found, dict) else found
     if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):

@@ -16,6 +16,7 @@ import numpy as np
 
 from handful.classification import Classified
 from handful.features.decode import Unreadable, decode_image
+from handful.features.extract import Skipped
 from handful.features.items import pick
 
 # Items shown one by one, and examples of each class present; more would be scrolled past, and pictures weigh.
@@ -201,10 +202,10 @@ def _words(classified: Classified, position: int) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
 
 
-def _skipped(skipped: Sequence[str]) -> str:
+def _skipped(skipped: Sequence[Skipped]) -> str:
     if not skipped:
         return ""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in skipped)
+    lines = "".join(f"<li>{escape(str(item))}</li>" for item in skipped)
     return (
         f"<details class='alarm'><summary>{_counted(len(skipped), 'item')} could not be read and got no label</summary>"
         f"<ul class='said'>{lines}</ul></details>"

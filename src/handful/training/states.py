@@ -16,6 +16,7 @@ from torch import Tensor
 
 from handful.errors import CheckpointError, FileFormatError
 from handful.safetensors_format import read_tensors, write_tensors
+from handful.untrusted import parse_json
 
 # Where a killed training left off, in the folder of the run.
 STATE = "resume.safetensors"
@@ -33,7 +34,7 @@ def read_state(path: Path) -> dict[str, Any]:
     """Read what `write_state` wrote."""
     try:
         tensors, metadata = read_tensors(path)
-        state: dict[str, Any] = _decoded(json.loads(metadata[SKELETON]), tensors)
+        state: dict[str, Any] = _decoded(parse_json(metadata[SKELETON]), tensors)
     except (FileFormatError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path} is not the state of a training ({error}); remove it to start the training anew"

@@ -1,0 +1,63 @@
+"""Readers of strangers' files, tried in one process that may not take much memory or time.
+
+Each case is a name and what it does to a folder; it must end in one of handful's own errors.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from handful.errors import HandfulError
+
+MOST_BYTES, MOST_SECONDS = 2 * 2**30, 10.0
+
+
+def outcomes(cases: Mapping[str, Callable[[Path], object]], folder: Path) -> dict[str, str]:
+    """What became of each case: `refused`, `returned`, or what else was raised; `died` for all after a crash."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_try, args=(cases, folder, sender))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child.start()
+    sender.close()
+    found: dict[str, str] = {}
+    try:
+        while receiver.poll(60):
+            name, outcome = receiver.recv()
+            found[name] = outcome
+    except EOFError:
+        pass
+    child.join(5)
+    if child.is_alive():
+        child.kill()
+    return {name: found.get(name, f"died, exit code {child.exitcode}") for name in cases}
+
+
+def _try(cases: Mapping[str, Callable[[Path], object]], folder: Path, sender: object) -> None:
+    sizes = Path("/proc/self/statm")
+    if sizes.exists():  # elsewhere than on Linux only the time is limited
+        used = int(sizes.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number, (name, case) in enumerate(cases.items()):
+        place = folder / str(number)
+        place.mkdir()
+        begun = time.monotonic()
+        try:
+            outcome = f"returned {case(place)!r}"
+        except HandfulError:
+            outcome = "refused"
+        except BaseException as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            outcome = f"{type(error).__name__}: {error} at {where.filename}:{where.lineno}"
+        if time.monotonic() - begun > MOST_SECONDS:
+            outcome += f", after {time.monotonic() - begun:.0f} s"
+        sender.send((name, outcome[:500]))  # type: ignore[attr-defined]
+    os._exit(0)
