@@ -296,6 +296,13 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     )
 
 
+def test_a_run_that_was_killed_before_it_had_a_plan_is_started(bank, tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / ".lock").touch()
+    assert " 2/2 " in run(capsys, *grid(bank, out, "--tasks", 2, "--resume"))[1]
+
+
 def test_whoever_watches_sees_the_time_left(bank, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bench, "Console", partial(bench.Console, force_terminal=True, width=150))
     assert main(["bench", *map(str, grid(bank, tmp_path / "run", "--tasks", 3))]) == 0

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from handful.benchmark.completion import Progress as CellProgress
 from handful.benchmark.completion import complete, progress, refuse_a_mix
-from handful.benchmark.journal import Journal
+from handful.benchmark.journal import PLAN_FILE, Journal
 from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray
 from handful.benchmark.paper import PAPER_PLANS
@@ -111,13 +111,13 @@ def run(
     }
     given = {name: value for name, value in options.items() if value is not None and value != []}
     source = _source(plan, given, resume=resume)
-    begun = False
+    begun, there = False, (out / PLAN_FILE).exists()
     try:
         places, banks, cells = _asked(source, plan, out, dict(map(_named, bank or [])), given)
-        there = resume and out.exists()
-        journal = Journal(out) if there or cells is None else Journal.create(out, cells, _absolute(places))
+        go_on = resume and there
+        journal = Journal(out) if cells is None or go_on else Journal.create(out, cells, _absolute(places))
         with journal.writing():
-            if there and cells is not None:
+            if go_on and cells is not None:
                 if not mix_versions:
                     refuse_a_mix(journal, cells)  # before its plan is changed
                 journal.extend(cells, _absolute(places))
@@ -125,11 +125,13 @@ def run(
             with _bars(progress(journal)) as on_progress:
                 complete(journal, banks, executor, mix_versions=mix_versions, on_progress=on_progress)
     except KeyboardInterrupt:
-        again = {"--out": str(out), "--on": on if on != HERE else "", "--workers": str(workers) if workers > 1 else ""}
-        command = ["handful", "bench", "run", "--resume", *(word for pair in again.items() if pair[1] for word in pair)]
+        command = ["handful", "bench", "run", "--resume", "--out", str(out)]
+        command += ["--on", on] if on != HERE else []
+        command += ["--workers", str(workers)] if workers > 1 else []
+        command += ["--mix-versions"] if mix_versions else []
         raise Interrupted(
             f"interrupted; rows that were written are kept. Go on with: {shlex.join(command)}"
-            if begun
+            if begun or (not there and (out / PLAN_FILE).exists())
             else "interrupted before anything was changed; give the same command again"
         ) from None
     status(out)
