@@ -27,6 +27,7 @@ from torch import Tensor
 
 import handful
 from handful.features.foreign import read_bank
+from handful.reports.summary import Estimate
 
 RESULTS = Path(__file__).parent / "results" / "calibrated"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -81,7 +82,7 @@ def cell(bank: handful.FeatureBank, shots: int, k_eff: int | None, n_tasks: int,
         "nearest_prototype": accuracy["nearest_prototype"].mean().item(),
         "calibrated_paddle": accuracy["calibrated_paddle"].mean().item(),
         "gain": gain.mean().item(),
-        "gain_interval": 1.96 * gain.std(correction=0).item() / n_tasks**0.5,
+        "gain_interval": Estimate.of(gain.numpy()).half_width,
         "presence": {
             name: dict(zip(("precision", "recall"), values.mean(0).tolist(), strict=True))
             for name, values in presence.items()
@@ -97,7 +98,7 @@ def cell(bank: handful.FeatureBank, shots: int, k_eff: int | None, n_tasks: int,
             "best_factor_tasks": len(behind),
             "best_constant": curve[best].mean().item(),
             "behind_best": behind.mean().item(),
-            "behind_best_interval": 1.96 * behind.std(correction=0).item() / len(behind) ** 0.5,
+            "behind_best_interval": Estimate.of(behind.numpy()).half_width,
             "accuracy_at_factor": {str(f): round(values.mean().item(), 2) for f, values in curve.items()},
         }
     return result
@@ -108,11 +109,10 @@ def queries(bank: handful.FeatureBank, k_eff: int, n_query: int, n_tasks: int) -
     n_tasks = max(20, min(n_tasks, n_tasks * 75 // n_query))
     spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff), n_query=n_query)
     accuracy, _ = accuracies(bank, spec, n_tasks, 0)
-    error = accuracy["calibrated_paddle"].std(correction=0).item() / n_tasks**0.5
     return {
         "n_tasks": n_tasks,
         **{name: values.mean().item() for name, values in accuracy.items()},
-        "interval": 1.96 * error,
+        "interval": Estimate.of(accuracy["calibrated_paddle"].numpy()).half_width,
     }
 
 

@@ -1,5 +1,9 @@
+import threading
+import time
+
 import pytest
 
+from handful.benchmark import local
 from handful.benchmark.local import in_process
 from handful.benchmark.run import Job, Material
 from tests.benchmark.test_run import without_timings
@@ -32,3 +36,20 @@ def test_jobs_are_taken_only_when_there_is_room(jobs, workers):
     next(results)
     assert len(taken) <= workers
     results.close()
+
+
+def test_an_interruption_does_not_wait_for_what_is_at_work(jobs, monkeypatch):
+    leave = threading.Event()
+
+    def slow(job):
+        if job is not jobs[0]:
+            leave.wait(60)
+        return [{"task": 0}]
+
+    monkeypatch.setattr(local, "run_job", slow)
+    results = in_process(2)(jobs)
+    next(results)
+    begun = time.monotonic()
+    results.close()
+    assert time.monotonic() - begun < 30
+    leave.set()

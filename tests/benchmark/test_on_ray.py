@@ -1,13 +1,16 @@
+import os
 import sys
 
 import numpy as np
 import pytest
 
-from handful.benchmark.completion import complete
+from handful.benchmark import on_ray as module
+from handful.benchmark.completion import complete, progress
 from handful.benchmark.journal import Journal
 from handful.benchmark.on_ray import in_memory, on_ray
-from handful.benchmark.run import Material
+from handful.benchmark.run import MACHINE, Material, run_range
 from handful.errors import MissingExtraError
+from handful.features import ray_cluster
 from tests.benchmark.test_completion import undisturbed, values
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.plans_at_hand import small_banks, small_plan
@@ -27,6 +30,27 @@ def test_features_travel_rather_than_the_place_of_their_file(tmp_path):
     assert isinstance(bank.stored, np.memmap)
     assert not isinstance(held.stored, np.memmap)
     assert held.content_hash == bank.content_hash
+
+
+def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_on(ray, tmp_path, monkeypatch):
+    def dies(cell, material, indices):
+        if cell.method == "paddle" and 3 in indices:
+            os._exit(1)
+        return run_range(cell, material, indices)
+
+    banks = small_banks()
+    journal = Journal.create(tmp_path / "there", small_plan(banks))
+    monkeypatch.setattr(ray_cluster, "RETRIES", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "run_remotely", dies)
+        complete(journal, banks, on_ray())
+    assert [(s.done, s.machine_failed) for s in progress(journal)] == [(17, 3), (20, 0), (20, 0)]
+    rows = journal.columns(journal.plan[0])
+    assert rows["task"][rows["failed_by"] == MACHINE].tolist() == [3, 4, 5]
+    assert all(error.startswith("DeadWorkerError: ") for error in rows["error"][3:6])
+    complete(journal, banks)
+    again = [row[:-3] for row in values(undisturbed(tmp_path / "here", banks))]
+    assert [row[:-3] for row in values(journal)] == again  # attempts and what follows it aside
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):

@@ -1,3 +1,4 @@
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 import numpy as np
@@ -6,9 +7,12 @@ import torch
 
 import handful
 from handful import FixedSupport, UniformOverPool
+from handful.benchmark import run
 from handful.benchmark.journal import COLUMNS
 from handful.benchmark.plan import Cell
-from handful.benchmark.run import Material, run_range, trace_of
+from handful.benchmark.run import MACHINE, METHOD, Material, of_the_machine, run_range, trace_of
+from handful.benchmark.versions import code_version, versions_text
+from handful.errors import TaskError
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
@@ -61,6 +65,7 @@ def test_only_the_task_that_fails_has_an_error():
     assert 0 < len(failed) < 40
     assert all("rows left, fewer than the 8 queries" in row["error"] for row in failed)
     assert all(row["accuracy"] is None and row["error"].startswith("TaskError: ") for row in failed)
+    assert all(row["failed_by"] == METHOD for row in failed)
     assert all(0 <= row["accuracy"] <= 1 for row in rows if not row["error"])
 
 
@@ -105,3 +110,46 @@ def test_a_trace_is_of_the_task_that_the_row_is_of(banks, cell):
     trace = trace_of(cell, material, 3)
     assert trace.change.shape == (1, row["n_iter"])
     assert len(trace.seconds) == row["n_iter"]
+
+
+def test_a_row_says_what_made_it(banks, cell):
+    (row,) = run_range(cell, Material.of(cell, banks), [0])
+    assert (row["versions"], row["code"], row["attempts"]) == (versions_text(), code_version("paddle"), 1)
+    assert row["failed_by"] is None
+
+
+def wrapped(cause):
+    error = TaskError("the task could not be solved")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "machine"),
+    [
+        (MemoryError(), True),
+        (OSError(28, "No space left on device"), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (BrokenProcessPool("a child process terminated abruptly"), True),
+        (wrapped(MemoryError()), True),
+        (wrapped(ValueError()), False),
+        (RuntimeError("svd did not converge"), False),
+        (TaskError("too few rows"), False),
+        (ZeroDivisionError(), False),
+    ],
+)
+def test_failures_of_the_machine_are_told_from_those_of_the_method(banks, cell, monkeypatch, error, machine):
+    def fail(*_, **__):
+        raise error
+
+    assert of_the_machine(error) is machine
+    monkeypatch.setattr(run, "solve", fail)
+    rows = run_range(cell, Material.of(cell, banks), range(3))
+    assert [row["failed_by"] for row in rows] == [MACHINE if machine else METHOD] * 3
+
+
+def test_what_torch_says_when_memory_runs_out_is_known():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**60, dtype=torch.uint8)
+    assert of_the_machine(caught.value)

@@ -1,10 +1,16 @@
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
 pytest.importorskip("typer")
 from handful import FeatureBank
+from handful.benchmark import run as benchmark_run
 from handful.benchmark.journal import Journal
 from handful.benchmark.paper import TABLE_1_METHODS
+from handful.benchmark.versions import versions_text
+from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from tests.banks_at_hand import random_bank
@@ -14,6 +20,10 @@ from tests.banks_at_hand import random_bank
 def bank(tmp_path):
     random_bank(n_classes=6, least=20, most=25).save(tmp_path / "toy")
     return tmp_path / "toy"
+
+
+TASK_OPTIONS = ("--shots", "--k-eff", "--n-query", "--split")
+CELL_OPTIONS = (*TASK_OPTIONS, "--tasks", "--seed", "--budget")
 
 
 def run(capsys, *arguments) -> list[str]:
@@ -154,8 +164,13 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
         ([], "nothing to run"),
         (["--paper", "table9"], "the paper has no 'table9'; there are table1"),
         (["--paper", "table1"], "needs at least one bank named mini"),
-        (["plan.toml", "--method", "paddle"], "says all by itself"),
-        (["plan.toml", "--paper", "table1"], "says all by itself"),
+        (["plan.toml", "--method", "paddle"], "a plan in TOML says all by itself; leave out --method"),
+        (["plan.toml", "--paper", "table1"], "a plan in TOML says all by itself; leave out --paper"),
+        *((["plan.toml", option, "1"], f"by itself; leave out {option}") for option in TASK_OPTIONS),
+        (["plan.toml", "--shots", "1", "--k-eff", "2", "--n-query", "9"], "leave out --shots, --k-eff, --n-query"),
+        *((["--paper", "table1", option, "1"], f"of the paper says itself .* {option}") for option in TASK_OPTIONS),
+        *((["--resume", option, "1"], f"goes on with the run as it is.*leave out {option}") for option in CELL_OPTIONS),
+        (["--method", "paddle"], "--method needs a bank to run on"),
         (["--paper", "table1", "--method", "paddle"], "needs at least one bank named mini"),
         (
             ["--paper", "table1", "--bank", "mini=clinc150", "--method", "prior_em"],
@@ -170,10 +185,127 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
 )
 def test_what_cannot_be_run_is_refused_with_a_sentence(tmp_path, capsys, arguments, sentence):
     assert main(["bench", "run", "--out", str(tmp_path / "run"), *arguments]) == 1
-    assert sentence in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert sentence in said or re.search(sentence, said)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_is_there_is_not_begun_again(bank, tmp_path, capsys):
     run(capsys, *grid(bank, tmp_path / "run", "--tasks", 1))
     assert main(["bench", *map(str, grid(bank, tmp_path / "run", "--tasks", 1))]) == 1
     assert "not empty; resume it" in capsys.readouterr().err
+
+
+def refused(capsys, *arguments) -> str:
+    assert main(["bench", *map(str, arguments)]) == 1
+    return capsys.readouterr().err
+
+
+def test_a_bank_that_no_cell_uses_is_refused(bank, tmp_path, capsys):
+    out = tmp_path / "run"
+    (tmp_path / "plan.toml").write_text("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nn_query = 6\ntasks = 2\n")
+    given = ("--bank", bank, "--bank", "clinc150")
+    sentence = "no cell of the plan uses a bank named clinc150; it uses toy"
+    assert sentence in refused(capsys, "run", tmp_path / "plan.toml", *given, "--out", out)
+    assert not out.exists()
+    run(capsys, "run", tmp_path / "plan.toml", "--bank", bank, "--out", out)
+    assert sentence in refused(capsys, "run", "--resume", "--bank", "clinc150", "--out", out)
+    mini = ("--bank", f"mini={bank}", "--bank", "clinc150")
+    assert "named clinc150; it uses mini" in refused(capsys, "run", "--paper", "table1", *mini, "--out", tmp_path / "x")
+
+
+def test_a_run_in_use_keeps_its_plan(bank, tmp_path, capsys):
+    out = tmp_path / "run"
+    run(capsys, *grid(bank, out, "--tasks", 2))
+    before = (out / "plan.json").read_bytes()
+    with Journal(out).writing():
+        said = refused(capsys, *grid(bank, out, "--tasks", 9, "--resume"))
+    assert "another process is writing to" in said
+    assert (out / "plan.json").read_bytes() == before
+
+
+def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        for place in ("run", "completion"):
+            patch.setattr(f"handful.benchmark.{place}.versions_text", lambda: "handful 0.0.9")
+        run(capsys, *grid(bank, out, "--tasks", 2))
+    before = (out / "plan.json").read_bytes()
+    run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
+    more = grid(bank, out, "--tasks", 3, "--resume")
+    said = refused(capsys, *more)
+    assert "would mix rows of different versions: rows were made with handful 0.0.9, here is" in said
+    assert "--mix-versions" in said
+    assert (out / "plan.json").read_bytes() == before
+    lines = run(capsys, *more, "--mix-versions")
+    assert lines[-1] == f"Rows were made with different versions: handful 0.0.9 (8); {versions_text()} (4)."
+
+
+def test_what_the_machine_failed_on_is_said_and_tried_again(bank, tmp_path, capsys, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError("no room")
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(benchmark_run, "solve", full)
+        assert main(["bench", *map(str, grid(bank, out, "--tasks", 2))]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith(" 0/2, 2 to try again")
+    assert lines[2] == "    the first failed with: MemoryError: no room"
+    assert lines[3].endswith("--resume tries them again")
+    assert " 2/2 " in run(capsys, "run", "--resume", "--out", out)[1]
+
+
+def without_numbers(line) -> str:
+    return re.sub(r"[+-]?[0-9.]+(e-[0-9]+)?", "#", line)
+
+
+def test_one_task_has_no_interval_and_no_task_no_winner(bank, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "run"
+    lines = run(capsys, *grid(bank, out, "--tasks", 1))
+    assert "no interval %" in lines[1]
+    compared = run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
+    assert without_numbers(compared[0]).endswith(
+        "K_eff=#, |Q|=#: #, no interval points on # task: one task in common: no verdict"
+    )
+    for shard in Journal(out).shards():
+        shard.unlink()
+    lines += compared + run(capsys, "status", out) + run(capsys, "compare", out, "--methods", "paddle,soft_kmeans")
+    assert lines[-1] == "toy, 5-shot, K_eff=3, |Q|=6: no task in common: no verdict"
+    assert not re.search(r"\b(nan|inf)\b", "\n".join(lines))
+
+
+def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "a run"
+    with monkeypatch.context() as patch:
+        patch.setattr(bench, "complete", interrupt)
+        assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--workers", 2))]) == 130
+    assert capsys.readouterr().err == (
+        "handful: interrupted; rows that were written are kept. "
+        f"Go on with: handful bench run --resume --out '{out}' --workers 2\n"
+    )
+    assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--workers", 2)[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(bench, "open_bank", interrupt)
+        assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
+    assert capsys.readouterr().err == (
+        "handful: interrupted before anything was changed; give the same command again\n"
+    )
+
+
+def test_a_run_that_was_killed_before_it_had_a_plan_is_started(bank, tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / ".lock").touch()
+    assert " 2/2 " in run(capsys, *grid(bank, out, "--tasks", 2, "--resume"))[1]
+
+
+def test_whoever_watches_sees_the_time_left(bank, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "Console", partial(bench.Console, force_terminal=True, width=150))
+    assert main(["bench", *map(str, grid(bank, tmp_path / "run", "--tasks", 3))]) == 0
+    said = capsys.readouterr().err
+    assert "all cells" in said
+    assert "0:00:00 left" in said

@@ -45,3 +45,18 @@ def test_without_the_extra_the_extra_is_named():
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 1
     assert ran.stderr == "handful: the command line needs typer; run: pip install 'handful[cli]'\n"
+
+
+def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("handful.cli.features.read_bank", interrupt)
+        assert main(["features", "info", "somewhere"]) == 130
+    assert capsys.readouterr() == ("", "handful: interrupted; give the same command again\n")
+    monkeypatch.setattr("handful.cli.main.make_app", interrupt)
+    assert main(["--help"]) == 130
+    assert capsys.readouterr().err == (
+        "handful: interrupted before anything was changed; give the same command again\n"
+    )

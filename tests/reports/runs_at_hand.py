@@ -8,6 +8,10 @@ import numpy as np
 
 from handful.benchmark.journal import COLUMNS, Journal
 from handful.benchmark.plan import Cell, Plan
+from handful.benchmark.run import METHOD
+from handful.benchmark.versions import code_version, versions_text
+
+FAILURE = ("error", "failed_by")
 
 
 def made_up_run(folder: Path, plan: Plan, accuracies: list[list[float]], **values: object) -> Journal:
@@ -28,5 +32,6 @@ def noisy(mean: float, n: int = 100, seed: int = 0, spread: float = 0.1) -> list
 def _row(cell: Cell, task: int, accuracy: float | None, values: dict[str, object]) -> dict[str, object]:
     numbers = {name: 0.5 if kind == "float64" else 3 for name, kind in COLUMNS.items() if kind in ("float64", "int64")}
     row = {**numbers, "cell": cell.content_hash, "task": task, "method": cell.method, "transform": cell.transform}
-    row |= {"accuracy": accuracy, "converged": True, "error": "TaskError: too few" if accuracy is None else None}
-    return row | values
+    failed = {"error": "TaskError: too few", "failed_by": METHOD} if accuracy is None else dict.fromkeys(FAILURE)
+    made_by = {"attempts": 1, "versions": versions_text(), "code": code_version(cell.method)}
+    return row | {"accuracy": accuracy, "converged": True} | failed | made_by | values

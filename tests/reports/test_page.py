@@ -50,6 +50,8 @@ def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     begun = Journal.create(tmp_path / "run", journal.plan)
     text = write_report(begun, tmp_path / "report").read_text()
     assert "4 cells, 0 tasks solved" in text
+    assert "no method has two tasks that another has too" in text
+    assert "nan" not in text.replace("dominant", "")
 
 
 def test_rows_written_before_a_measure_was_are_not_counted_in_it(journal, tmp_path):
@@ -121,7 +123,7 @@ def test_several_panels_stand_below_one_another_where_the_screen_is_narrow(tmp_p
         (Estimate(0.0, 0.0, 9), "0"),
         (Estimate(0.25, float("inf"), 1), "0.25 (n = 1)"),
         (Estimate(float("nan"), float("nan"), 0), ""),
-        (Estimate(float("nan"), float("nan"), 9), "nan"),
+        (Estimate(float("inf"), float("nan"), 9), "not finite"),
     ],
 )
 def test_a_measure_has_the_digits_its_interval_deserves(estimate, said):

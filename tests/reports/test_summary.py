@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from handful.benchmark.plan import Cell
-from handful.reports.summary import Estimate, columns_of, mean_ranks, paired_difference, results
+from handful.benchmark.versions import versions_text
+from handful.reports.summary import (
+    Estimate,
+    columns_of,
+    made_with,
+    mean_ranks,
+    paired_difference,
+    remarks,
+    results,
+    verdict,
+)
 from tests.plans_at_hand import SPEC
 from tests.reports.runs_at_hand import made_up_run, noisy
 
@@ -15,19 +25,33 @@ def test_the_interval_is_that_of_the_mean():
     values = np.array([1.0, 2.0, 3.0, 6.0])
     estimate = Estimate.of(values)
     assert estimate.mean == 3.0
-    assert estimate.half_width == pytest.approx(1.96 * np.sqrt(3.5) / 2)
+    # The standard error of the mean, and the 97.5 % point of Student's t with three degrees of freedom, from a table.
+    assert estimate.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2)
     assert estimate.n == 4
 
 
 def test_one_task_says_nothing_about_the_spread():
-    assert Estimate.of(np.array([0.7])) == Estimate(0.7, float("inf"), 1)
-    assert Estimate.of(np.array([0.7])).holds_zero
+    one = Estimate.of(np.array([0.7]))
+    assert one == Estimate(0.7, float("inf"), 1)
+    assert one.holds_zero
+    assert not one.has_interval
+    assert one.percent.said() == "70.0, no interval"
 
 
-def test_the_interval_holds_the_truth_19_times_in_20():
+@pytest.mark.parametrize("n", [2, 3, 5, 100])
+def test_the_interval_holds_the_truth_19_times_in_20_however_few_tasks(n):
     rng = np.random.default_rng(0)
-    held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(100)) for _ in range(2000))]
-    assert 0.93 < np.mean(held) < 0.96
+    held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(n)) for _ in range(4000))]
+    assert 0.94 < np.mean(held) < 0.96
+
+
+def test_nothing_is_said_of_no_task():
+    nothing = Estimate.of(np.array([]))
+    assert nothing.said() == nothing.percent.said(2, "+") == ""
+    assert not nothing.has_interval
+    assert verdict(nothing, "a", "b") == "no task in common: no verdict"
+    assert verdict(Estimate.of(np.array([1.0])), "a", "b") == "one task in common: no verdict"
+    assert [verdict(Estimate(mean, 1.0, 5), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
 
 
 def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):
@@ -80,9 +104,49 @@ def test_equal_means_share_a_rank(tmp_path):
 
 
 def test_a_cell_without_rows_has_no_place(tmp_path):
-    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5]])))
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5, 0.6]])))
     assert [r.label for r in column.best()] == ["soft_kmeans"]
     assert column.ranks() == {}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "best"),
+    [
+        ([[0.5], [0.9]], []),  # one task each
+        ([[0.5], [0.9, 0.8, 0.7]], ["soft_kmeans"]),  # the other cannot be judged
+        ([[0.5, 0.6, None, None], [None, None, 0.9, 0.8]], []),  # no task in common
+        ([[0.5, 0.6, 0.7, None], [None, None, 0.9, 0.8]], []),  # one task in common
+        ([[], []], []),
+    ],
+)
+def test_nobody_wins_on_less_than_two_tasks(tmp_path, numbers, best):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), numbers)))
+    assert [r.label for r in column.best()] == best
+
+
+def test_what_a_reader_must_know_is_said(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]])
+    assert remarks(journal) == []
+    assert made_with(journal) == {versions_text(): 2}
+    later = [
+        {**row, "task": row["task"] + 2, "versions": "handful 9", "code": "f00"} for row in journal.table().to_pylist()
+    ]
+    journal.append(later)
+    (shard, _) = journal.shards()
+    shard.rename(shard.with_name("rows-000001.parquet"))
+    versions, code, unchecked = remarks(journal)
+    assert f"{versions_text()} (2); handful 9 (2)" in versions
+    assert code.startswith("Rows of paddle were made by different code: ")
+    assert "f00" in code
+    assert unchecked.startswith("1 of 2 files of rows were written by an earlier version")
+
+
+def test_numbers_that_are_none_are_left_out_and_counted(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[0.5, 0.7, 0.9], [0.5, 0.7, 0.9]])
+    a, b = results(journal)
+    a.columns["negative_log_likelihood"][1] = np.nan
+    assert a.estimate("negative_log_likelihood") == Estimate(0.5, 0.0, 2)
+    assert paired_difference(a, b, "negative_log_likelihood") == Estimate(0.0, 0.0, 2)
 
 
 def test_options_are_named_only_where_they_tell_variants_apart(tmp_path):

@@ -92,7 +92,26 @@ def test_differences_are_from_the_best(columns):
     assert estimate.n == 1000
 
 
-def test_the_interval_of_one_task_is_infinite(tmp_path):
-    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", PLAN[2:], [[0.5]]))))
-    assert "**50.0** ± ∞ (1)" in render_markdown(table)
-    assert r"\textbf{50.0}$_{\pm \infty}$" in render_latex(table)
+def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
+    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]]))))
+    paddle, nearest = render_markdown(table).splitlines()[2:]
+    assert paddle == "| paddle | 50.0, no interval (1) / 63.2 | **70.0** ± 0.0 (2) |"
+    assert nearest == "| nearest_prototype | – (0) |  |"
+    latex, html = render_latex(table), render_html(table)
+    assert r"paddle & 50.0, no interval (63.2) & \textbf{70.0}$_{\pm 0.0}$" in latex
+    assert r"nearest\_prototype & -- & --" in latex
+    assert "<td>50.0<span class='interval'>, no interval</span>" in html
+    assert not any(word in text for text in (latex, html, paddle) for word in ("nan", "inf", "∞"))
+
+
+def test_differences_say_where_there_is_nothing_to_compare(tmp_path):
+    plan = [Cell("mini", MINI, method) for method in ("paddle", "tim", "nearest_prototype", "prior_em")]
+    numbers = [noisy(0.6), [None, 0.4], [], [*noisy(0.5, seed=1)]]
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", tuple(plan), numbers)))
+    found = differences_table(column)
+    assert {label: e.n for label, e in found} == {
+        "paddle − prior_em": 100,
+        "paddle − tim": 1,
+        "paddle − nearest_prototype": 0,
+    }
+    assert found[-1][0] == "paddle − nearest_prototype"

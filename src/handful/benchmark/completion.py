@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from handful.benchmark.journal import Journal, remaining
 from handful.benchmark.local import in_process
-from handful.benchmark.plan import Banks, Cell
-from handful.benchmark.run import Job, Material, Row
+from handful.benchmark.plan import Banks, Cell, Plan
+from handful.benchmark.run import MACHINE, Job, Material, Row
+from handful.benchmark.versions import changes_since, code_version, versions_text
 from handful.errors import PlanError
 
 Executor: TypeAlias = Callable[[Iterable[Job]], Iterator[list[Row]]]
@@ -29,11 +30,13 @@ class Progress:
     cell : Cell
         Which.
     done, failed : int
-        Tasks that have a row, and those of them that have an error in it.
+        Tasks that need not be tried again, and those of them that the method failed on.
     wanted : int
         Tasks to be done; falls to `done` when the budget is used up.
     cpu_seconds : float
         Processor time spent on it.
+    machine_failed : int
+        Tasks that the machine failed on, when they were last tried; a resumed run tries them again.
     """
 
     cell: Cell
@@ -41,6 +44,7 @@ class Progress:
     failed: int
     wanted: int
     cpu_seconds: float
+    machine_failed: int = 0
 
     @property
     def over_budget(self) -> bool:
@@ -50,7 +54,7 @@ class Progress:
 
 def progress(journal: Journal) -> list[Progress]:
     """How far each cell of a run is, in the order of the plan."""
-    return [state for state, _ in _states(journal)]
+    return [state for state, _, _ in _states(journal.plan, journal.columns())]
 
 
 def complete(
@@ -58,9 +62,13 @@ def complete(
     banks: Banks,
     executor: Executor | None = None,
     *,
+    mix_versions: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> None:
     """Run what is left of a run.
+
+    A task that the machine failed on (memory, disk, a dead worker) is tried again; its row then says how often it was
+    tried. A task that the method failed on keeps its row.
 
     Parameters
     ----------
@@ -70,6 +78,9 @@ def complete(
         Banks by the names that the plan uses.
     executor : callable, optional
         `handful.benchmark.local.in_process(...)`, the default, or `handful.benchmark.on_ray.on_ray(...)`.
+    mix_versions : bool
+        Go on although the rows that are there were made by other versions, or by other code of a method that has
+        tasks left. Without it that is a `PlanError`.
     on_progress : callable, optional
         Called with a cell's progress whenever rows of it come in.
 
@@ -87,47 +98,96 @@ def complete(
     [(3, 3)]
     """
     with journal.writing():
-        states = {state.cell.content_hash: (state, done) for state, done in _states(journal)}
+        if not mix_versions:
+            refuse_a_mix(journal, journal.plan)
+        states = list(_states(journal.plan, journal.columns()))
+        by_cell = {state.cell.content_hash: (state, attempts) for state, _, attempts in states}
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
-            for rows in (executor or in_process())(_jobs(list(states.values()), banks)):
+            for rows in (executor or in_process())(_jobs(states, banks)):
                 if not waiting:
                     oldest = time.monotonic()
+                state, attempts = by_cell[rows[0]["cell"]]
+                if not mix_versions:
+                    _refuse_others(rows)
+                for row in rows:
+                    row["attempts"] = 1 + attempts.get(row["task"], 0)
+                _count(state, rows, attempts)
                 waiting += rows
-                state = states[rows[0]["cell"]][0]
-                state.done += len(rows)
-                state.failed += sum(row["error"] is not None for row in rows)
-                state.cpu_seconds += sum(row["cpu_seconds"] or 0.0 for row in rows)
                 if len(waiting) >= WAITING_ROWS or time.monotonic() - oldest >= WAITING_SECONDS:
-                    journal.append(waiting)
-                    waiting = []
+                    # Let go of first: if this is interrupted after the shard is there, it must not be written again.
+                    full, waiting = waiting, []
+                    journal.append(full)
                 if on_progress is not None:
                     on_progress(state)
         finally:
             journal.append(waiting)
 
 
-def _states(journal: Journal) -> Iterator[tuple[Progress, np.ndarray]]:
-    columns = journal.columns()
+def refuse_a_mix(journal: Journal, plan: Plan) -> None:
+    """Refuse to add rows of this plan beside those of other versions; where nothing is left to do, none are added."""
+    rows = journal.columns()
+    left = [state.cell.method for state, done, _ in _states(plan, rows) if len(done) < state.wanted]
+    mine = np.isin(rows["cell"].astype(str), [cell.content_hash for cell in plan])
+    if left and (changes := changes_since({name: values[mine] for name, values in rows.items()}, left)):
+        raise PlanError(
+            f"to go on with {journal.folder} would mix rows of different versions: {'; '.join(changes)}. Go on with "
+            "those it was made with, start another run, or allow it with --mix-versions (mix_versions=True)"
+        )
+
+
+class _State(NamedTuple):
+    """A cell's progress, its tasks that are done, and how often those were tried that the machine failed on."""
+
+    progress: Progress
+    done: np.ndarray
+    attempts: dict[int, int]
+
+
+def _states(plan: Plan, columns: dict[str, np.ndarray]) -> Iterator[_State]:
+    by_machine = columns["failed_by"] == MACHINE
     failed = np.array([error is not None for error in columns["error"]], dtype=bool)
-    for cell in journal.plan:
+    for cell in plan:
         mine = columns["cell"] == cell.content_hash
-        done = columns["task"][mine]
+        again = mine & by_machine
+        done = columns["task"][mine & ~by_machine]
+        tried = columns["attempts"][again].astype(int)  # beside rows that lack the column, numbers are floats
+        attempts = dict(zip(columns["task"][again].tolist(), tried.tolist(), strict=True))
         spent = float(np.nansum(columns["cpu_seconds"][mine]))
-        state = Progress(cell, len(done), int(failed[mine].sum()), cell.n_tasks, spent)
+        n_failed = int((failed & mine & ~by_machine).sum())
+        state = Progress(cell, len(done), n_failed, cell.n_tasks, spent, len(attempts))
         if state.over_budget and (len(done) == 0 or int(done.max()) == len(done) - 1):
             state.wanted = len(done)
-        yield state, done
+        yield _State(state, done, attempts)
 
 
-def _jobs(states: list[tuple[Progress, np.ndarray]], banks: Banks) -> Iterator[Job]:
+def _count(state: Progress, rows: list[Row], attempts: dict[int, int]) -> None:
+    """Add rows to a cell's progress; those of `attempts` were failures of the machine before."""
+    by_machine = sum(row["failed_by"] == MACHINE for row in rows)
+    state.done += len(rows) - by_machine
+    state.failed += sum(row["error"] is not None for row in rows) - by_machine
+    state.machine_failed += by_machine - sum(row["task"] in attempts for row in rows)
+    state.cpu_seconds += sum(row["cpu_seconds"] or 0.0 for row in rows)
+
+
+def _refuse_others(rows: list[Row]) -> None:
+    """Refuse rows that a worker elsewhere made with other versions than are here."""
+    made, here = (rows[0]["versions"], rows[0]["code"]), (versions_text(), code_version(rows[0]["method"]))
+    if made != here:
+        raise PlanError(
+            f"a worker has other versions than this process: {made[0]} and code {made[1]} there, {here[0]} and code "
+            f"{here[1]} here; install the same on all machines, or allow it with --mix-versions (mix_versions=True)"
+        )
+
+
+def _jobs(states: list[_State], banks: Banks) -> Iterator[Job]:
     """Ranges without rows, cell by cell; a cell whose budget is used up only gets its gaps filled.
 
     Gaps are what a killed run had begun out of order: once filled, the tasks done are the first of the list.
     """
     materials: dict[tuple[str, ...], Material] = {}
-    for state, done in states:
+    for state, done, attempts in states:
         cell = state.cell
         if cell.bound(banks).bank_hash != cell.bank_hash:
             raise PlanError(
@@ -137,7 +197,7 @@ def _jobs(states: list[tuple[Progress, np.ndarray]], banks: Banks) -> Iterator[J
         key = (cell.bank, cell.split, cell.support_bank)
         if key not in materials:
             materials[key] = Material.of(cell, banks)
-        begun = int(done.max()) if len(done) else -1
+        begun = max([*done.tolist(), *attempts], default=-1)
         for indices in remaining(cell, done):
             if state.over_budget and indices[0] > begun:
                 state.wanted = state.done

@@ -1,19 +1,22 @@
 """The journal of a run: a folder with the plan and append-only Parquet shards of rows. Resuming is subtraction.
 
-A shard is written under another name, flushed to disk and renamed, so it is there whole or not at all. Whoever appends
-holds a lock that the system releases when the process ends, however it ends. So rows are never lost once appended, and
-never there twice.
+A shard is written under another name, flushed to disk and renamed, so it is there whole or not at all. Whoever writes,
+plan or rows, holds a lock that the system releases when the process ends, however it ends. So rows are never lost once
+appended, and never there twice.
+
+The name of a shard ends with a hash of its number and of all its bytes. A shard that was cut, changed by a single bit
+or copied under another number is refused, not read as other numbers.
 """
 
 from __future__ import annotations
 
-import fcntl
+import hashlib
 import json
 import os
-import platform
+import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,9 +24,11 @@ from typing import Any
 import numpy as np
 
 from handful.benchmark.plan import Cell, Plan
-from handful.benchmark.run import Row
+from handful.benchmark.run import MACHINE, Row
+from handful.benchmark.versions import versions
 from handful.errors import PlanError
 from handful.features.extras import import_pyarrow
+from handful.machine.folder_lock import only_writer
 from handful.shapes import Int
 from handful.whole_file import UNFINISHED, written_whole
 
@@ -45,10 +50,16 @@ COLUMNS = {
     "seconds": "float64",
     "cpu_seconds": "float64",
     "error": "string",
+    "failed_by": "string",  # `machine` or `method`
+    "attempts": "int64",
+    "versions": "string",
+    "code": "string",
 }
 # Columns that rows of earlier versions lack; there they are read as missing, and whoever averages leaves them out.
-ADDED_LATER = frozenset({"proportion_error"})
-PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
+ADDED_LATER = frozenset({"proportion_error", "failed_by", "attempts", "versions", "code"})
+PLAN_FILE = "plan.json"
+# Shards of earlier versions have no hash in their names.
+SHARD = re.compile(r"rows-(\d{6,})(?:-([0-9a-f]{16}))?\.parquet")
 # Most tasks of a cell in one range; smaller where there are few tasks, so that several workers have something to do.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
 # Tasks in a range of a cell with a budget: it can only end between ranges.
@@ -71,13 +82,8 @@ class Journal:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        try:
-            self._about = json.loads((self.folder / PLAN_FILE).read_text(encoding="utf-8"))
-            self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise PlanError(
-                f"{folder} is not a run: its {PLAN_FILE} cannot be read ({error}); start one with `handful bench run`"
-            ) from error
+        self._writer: int | None = None  # the thread that holds the lock
+        self._read_plan()
 
     @classmethod
     def create(
@@ -85,61 +91,99 @@ class Journal:
     ) -> Journal:
         """Start a run of a bound plan in a new or empty folder; note where its banks are, for whoever resumes it."""
         place = Path(folder)
-        if place.exists() and any(not file.name.startswith(".") for file in place.iterdir()):
-            raise PlanError(f"{folder} already exists and is not empty; resume it, or choose another name")
+        _refuse_used(place)  # before anything is put there, the lock included
         place.mkdir(parents=True, exist_ok=True)
-        cells = [cell.to_mapping() for cell in plan]
-        about = {"cells": cells, "versions": versions(), "bank_places": dict(bank_places)}
-        _write_json(place / PLAN_FILE, about)
+        with only_writer(place, PlanError):
+            _refuse_used(place)
+            cells = [cell.to_mapping() for cell in plan]
+            _write_plan(place, {"cells": cells, "versions": dict(versions()), "bank_places": dict(bank_places)})
         return cls(place)
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of what the run was started with."""
+        """Versions of what the run was started with; those that made a row are in its column `versions`."""
         return dict(self._about["versions"])
 
     @property
     def bank_places(self) -> dict[str, str]:
-        """Where the banks of the plan were when the run was started, as far as that was said."""
+        """Where the banks of the plan were when it was given, as far as that was said."""
         return dict(self._about["bank_places"])
 
-    def extend(self, plan: Plan) -> None:
+    def extend(self, plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make this the plan: cells may be new or ask for more tasks, rows of cells left out stay in the journal."""
-        self._about["cells"] = [cell.to_mapping() for cell in plan]
-        _write_json(self.folder / PLAN_FILE, self._about)
-        self.plan = plan
+        with self.writing():
+            before = {(cell.bank, cell.support_bank): cell.bank_hash for cell in self.plan}
+            for cell in plan:
+                if before.get((cell.bank, cell.support_bank), cell.bank_hash) != cell.bank_hash:
+                    raise PlanError(
+                        f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; "
+                        "give that bank, give this one another name, or start another run"
+                    )
+            about = {**self._about, "cells": [cell.to_mapping() for cell in plan]}
+            about["bank_places"] = {**self.bank_places, **bank_places}
+            _write_plan(self.folder, about)
+            self._read_plan()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the run for one writer, and clear away what a killed one left half written."""
-        with (self.folder / LOCK_FILE).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise PlanError(f"another process is writing to the run {self.folder}; wait until it ends") from error
-            for left in self.folder.glob(f".*{UNFINISHED}"):
-                left.unlink()
+        """Hold the run for one writer, and clear away what a killed one left half written.
+
+        The plan is read again, since another writer may have changed it. Blocks may lie within one another.
+        """
+        if self._writer == threading.get_ident():
             yield
+            return
+        with only_writer(self.folder, PlanError):
+            self._writer = threading.get_ident()
+            try:
+                for left in self.folder.glob(f".*{UNFINISHED}"):
+                    left.unlink()
+                self._read_plan()
+                yield
+            finally:
+                self._writer = None
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Write rows as the next shard; call it while `writing`."""
+        """Write rows as the next shard."""
         if not rows:
             return
         pa, parquet = import_pyarrow()
         table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
-        number = 1 + max((int(shard.stem.split("-")[1]) for shard in self.shards()), default=0)
-        with written_whole(self.folder / f"rows-{number:06d}.parquet") as place:
-            parquet.write_table(table, place)
+        sink = pa.BufferOutputStream()
+        parquet.write_table(table, sink)
+        content = sink.getvalue().to_pybytes()
+        with self.writing():
+            number = 1 + max(map(_number, self.shards()), default=0)
+            name = f"rows-{number:06d}-{_checksum(number, content)}.parquet"
+            with written_whole(self.folder / name) as place:
+                place.write_bytes(content)
 
     def shards(self) -> list[Path]:
         """Files of rows, in the order they were written."""
-        return sorted(self.folder.glob("rows-*.parquet"))
+        found = list(self.folder.glob("rows-*.parquet"))
+        for shard in found:
+            if not SHARD.fullmatch(shard.name):
+                raise PlanError(
+                    f"{shard} has not the name of a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
+                )
+        return sorted(found, key=_number)
+
+    def unchecked_shards(self) -> list[Path]:
+        """Shards that an earlier version wrote, without a hash: damage to their numbers would go unnoticed."""
+        return [shard for shard in self.shards() if not _match(shard)[2]]
 
     def table(self) -> Any:
-        """All rows as one `pyarrow.Table`."""
+        """All rows as one `pyarrow.Table`; of a task that was tried several times, the last."""
         pa, _ = import_pyarrow()
         schema = pa.schema(list(COLUMNS.items()))
-        return pa.concat_tables([schema.empty_table(), *map(_read_shard, self.shards())])
+        shards = self.shards()
+        tables = [_read_shard(shard) for shard in shards]
+        table = pa.concat_tables([schema.empty_table(), *tables])
+        if table.group_by(["cell", "task"]).aggregate([]).num_rows == table.num_rows:
+            return table
+        return table.take(
+            _last_attempts(table, np.repeat(np.arange(len(shards)), [t.num_rows for t in tables]), shards)
+        )
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -152,8 +196,26 @@ class Journal:
         return {name: values[order] for name, values in arrays.items()}
 
     def done(self, cell: Cell) -> Int[np.ndarray, "task"]:
-        """Numbers of the tasks of a cell that have a row."""
-        return self.columns(cell)["task"]
+        """Numbers of the tasks of a cell that need not be tried again: all with a row but failures of the machine."""
+        columns = self.columns(cell)
+        done: np.ndarray = columns["task"][columns["failed_by"] != MACHINE]
+        return done
+
+    def _read_plan(self) -> None:
+        try:
+            self._about = json.loads((self.folder / PLAN_FILE).read_text(encoding="utf-8"))
+            self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
+            noted = self._about.pop("checksum", None)  # earlier versions wrote none
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise PlanError(
+                f"{self.folder} is not a run: its {PLAN_FILE} cannot be read ({error}); start one with "
+                "`handful bench run`"
+            ) from error
+        if noted not in (None, _plan_checksum(self._about)):
+            raise PlanError(
+                f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; put back a whole copy "
+                "of it, or start another run"
+            )
 
 
 def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
@@ -176,14 +238,36 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
     return [part.tolist() for part in np.split(missing, np.flatnonzero(np.diff(missing // size)) + 1) if len(part)]
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python, of handful and of the packages that compute."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in ("torch", "numpy")}}
+def _refuse_used(place: Path) -> None:
+    if place.exists() and any(not file.name.startswith(".") for file in place.iterdir()):
+        raise PlanError(f"{place} already exists and is not empty; resume it, or choose another name")
+
+
+def _match(shard: Path) -> re.Match[str]:
+    found = SHARD.fullmatch(shard.name)
+    assert found is not None, shard  # `shards` has refused all others
+    return found
+
+
+def _number(shard: Path) -> int:
+    return int(_match(shard)[1])
+
+
+def _checksum(number: int, content: bytes) -> str:
+    """First 16 hex digits of the SHA-256 of a shard's number and bytes."""
+    return hashlib.sha256(b"%d\n" % number + content).hexdigest()[:16]
 
 
 def _read_shard(shard: Path) -> Any:
     pa, parquet = import_pyarrow()
-    table = parquet.read_table(shard)
+    content, noted = shard.read_bytes(), _match(shard)[2]
+    if noted and noted != _checksum(_number(shard), content):
+        raise PlanError(
+            f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. Remove it and "
+            "resume the run: its tasks are then solved again"
+        )
+    with _damage_named(shard):
+        table = parquet.read_table(pa.BufferReader(content))
     missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
     if unknown or missing - ADDED_LATER:
         raise PlanError(
@@ -192,9 +276,44 @@ def _read_shard(shard: Path) -> Any:
         )
     for name in missing:
         table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS[name]))
-    return table.select(list(COLUMNS))
+    with _damage_named(shard):
+        return table.select(list(COLUMNS)).cast(pa.schema(list(COLUMNS.items())))
 
 
-def _write_json(path: Path, content: Any) -> None:
-    with written_whole(path) as place:
-        place.write_text(json.dumps(content, indent=1), encoding="utf-8")
+@contextmanager
+def _damage_named(shard: Path) -> Iterator[None]:
+    pa, _ = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise PlanError(
+            f"{shard} is damaged: it cannot be read as the Parquet of a journal ({error}). Remove it and resume the "
+            "run: its tasks are then solved again"
+        ) from error
+
+
+def _last_attempts(table: Any, shard_of_row: np.ndarray, shards: Sequence[Path]) -> list[int]:
+    """Numbers of the rows that hold; a task may have several only if all but the last are failures of the machine."""
+    last: dict[tuple[str, int], int] = {}
+    failed_by, attempts = table["failed_by"].to_pylist(), table["attempts"].to_pylist()
+    for row, key in enumerate(zip(table["cell"].to_pylist(), table["task"].to_pylist(), strict=True)):
+        before = last.get(key)
+        if before is not None and (failed_by[before] != MACHINE or attempts[row] != attempts[before] + 1):
+            names = " and ".join(dict.fromkeys(shards[shard_of_row[r]].name for r in (before, row)))
+            raise PlanError(
+                f"task {key[1]} of cell {key[0]} has two answers in {shards[0].parent}: see {names}. One shard is a "
+                "copy, or comes from another run; remove it"
+            )
+        last[key] = row
+    return sorted(last.values())
+
+
+def _plan_checksum(about: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _write_plan(folder: Path, about: Mapping[str, Any]) -> None:
+    # As JSON gives it back, so that whoever reads it computes the same hash.
+    plain = json.loads(json.dumps(about))
+    with written_whole(folder / PLAN_FILE) as place:
+        place.write_text(json.dumps({**plain, "checksum": _plan_checksum(plain)}, indent=1), encoding="utf-8")

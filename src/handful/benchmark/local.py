@@ -18,7 +18,8 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
             return
         queue = iter(jobs)
         running: set[Future[list[Row]]] = set()
-        with ThreadPoolExecutor(workers) as pool:
+        pool = ThreadPoolExecutor(workers)
+        try:
             while True:
                 # Jobs are taken only when there is room, so that a budget is seen before the next range begins.
                 running |= {pool.submit(run_job, job) for job in islice(queue, workers - len(running))}
@@ -27,5 +28,8 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield future.result()
+        finally:
+            # Whoever interrupts the run does not want to wait for ranges whose rows nobody takes.
+            pool.shutdown(wait=False, cancel_futures=True)
 
     return run

@@ -1,7 +1,8 @@
 """Ranges over a Ray cluster: the same function, called elsewhere, and the same rows for the journal.
 
 Features are put into the object store once, whatever the number of cells and ranges that use them; nodes need no disk
-in common.
+in common. A range whose workers died again and again has a row for each of its tasks that says so, and the run goes on:
+a failure of the machine is tried again when the run is resumed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from handful.benchmark.plan import Cell
-from handful.benchmark.run import Job, Material, Row, run_range
+from handful.benchmark.run import DeadWorkerError, Job, Material, Row, failure, run_range
 from handful.features import FeatureBank
 from handful.features.ray_cluster import as_completed, connected, remote
 
@@ -24,14 +25,22 @@ def on_ray(address: str | None = None) -> Callable[[Iterable[Job]], Iterator[lis
     def run(jobs: Iterable[Job]) -> Iterator[list[Row]]:
         with connected(address) as ray:
             stored: dict[int, tuple[Material, Any]] = {}  # the material is kept, so that its id stays its own
+            begun: dict[str, Job] = {}  # by name: to hold the reference would hold its rows
             submit = remote(ray, run_remotely)
 
             def begin(job: Job) -> Any:
                 if id(job.material) not in stored:
                     stored[id(job.material)] = job.material, ray.put(in_memory(job.material))
-                return submit(job.cell, stored[id(job.material)][1], job.indices)
+                reference = submit(job.cell, stored[id(job.material)][1], job.indices)
+                begun[reference.hex()] = job
+                return reference
 
-            yield from as_completed(ray, map(begin, jobs))
+            def lost(reference: Any, error: Exception) -> list[Row]:
+                cell, material, indices = begun[reference.hex()]
+                died = DeadWorkerError(str(error).partition("\n")[0])
+                return [failure(cell, material, index, died) for index in indices]
+
+            yield from as_completed(ray, map(begin, jobs), lost)
 
     return run
 

@@ -4,12 +4,17 @@ A transform that needs the mean of the base classes takes it from the cell if it
 mean of the bank's split `base`, provided no class of the cell's tasks is in it. A bank without such classes has no base
 mean to subtract, and a mean over the task's own points would be another method: the cell is then run with `l2`, that
 is, without the centring, and the rows say so in their column `transform`.
+
+A task that fails has a row that says what failed. A failure of the method would come again, and is the answer. A
+failure of the machine (memory, disk, a dead worker) says nothing about the method, and is tried again when the run is
+resumed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +23,7 @@ import torch
 
 from handful.benchmark.plan import Banks, Cell, named_bank
 from handful.benchmark.score import Scores, score
+from handful.benchmark.versions import code_version, versions_text
 from handful.dispatch import solve
 from handful.features import FeatureBank
 from handful.features.threads import one_thread
@@ -31,6 +37,18 @@ from handful.transforms import parameters_of, transform
 BASE_SPLIT = "base"
 WITHOUT_BASE = "l2"
 Row: TypeAlias = dict[str, Any]
+# Values of the column `failed_by`.
+METHOD, MACHINE = "method", "machine"
+
+
+class DeadWorkerError(Exception):
+    """The process or machine that was at a task has gone away; only the column `error` of a row has this name."""
+
+
+# No operation of a method opens a file of its own: what the system refuses is the machine's doing.
+MACHINE_ERRORS = (MemoryError, OSError, BrokenExecutor, DeadWorkerError, torch.OutOfMemoryError)
+# What torch says when the processor's memory runs out, which it does with a plain RuntimeError.
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +93,8 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     """Return one row for each task numbered in `indices`.
 
     Tasks are solved together on one thread, so that a row has the same bits wherever its range is run. If that fails,
-    they are solved one by one, and a task that fails alone has a row with its error and no scores.
+    they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
+    may differ from the same task solved in its range in the last bits.)
 
     Returns
     -------
@@ -97,7 +116,7 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
             return _rows(cell, material, indices)
         except Exception as error:
             if len(indices) == 1:
-                return [_failure(cell, material, indices[0], error)]
+                return [failure(cell, material, indices[0], error)]
             return [row for index in indices for row in run_range(cell, material, [index])]
 
 
@@ -149,6 +168,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
         "seconds": seconds,
         "cpu_seconds": (time.thread_time() - cpu) / len(indices),
         "error": None,
+        "failed_by": None,
     }
     return [
         {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
@@ -156,14 +176,42 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     ]
 
 
-def _failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:
+def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:
+    """Return the row of a task that ended with an error."""
     nothing = dict.fromkeys((*Scores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
+    name, _ = applied_transform(cell, material)
+    failed_by = MACHINE if of_the_machine(error) else METHOD
     said = f"{type(error).__name__}: {error}"
-    return {"task": int(index), **_identity(cell, applied_transform(cell, material)[0]), **nothing, "error": said}
+    return {"task": int(index), **_identity(cell, name), **nothing, "error": said, "failed_by": failed_by}
+
+
+def of_the_machine(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is a failure of the machine and none of the method.
+
+    Examples
+    --------
+    >>> of_the_machine(MemoryError()), of_the_machine(OSError(28, "No space left on device"))
+    (True, True)
+    >>> of_the_machine(ValueError("the matrix is singular"))
+    False
+    """
+    if isinstance(error, MACHINE_ERRORS):
+        return True
+    if isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY):
+        return True
+    return error.__cause__ is not None and of_the_machine(error.__cause__)
 
 
 def _identity(cell: Cell, transform_name: str) -> Row:
-    return {"cell": cell.content_hash, "method": cell.method, "transform": transform_name}
+    """Return what a row is about, and what made it; whoever has tried the task before sets `attempts` higher."""
+    return {
+        "cell": cell.content_hash,
+        "method": cell.method,
+        "transform": transform_name,
+        "versions": versions_text(),
+        "code": code_version(cell.method),
+        "attempts": 1,
+    }
 
 
 def _mean(bank: FeatureBank) -> Float[np.ndarray, "dim"]:

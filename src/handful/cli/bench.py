@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from handful.benchmark.completion import Progress as CellProgress
-from handful.benchmark.completion import complete, progress
-from handful.benchmark.journal import Journal
+from handful.benchmark.completion import complete, progress, refuse_a_mix
+from handful.benchmark.journal import PLAN_FILE, Journal
 from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray
 from handful.benchmark.paper import PAPER_PLANS
 from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
+from handful.benchmark.time_left import TimeLeft, time_left
 from handful.cli.banks import open_bank
 from handful.cli.places import HERE, On, executor_at
 from handful.cli.rate import Rate
-from handful.cli.terminal import data
+from handful.cli.terminal import Interrupted, data
 from handful.errors import OptionError, PlanError
-from handful.reports.summary import columns_of, paired_difference, results
+from handful.reports.summary import columns_of, paired_difference, remarks, results, verdict
+
+# Where a plan comes from.
+TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
+# Options that have no meaning beside a plan from there, and why.
+NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
+    TOML: ("a plan in TOML says all by itself", ("--paper", "--method", "--shots", "--k-eff", "--n-query", "--split")),
+    PAPER: ("a plan of the paper says itself what its tasks are", ("--shots", "--k-eff", "--n-query", "--split")),
+    GRID: ("", ()),
+    RUN: (
+        "--resume alone goes on with the run as it is; to change it give its plan again, with --resume",
+        ("--shots", "--k-eff", "--n-query", "--split", "--tasks", "--seed", "--budget"),
+    ),
+}
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Benchmarks: many methods on the same tasks, resumable."
@@ -51,8 +68,13 @@ def run(
     ] = None,
     shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
-    n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
-    split: Annotated[str, typer.Option(help="Split whose classes take part; all classes if left out.")] = "",
+    n_query: Annotated[
+        int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False),
+    ] = None,
     tasks: Annotated[
         int | None, typer.Option(min=1, help="Tasks of each cell; by default what the plan says.", show_default=False)
     ] = None,
@@ -64,12 +86,15 @@ def run(
     on: On = HERE,
     workers: Annotated[int, typer.Option(min=1, help="Threads when running here; each range of tasks uses one.")] = 1,
     resume: Annotated[
-        bool, typer.Option(help="Go on with the run in --out; its own plan holds if none is given.")
+        bool, typer.Option(help="Go on with the run in --out, if it is there; its own plan holds if none is given.")
+    ] = False,
+    mix_versions: Annotated[
+        bool, typer.Option(help="Go on although the rows that are there were made by other versions.")
     ] = False,
 ) -> None:
     """Run a plan: a TOML file, one of the paper's, or a grid of methods, shots and K_eff.
 
-    Exits with 1 if every task of some cell failed.
+    Exits with 1 if every task of some cell failed, or if the machine failed on some tasks: --resume tries those again.
 
     \b
     Examples:
@@ -80,38 +105,38 @@ def run(
       handful bench run --resume --out runs/mine
     """
     executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
-    places = dict(map(_named, bank or []))
-    changes = {"tasks": tasks, "seed": seed, "cpu_budget": budget}
-    given = {name: value for name, value in changes.items() if value is not None}
-    if plan is not None and (paper is not None or method):
-        raise PlanError("a plan in TOML says all by itself; leave out --paper and --method")
-    if plan is not None:
-        entries, in_file = read_plan(plan)
-        places = {**in_file, **places}
-    elif method and paper is None:
-        kinds = {"shots": shots or [5], "k_eff": k_eff or [5], "method": method}
-        entries = [{"bank": list(places), "split": split, "n_query": n_query, **kinds}]
-    elif paper is None and resume:
-        if given:
-            raise PlanError("to change a run give its plan again, with --resume; --resume alone goes on as before")
-        places = {**Journal(out).bank_places, **places}
-    elif paper is None:
-        raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
-    banks = {name: open_bank(place) for name, place in places.items()}
-    if plan is None and paper is None and not method:
-        journal = Journal(out)
-    else:
-        cells = (
-            _paper_plan(paper, banks, given, method or [])
-            if paper is not None
-            else grid([{**entry, **given} for entry in entries], banks)
-        )
-        journal = _journal(out, bound_plan(cells, banks), places, resume=resume)
-    with _bars(progress(journal)) as on_progress:
-        complete(journal, banks, executor, on_progress=on_progress)
+    options = {
+        **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
+        **{"--split": split, "--tasks": tasks, "--seed": seed, "--budget": budget},
+    }
+    given = {name: value for name, value in options.items() if value is not None and value != []}
+    source = _source(plan, given, resume=resume)
+    begun, there = False, (out / PLAN_FILE).exists()
+    try:
+        places, banks, cells = _asked(source, plan, out, dict(map(_named, bank or [])), given)
+        go_on = resume and there
+        journal = Journal(out) if cells is None or go_on else Journal.create(out, cells, _absolute(places))
+        with journal.writing():
+            if go_on and cells is not None:
+                if not mix_versions:
+                    refuse_a_mix(journal, cells)  # before its plan is changed
+                journal.extend(cells, _absolute(places))
+            begun = True
+            with _bars(progress(journal)) as on_progress:
+                complete(journal, banks, executor, mix_versions=mix_versions, on_progress=on_progress)
+    except KeyboardInterrupt:
+        command = ["handful", "bench", "run", "--resume", "--out", str(out)]
+        command += ["--on", on] if on != HERE else []
+        command += ["--workers", str(workers)] if workers > 1 else []
+        command += ["--mix-versions"] if mix_versions else []
+        raise Interrupted(
+            f"interrupted; rows that were written are kept. Go on with: {shlex.join(command)}"
+            if begun or (not there and (out / PLAN_FILE).exists())
+            else "interrupted before anything was changed; give the same command again"
+        ) from None
     status(out)
-    if any(0 < state.failed == state.done for state in progress(journal)):
-        raise typer.Exit(1)  # a cell without a single answer
+    if any(state.machine_failed or 0 < state.failed == state.done for state in progress(journal)):
+        raise typer.Exit(1)  # something to try again, or a cell without a single answer
 
 
 @app.command("status")
@@ -128,17 +153,18 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
         data(column.title)
         for result in column.results:
             state = states[result.cell.content_hash]
-            accuracy, seconds = result.estimate(), result.estimate("seconds")
-            said = (
-                f"{100 * accuracy.mean:5.1f} ± {100 * accuracy.half_width:.1f} %  {seconds.mean:.2g} s a task"
-                if accuracy.n
-                else ""
-            )
+            accuracy, seconds = result.estimate().percent, result.estimate("seconds")
+            said = f"{accuracy.said():>10} %  {seconds.mean:.2g} s a task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
+            again = f", {state.machine_failed} to try again" if state.machine_failed else ""
             ended = " (budget used up)" if state.over_budget and state.done < state.cell.n_tasks else ""
-            data(f"  {result.label:<32} {state.done}/{state.wanted}{ended}{failed}  {said}".rstrip())
-            if state.failed:
+            data(f"  {result.label:<32} {state.done}/{state.wanted}{ended}{failed}{again}  {said}".rstrip())
+            if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
+            if state.machine_failed:
+                data("    the machine failed on some tasks, not the method: --resume tries them again")
+    for sentence in remarks(journal):
+        data(sentence)
 
 
 @app.command("compare")
@@ -162,16 +188,71 @@ def compare(
         there = sorted({result.label for column in found for result in column.results})
         raise OptionError(f"no tasks of this run have both {names[0]} and {names[1]}; it has {', '.join(there)}")
     for column, a, b in compared:
-        difference = paired_difference(a, b)
-        verdict = "tie" if difference.holds_zero else (names[0] if difference.mean > 0 else names[1])
-        points = f"{100 * difference.mean:+.2f} ± {100 * difference.half_width:.2f}"
-        data(f"{column.title}: {points} points on {difference.n} tasks: {verdict}")
+        difference = paired_difference(a, b).percent
+        points = f"{difference.said(2, '+')} points on {_tasks(difference.n)}: " if difference.n else ""
+        data(f"{column.title}: {points}{verdict(difference, *names)}")
+
+
+def _tasks(n: int) -> str:
+    return "1 task" if n == 1 else f"{n} tasks"
 
 
 def _only(found: Sequence[Any], name: str) -> Any:
     """Return the result whose label or method this is."""
     exact = [result for result in found if result.label == name]
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
+
+
+def _source(plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str:
+    """Say where the plan comes from; refuse options that have no meaning beside it, rather than ignore them."""
+    if plan is not None:
+        source = TOML
+    elif "--paper" in given:
+        source = PAPER
+    elif "--method" in given:
+        source = GRID
+    elif resume:
+        source = RUN
+    else:
+        raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
+    reason, refused = NOT_BESIDE[source]
+    if found := [name for name in refused if name in given]:
+        raise PlanError(f"{reason}; leave out {', '.join(found)}")
+    return source
+
+
+def _asked(
+    source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
+) -> tuple[dict[str, str], Banks, Plan | None]:
+    """Places of the banks, the banks, and the plan; None where the run's own is to go on."""
+    named = set(places)
+    entries: list[dict[str, Any]] = []
+    if plan is not None:
+        entries, in_file = read_plan(plan)
+        places = {**in_file, **places}
+    elif source == RUN:
+        places = {**Journal(out).bank_places, **places}
+    elif source == GRID:
+        if not places:
+            raise PlanError("--method needs a bank to run on: give --bank as well")
+        defaults = {"--shots": [5], "--k-eff": [5], "--n-query": 75, "--split": ""}
+        chosen = {**defaults, **given}
+        kinds = {"shots": chosen["--shots"], "k_eff": chosen["--k-eff"], "method": chosen["--method"]}
+        entries = [{"bank": list(places), "split": chosen["--split"], "n_query": chosen["--n-query"], **kinds}]
+    banks = {name: open_bank(place) for name, place in places.items()}
+    keys = {"--tasks": "tasks", "--seed": "seed", "--budget": "cpu_budget"}
+    changes = {key: given[name] for name, key in keys.items() if name in given}
+    if source == PAPER:
+        cells = _paper_plan(given["--paper"], banks, changes, given.get("--method", []))
+    else:
+        cells = Journal(out).plan if source == RUN else grid([{**entry, **changes} for entry in entries], banks)
+    used = {name for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    if unused := named - used:
+        raise PlanError(
+            f"no cell of the plan uses a bank named {', '.join(sorted(unused))}; it uses {', '.join(sorted(used))}: "
+            "leave it out, or say which it is with --bank NAME=PATH"
+        )
+    return places, banks, None if source == RUN else bound_plan(cells, banks)
 
 
 def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
@@ -190,30 +271,26 @@ def _named(text: str) -> tuple[str, str]:
     return (name, place) if equals else (Path(text).stem, text)
 
 
-def _journal(out: Path, plan: Plan, places: dict[str, str], *, resume: bool) -> Journal:
-    """Start the run, or give one that is there this plan."""
-    if resume and out.exists():
-        journal = Journal(out)
-        journal.extend(plan)
-        return journal
-    return Journal.create(out, plan, {name: str(Path(place).absolute()) for name, place in places.items()})
+def _absolute(places: Mapping[str, str]) -> dict[str, str]:
+    return {name: str(Path(place).absolute()) for name, place in places.items()}
 
 
 @contextmanager
-def _bars(states: list[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
+def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
     """Show how far the run and the cell at work are, with rate and time left; silent where nobody looks."""
     console = Console(stderr=True)
-    counts = {state.cell.content_hash: (state.done, state.wanted) for state in states}
+    current = {state.cell.content_hash: state for state in states}
+    begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         Rate("tasks"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as bars:
-        overall = bars.add_task("all cells", completed=sum(n for n, _ in counts.values()))
-        one = bars.add_task("")
+        overall = bars.add_task("all cells", completed=sum(state.done for state in states), left="")
+        one = bars.add_task("", left="")
         shown = ""
 
         def report(state: CellProgress) -> None:
@@ -221,11 +298,31 @@ def _bars(states: list[CellProgress]) -> Iterator[Callable[[CellProgress], None]
             key = state.cell.content_hash
             if key != shown:
                 words = f"{state.cell.method} on {state.cell.bank}"
-                bars.reset(one, description=words, completed=counts[key][0], total=state.wanted)
+                bars.reset(one, description=words, completed=current[key].done, total=state.wanted)
                 shown = key
-            counts[key] = (state.done, state.wanted)
-            bars.update(one, completed=state.done, total=state.wanted)
-            done, wanted = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
-            bars.update(overall, completed=done, total=wanted)
+            current[key] = state
+            spent = sum(state.cpu_seconds for state in current.values()) - spent_before
+            pace = (time.monotonic() - begun) / spent if spent > 0 else 0.0
+
+            def left(of: Sequence[CellProgress]) -> str:
+                return time_said(time_left(of), pace) if pace else ""
+
+            everything = list(current.values())
+            bars.update(one, completed=state.done, total=state.wanted, left=left([state]))
+            done, wanted = sum(state.done for state in everything), sum(state.wanted for state in everything)
+            bars.update(overall, completed=done, total=wanted, left=left(everything))
 
         yield report
+
+
+def time_said(left: TimeLeft, pace: float) -> str:
+    """Say how long that will be, at `pace` seconds of wall time for each of processor time.
+
+    Examples
+    --------
+    >>> time_said(TimeLeft(90.0, 0), 0.5), time_said(TimeLeft(90.0, 2), 0.5)
+    ('0:00:45 left', '0:00:45 left and 2 cells not timed yet')
+    """
+    known = f"{timedelta(seconds=round(left.cpu_seconds * pace))} left"
+    cells = "cell" if left.unknown_cells == 1 else "cells"
+    return known + (f" and {left.unknown_cells} {cells} not timed yet" if left.unknown_cells else "")

@@ -75,12 +75,11 @@ def _lines(column: Column) -> list[str]:
     alone = next(result for result in column.results if result.label == YARDSTICK)
     lines = [f"{column.spec.query.k_eff} intents occur"]
     for result in column.results:
-        difference = paired_difference(result, alone)
-        gain = (
-            "each sentence alone"
-            if result is alone
-            else f"{100 * difference.mean:+5.1f} ± {100 * difference.half_width:.1f}"
-        )
+        difference = paired_difference(result, alone).percent
+        gain = "each sentence alone" if result is alone else f"{difference.said(sign='+'):>10}"
+        if not len(result.tasks):
+            lines.append(f"  {result.label:<20}failed on every task: {result.first_error}")
+            continue
         believed = result.estimate("n_predicted").mean
         lines.append(f"  {result.label:<20}{100 * result.estimate().mean:5.1f}  {gain:<20}  believes in {believed:.1f}")
     return lines

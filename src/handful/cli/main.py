@@ -1,6 +1,6 @@
 """`handful`: the commands put together, and every error turned into a sentence and an exit code.
 
-0 is success, 1 something that went wrong, 2 a command line that cannot be understood.
+0 is success, 1 something that went wrong, 2 a command line that cannot be understood, 130 an interruption by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from handful.cli.terminal import Interrupted
 from handful.errors import HandfulError
 
 if TYPE_CHECKING:
     import typer
 
+INTERRUPTED = 130  # what a shell gives a process that Ctrl-C ended
 SUMMARY = "Label a whole batch jointly when only a handful of your many classes, you don't know which, occur in it."
 
 
@@ -41,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     try:
         app = make_app()
+    except KeyboardInterrupt:
+        return _complain("interrupted before anything was changed; give the same command again", INTERRUPTED)
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise
@@ -48,12 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
+            return _complain("interrupted; give the same command again", INTERRUPTED)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Interrupted as end:
+        return _complain(str(end), INTERRUPTED)
     except (HandfulError, OSError) as error:
         return _complain(str(error))
     return 0
 
 
-def _complain(sentence: str) -> int:
+def _complain(sentence: str, code: int = 1) -> int:
     sys.stderr.write(f"handful: {sentence}\n")
-    return 1
+    return code

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class Interrupted(Exception):
+    """Ctrl-C was pressed; says how to go on."""
+
+
 def data(line: str) -> None:
     """Print a line of the answer."""
     sys.stdout.write(line + "\n")

@@ -46,11 +46,21 @@ def remote(ray: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return submit
 
 
-def as_completed(ray: Any, references: Iterable[Any]) -> Iterator[Any]:
+def as_completed(
+    ray: Any, references: Iterable[Any], lost: Callable[[Any, Exception], Any] | None = None
+) -> Iterator[Any]:
     """Yield results in the order in which they are there.
 
-    `references` is taken from lazily, a few for each core at a time: let it submit as it goes, as `map` does.
+    `references` is taken from lazily, a few for each core at a time: let it submit as it goes, as `map` does. Where the
+    machines under a task have gone away more often than it is tried again, what `lost(reference, error)` returns takes
+    the place of its result; without `lost` the error is raised.
     """
+    gone = (
+        ray.exceptions.WorkerCrashedError,
+        ray.exceptions.NodeDiedError,
+        ray.exceptions.ObjectLostError,
+        ray.exceptions.OutOfMemoryError,
+    )
     waiting = iter(references)
     running: list[Any] = []
     while True:
@@ -64,4 +74,8 @@ def as_completed(ray: Any, references: Iterable[Any]) -> Iterator[Any]:
         except ray.exceptions.RayTaskError as error:
             # Our own errors are sentences to the user; Ray would wrap them in the worker's traceback.
             raise error.cause if isinstance(error.cause, HandfulError) else error from None
+        except gone as error:
+            if lost is None:
+                raise
+            result = lost(finished[0], error)
         yield result

@@ -15,7 +15,18 @@ from handful.features import FeatureBank
 from handful.numerics.fixed_point import Trace
 from handful.reports import plots
 from handful.reports.published import source
-from handful.reports.summary import METRICS, Column, Estimate, Result, columns_of, mean_ranks, results
+from handful.reports.summary import (
+    METRICS,
+    Column,
+    Estimate,
+    Result,
+    columns_of,
+    made_with,
+    mean_ranks,
+    remarks,
+    results,
+    verdict,
+)
 from handful.reports.tables import (
     accuracy_table,
     differences_table,
@@ -169,7 +180,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
     table = accuracy_table(columns)
     n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
     explained = (
-        "Accuracy in percent, mean over n tasks ± 95 % interval. "
+        "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         "Blue: nothing else in its column is ahead of it by an interval, on the tasks both have."
     )
     paper = f" In red, what the paper printed: {source()}" if table.has_published else ""
@@ -188,7 +199,8 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         _wide(_measures(found)),
         _failures(found),
         "<h2>How this was made</h2>",
-        _wide(_rows(("component", "version"), sorted(journal.versions.items()))),
+        _wide(_rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in made_with(journal).items()])),
+        *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in remarks(journal)),
         "<details><summary>Plan and hashes</summary>",
         _wide(_plan(found)),
         "</details>",
@@ -230,10 +242,9 @@ def _row(texts: Sequence[str]) -> str:
 
 
 def _differences(column: Column) -> str:
-    body = [
-        (label, f"{e.mean:+.1f} ± {e.half_width:.1f}", "tie" if e.holds_zero else "", f"{e.n:,}")
-        for label, e in differences_table(column)
-    ]
+    body = [(label, e.said(sign="+"), verdict(e, "", ""), f"{e.n:,}") for label, e in differences_table(column)]
+    if not body:
+        return f"<p class='quiet'>{escape(column.title)}: no method has two tasks that another has too.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
     return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
 
@@ -265,7 +276,7 @@ def _measure(estimate: Estimate, n_tasks: int) -> str:
     fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
     mean, half = estimate.mean, estimate.half_width
     if not math.isfinite(mean):
-        return f"{mean}{fewer}"
+        return f"not finite{fewer}"
     # Three digits of the mean, or as many decimals, are enough however small the interval is.
     enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
     digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
@@ -285,6 +296,7 @@ def _plan(found: Sequence[Result]) -> str:
         cell = result.cell
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
+        code = ", ".join(sorted({str(code) for code in result.columns["code"] if code is not None}))
         words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
-        body.append((f"{cell.content_hash} {cell.method}", *words))
-    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash"), body)
+        body.append((f"{cell.content_hash} {cell.method}", *words, code))
+    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)

@@ -1,7 +1,8 @@
 """What rows say: means with 95 % intervals, differences on the same tasks, ranks.
 
 Accuracy of tasks spreads widely and methods find the same tasks hard, so two methods are compared by the mean of their
-differences, task by task, and tie when its interval holds zero.
+differences, task by task, and tie when its interval holds zero. One task has no interval, and no task has no mean: both
+are said in words, and neither makes a winner.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from handful.benchmark.journal import ADDED_LATER, Journal
+from handful.benchmark.journal import Journal
 from handful.benchmark.plan import Cell
+from handful.benchmark.versions import NOT_NOTED
 from handful.methods import METHODS
 from handful.shapes import Float
 from handful.tasks import ShotsPerClass, TaskSpec
@@ -29,19 +32,23 @@ METRICS = (
     "n_iter",
     "seconds",
 )
-# Of a normal distribution, 95 % lies within so many standard deviations.
-NORMAL_95 = 1.96
+# Share of intervals that hold the true mean.
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`mean ± 1.96 σ/√n`, with σ the standard deviation over the n tasks themselves; ± ∞ for a single task.
+    """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5 %, n-1 degrees.
+
+    The half width is infinite for a single task, and the mean of no task is not a number; `said` puts both in words.
 
     Examples
     --------
     >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
     >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
-    (0.7, 0.185, False)
+    (0.7, 0.497, False)
+    >>> estimate.said(), Estimate.of(np.array([0.5])).said(), Estimate.of(np.array([])).said()
+    ('0.7 ± 0.5', '0.5, no interval', '')
     """
 
     mean: float
@@ -50,12 +57,30 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Float[np.ndarray, "task"]) -> Estimate:
-        """Estimate from one number a task."""
-        if len(values) == 0:
+        """Estimate from one number per task."""
+        n = len(values)
+        if n == 0:
             return cls(float("nan"), float("nan"), 0)
-        if len(values) == 1:
+        if n == 1:
             return cls(float(values[0]), float("inf"), 1)
-        return cls(float(values.mean()), NORMAL_95 * float(values.std()) / len(values) ** 0.5, len(values))
+        return cls(float(values.mean()), student_t(n - 1) * float(values.std(ddof=1)) / n**0.5, n)
+
+    @property
+    def percent(self) -> Estimate:
+        """The same in percent, or in percentage points."""
+        return Estimate(100 * self.mean, 100 * self.half_width, self.n)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are at least two tasks."""
+        return self.n > 1
+
+    def said(self, digits: int = 1, sign: str = "") -> str:
+        """Mean and half width to so many digits after the point; nothing where there is no task."""
+        if not self.n:
+            return ""
+        spread = f" ± {self.half_width:.{digits}f}" if self.has_interval else ", no interval"
+        return f"{self.mean:{sign}.{digits}f}{spread}"
 
     @property
     def above_zero(self) -> bool:
@@ -94,7 +119,7 @@ class Result:
     def estimate(self, metric: str = "accuracy") -> Estimate:
         """Mean and interval of a metric, over the tasks whose rows have it: rows of earlier versions may not."""
         values = self.columns[metric].astype(np.float64)
-        return Estimate.of(values[~np.isnan(values)] if metric in ADDED_LATER else values)
+        return Estimate.of(values[~np.isnan(values)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +145,19 @@ class Column:
         return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}"
 
     def best(self) -> tuple[Result, ...]:
-        """Return the results that no other is ahead of by an interval, on the tasks both have."""
+        """Return the results that no other is ahead of by an interval, on the tasks both have.
+
+        A result with fewer than two tasks is neither first nor an opponent; nor is one first that shares fewer than two
+        tasks with an opponent, since nothing is known about the two.
+        """
         # Not those that tie with the highest mean: a few easy tasks make a high one.
-        with_rows = [result for result in self.results if len(result.tasks)]
-        return tuple(r for r in with_rows if not any(paired_difference(other, r).above_zero for other in with_rows))
+        judged = [result for result in self.results if len(result.tasks) > 1]
+
+        def first(result: Result) -> bool:
+            ahead = [paired_difference(other, result) for other in judged if other is not result]
+            return all(found.has_interval and not found.above_zero for found in ahead)
+
+        return tuple(filter(first, judged))
 
     def ranks(self) -> dict[str, float]:
         """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""
@@ -166,6 +200,37 @@ def results(journal: Journal) -> list[Result]:
         label = _variant(cell) if cell.method in varied else cell.method
         found.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return found
+
+
+def made_with(journal: Journal) -> dict[str, int]:
+    """Versions behind the tasks that were solved, as text, and how many tasks; those at the start if there are none."""
+    noted = Counter(
+        NOT_NOTED if text is None else str(text) for result in results(journal) for text in result.columns["versions"]
+    )
+    return dict(noted) or {", ".join(f"{name} {version}" for name, version in journal.versions.items()): 0}
+
+
+def remarks(journal: Journal) -> list[str]:
+    """Sentences about what a reader of the numbers must know: mixed versions, rows that cannot be checked."""
+    said = []
+    if len(versions := made_with(journal)) > 1:
+        said.append(
+            f"Rows were made with different versions: {'; '.join(f'{t} ({n:,})' for t, n in versions.items())}."
+        )
+    codes: dict[str, set[str]] = {}
+    for result in results(journal):
+        codes.setdefault(result.cell.method, set()).update(str(c) for c in result.columns["code"] if c is not None)
+    said += [
+        f"Rows of {method} were made by different code: {', '.join(sorted(found))}."
+        for method, found in codes.items()
+        if len(found) > 1
+    ]
+    if n := len(journal.unchecked_shards()):
+        said.append(
+            f"{n} of {len(journal.shards())} files of rows were written by an earlier version, without a checksum: "
+            "damage to their numbers would not be noticed."
+        )
+    return said
 
 
 def columns_of(found: Sequence[Result]) -> list[Column]:
@@ -214,7 +279,39 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
     (4, True, False)
     """
     shared = _shared_tasks((a, b))
-    return Estimate.of(_on(a, shared, metric) - _on(b, shared, metric))
+    differences = _on(a, shared, metric) - _on(b, shared, metric)
+    return Estimate.of(differences[~np.isnan(differences)])
+
+
+def verdict(difference: Estimate, above: str, below: str) -> str:
+    """Return who is ahead, `above` if the difference is positive, or that it cannot be said.
+
+    Examples
+    --------
+    >>> verdict(Estimate(1.5, 1.0, 20), "paddle", "tim"), verdict(Estimate(1.5, 2.0, 20), "paddle", "tim")
+    ('paddle', 'tie')
+    >>> verdict(Estimate.of(np.array([1.5])), "paddle", "tim"), verdict(Estimate.of(np.array([])), "paddle", "tim")
+    ('one task in common: no verdict', 'no task in common: no verdict')
+    """
+    if not difference.has_interval:
+        return f"{'one' if difference.n else 'no'} task in common: no verdict"
+    if difference.holds_zero:
+        return "tie"
+    return above if difference.mean > 0 else below
+
+
+@cache
+def student_t(degrees: int) -> float:
+    """Half width, in standard errors, of the 95 % interval of a mean with so many degrees of freedom.
+
+    Examples
+    --------
+    >>> [round(student_t(degrees), 2) for degrees in (1, 9, 999)]
+    [12.71, 2.26, 1.96]
+    """
+    from scipy.special import stdtrit  # comes with scikit-learn; imported here, since it takes a while
+
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
 def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:

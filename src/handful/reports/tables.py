@@ -64,9 +64,8 @@ def accuracy_table(columns: Sequence[Column]) -> Table:
             if result is None:
                 cells[label].append(None)
                 continue
-            estimate = result.estimate()
-            percent = Estimate(100 * estimate.mean, 100 * estimate.half_width, estimate.n)
-            cells[label].append(Entry(percent, result in best, published_accuracy(result.cell), _note(result)))
+            estimate = result.estimate().percent
+            cells[label].append(Entry(estimate, result in best, published_accuracy(result.cell), _note(result)))
     return Table(tuple(column.title for column in columns), tuple((label, tuple(row)) for label, row in cells.items()))
 
 
@@ -103,13 +102,20 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> s
 def _markdown_entry(entry: Entry | None) -> str:
     if entry is None:
         return ""
-    mean = f"**{entry.estimate.mean:.1f}**" if entry.best else f"{entry.estimate.mean:.1f}"
+    mean = f"**{_mean(entry)}**" if entry.best else _mean(entry)
     paper = "" if entry.published is None else f" / {entry.published:.1f}"
-    return f"{mean} ± {_half_width(entry)} ({entry.estimate.n:,}){paper}"
+    return f"{mean}{_spread(entry)} ({entry.estimate.n:,}){paper}"
 
 
-def _half_width(entry: Entry) -> str:
-    return f"{entry.estimate.half_width:.1f}".replace("inf", "∞")
+def _mean(entry: Entry) -> str:
+    return f"{entry.estimate.mean:.1f}" if entry.estimate.n else "–"
+
+
+def _spread(entry: Entry) -> str:
+    """Return the interval as it stands after the mean; one task has none, which is said."""
+    if entry.estimate.has_interval:
+        return f" ± {entry.estimate.half_width:.1f}"
+    return ", no interval" if entry.estimate.n else ""
 
 
 def render_latex(table: Table, caption: str = "") -> str:
@@ -152,10 +158,10 @@ def _latex(text: str) -> str:
 def _latex_entry(entry: Entry | None) -> str:
     if entry is None:
         return "--"
-    mean = rf"\textbf{{{entry.estimate.mean:.1f}}}" if entry.best else f"{entry.estimate.mean:.1f}"
+    mean = rf"\textbf{{{_mean(entry)}}}" if entry.best else _mean(entry).replace("–", "--")
     paper = "" if entry.published is None else f" ({entry.published:.1f})"
-    half_width = _half_width(entry).replace("∞", r"\infty")
-    return rf"{mean}$_{{\pm {half_width}}}${paper}"
+    spread = rf"$_{{\pm {entry.estimate.half_width:.1f}}}$" if entry.estimate.has_interval else _spread(entry)
+    return f"{mean}{spread}{paper}"
 
 
 def render_html(table: Table) -> str:
@@ -171,10 +177,10 @@ def render_html(table: Table) -> str:
 def _html_entry(entry: Entry | None) -> str:
     if entry is None:
         return "<td></td>"
-    mean = f"<b>{entry.estimate.mean:.1f}</b>" if entry.best else f"{entry.estimate.mean:.1f}"
+    mean = f"<b>{_mean(entry)}</b>" if entry.best else _mean(entry)
     paper = "" if entry.published is None else f"<span class='paper'>paper {entry.published:.1f}</span>"
     return (
-        f"<td>{mean} <span class='interval'>± {_half_width(entry)}</span>"
+        f"<td>{mean}<span class='interval'>{_spread(entry)}</span>"
         f"<span class='count'>n = {entry.estimate.n:,}</span>{paper}</td>"
     )
 
@@ -182,15 +188,13 @@ def _html_entry(entry: Entry | None) -> str:
 def differences_table(column: Column) -> list[tuple[str, Estimate]]:
     """Accuracy of the best method minus that of each other on the same tasks, in percent; ties hold zero.
 
-    Of several that are best it is the one with most tasks, then the one with the highest mean.
+    Of several that are best it is the one with most tasks, then the one with the highest mean. Where none is best there
+    are no rows, and a method that shares no task with the best comes last.
     """
     best = column.best()
     if not best:
         return []
     top = max(best, key=lambda result: (len(result.tasks), result.estimate().mean))
-    rows = []
-    for other in column.results:
-        if other is not top:
-            found = paired_difference(top, other)
-            rows.append((f"{top.label} − {other.label}", Estimate(100 * found.mean, 100 * found.half_width, found.n)))
-    return sorted(rows, key=lambda row: row[1].mean)
+    others = [other for other in column.results if other is not top]
+    rows = [(f"{top.label} − {other.label}", paired_difference(top, other).percent) for other in others]
+    return sorted(rows, key=lambda row: (row[1].n == 0, row[1].mean))

@@ -1,0 +1,78 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("typer")
+import handful_command
+
+# SIGINT may be ignored by whoever runs the tests.
+PROGRAM = """
+import signal, sys, handful_command
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("ready", flush=True)
+sys.exit(handful_command.main())
+"""
+
+
+def interrupted(arguments, wait_for, seconds):
+    """Start the command, wait for a file or a while, press Ctrl-C; the exit code and what was said."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    deadline = time.monotonic() + 120
+    while wait_for is not None and not list(wait_for()) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    return process.returncode, said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
+@pytest.mark.parametrize("seconds", [0.05, 0.4])
+def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
+    arguments = [
+        "bench",
+        "run",
+        "--bank",
+        "clinc150",
+        "--method",
+        "paddle",
+        "--tasks",
+        100_000,
+        "--out",
+        tmp_path / "r",
+    ]
+    code, said = interrupted(arguments, None, seconds)
+    assert (code, said) == (130, "handful: interrupted before anything was changed; give the same command again\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interruption_of_a_run_is_one_line_that_says_how_to_go_on(tmp_path, workers):
+    out = tmp_path / "my run"
+    arguments = ["bench", "run", "--bank", "clinc150", "--method", "tim", "--tasks", 100_000, "--out", out]
+    code, said = interrupted([*arguments, "--workers", workers], lambda: out.glob("plan.json"), 0.5)
+    more = " --workers 2" if workers == 2 else ""
+    assert said == (
+        "handful: interrupted; rows that were written are kept. "
+        f"Go on with: handful bench run --resume --out '{out}'{more}\n"
+    )
+    assert code == 130
+
+
+def test_the_exit_code_is_that_of_the_command(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["handful", "nonsense"])
+    assert handful_command.main() == 2
+    monkeypatch.setattr(sys, "argv", ["handful", "--help"])
+    assert handful_command.main() == 0
+    assert signal.getsignal(signal.SIGINT) is before
