@@ -24,7 +24,17 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PUBLIC = tuple(
     f"handful{package}"
-    for package in ("", ".tasks", ".features", ".datasets", ".benchmark", ".estimators", ".training", ".large")
+    for package in (
+        "",
+        ".tasks",
+        ".features",
+        ".datasets",
+        ".benchmark",
+        ".catalogue",
+        ".estimators",
+        ".training",
+        ".large",
+    )
 )
 # Values, which cannot carry a docstring: docs/api.rst explains them.
 TABLES = {"METHODS", "TRANSFORMS"}

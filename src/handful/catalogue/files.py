@@ -26,14 +26,35 @@ FORMAT, FORMAT_VERSION = "handful catalogue", 1
 
 
 def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
-    """Write the file, whole or not at all; an older one of that name is replaced."""
+    """Write the file, whole or not at all; an older one of that name is replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
+    >>> save_catalogue(Catalogue.of(torch.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> load_catalogue(place).classes.tolist()
+    ['ant', 'bee', 'cat']
+    """
     tensors, about = parts_of(catalogue)
     about |= {"format": FORMAT, "format_version": FORMAT_VERSION}
     write_tensors(os.fspath(path), tensors, {"handful": json.dumps(about)})
 
 
 def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
-    """Read a file that `save_catalogue` wrote, refusing what does not hold together."""
+    """Read a file that `save_catalogue` wrote, refusing what does not hold together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
+    >>> save_catalogue(Catalogue.of(torch.eye(3), np.array([4, 5, 6])), place)
+    >>> print(load_catalogue(place).report())
+    3 classes, 3 examples.
+    3 classes have one example: 4, 5, 6.
+    """
     tensors, metadata = read_tensors(os.fspath(path))
     try:
         about = parse_json(metadata["handful"])

@@ -1,8 +1,7 @@
 """Batches that do not fit in memory: the same updates, streamed over blocks of queries, here or over a Ray cluster."""
 
-from handful.large.inputs import fitted
 from handful.large.progress import Progress
 from handful.large.solution import LargeSolution
 from handful.large.solve import solve
 
-__all__ = ["LargeSolution", "Progress", "fitted", "solve"]
+__all__ = ["LargeSolution", "Progress", "solve"]
