@@ -88,7 +88,7 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True)
-class First:
+class FirstLook:
     """What one look at all classes says."""
 
     scores: Float[Tensor, "task query class"]  # ⟨z, w⟩ - ½‖w‖²
@@ -148,7 +148,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
     return Labelled(first.scores, proportions, first.highest, groups)
 
 
-def compare(batches: Batches) -> First:
+def compare(batches: Batches) -> FirstLook:
     """Compare the items with all classes, and count at equal proportions and the sharp factor."""
     scores, blocks = batches.scored()
     highest, counts = scores.new_empty(scores.shape[:2]), scores.new_empty(len(scores), batches.n_classes)
@@ -164,10 +164,10 @@ def compare(batches: Batches) -> First:
             shares, logs = shares * batches.mask[rows], logs * batches.mask[rows]
         counts[rows] = torch.bmm(shares.unsqueeze(1), near).squeeze(1)
         uniform[rows] += logs.sum(-1, dtype=torch.float64)
-    return First(scores, highest, counts, uniform)
+    return FirstLook(scores, highest, counts, uniform)
 
 
-def settle(batches: Batches, first: First, width: int, *, max_iter: int, tol: float) -> list[Settled]:
+def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol: float) -> list[Settled]:
     """Find the proportions, from that many columns on, of the classes that hold most at first."""
     n_classes = batches.n_classes
     classes = largest(first.counts, width)
@@ -224,7 +224,7 @@ def _settled(columns: Columns, rules: Rules, state: State) -> State:
 class Columns:
     """Exponentials of the scores on some columns of each batch: what answers `joint.advance`."""
 
-    def __init__(self, batches: Batches, first: First, classes: Int[Tensor, "task column"]) -> None:
+    def __init__(self, batches: Batches, first: FirstLook, classes: Int[Tensor, "task column"]) -> None:
         self.n_classes, self.n_query = batches.n_classes, batches.n_query
         self.mask = None if batches.mask is None else batches.mask.double()
         # By how much a class is less near than the nearest, at c² = 1.
@@ -285,7 +285,7 @@ class Columns:
 
 
 def assign(
-    batches: Batches, first: First, groups: list[Settled]
+    batches: Batches, first: FirstLook, groups: list[Settled]
 ) -> tuple[Float[Tensor, "task class"], Bool[Tensor, "task"]]:
     """Write `ln u_nk` in the place of the scores; return proportions, and where a class without a column returns."""
     scores, few = first.scores, []
