@@ -89,10 +89,19 @@ def test_metadata_of_another_shape_is_left_alone(tmp_path, about):
     assert read_bank(file).class_names == ("0", "2")
 
 
-def test_damaged_notes_of_our_own_are_refused(tmp_path):
-    notes = json.dumps({"class_names": ["a", "b", "c"], "dtype": "float32", "splits": 3, "provenance": {}})
+DEEP: object = "x"
+for _ in range(900):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "change", [{"splits": 3}, {"class_names": 3}, {"class_names": [DEEP] * 3}, {"dtype": "object"}]
+)
+def test_damaged_notes_of_our_own_are_refused(tmp_path, change):
+    whole = {"class_names": ["a", "b", "c"], "dtype": "float32", "splits": {}, "provenance": {}}
+    notes = json.dumps(whole | change)
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"handful": notes})
-    with pytest.raises(BankError, match="is damaged"):
+    with pytest.raises(BankError, match=r"is damaged|class names must"):
         read_bank(file)
 
 

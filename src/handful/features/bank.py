@@ -154,7 +154,7 @@ class FeatureBank:
                 _checked_splits(found.splits, len(found.class_names)),
                 recorded_hash=found.content_hash,
             )
-        except (TypeError, ValueError, AttributeError) as error:  # a manifest can hold anything
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:  # a manifest can hold anything
             raise BankError(f"the bank {path} contradicts itself: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> FeatureBank:

@@ -12,10 +12,12 @@ Nothing is unpacked: images inside a .zip are read from there.
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +38,9 @@ TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
 UNLABELLED = "unlabelled"
 # An image file beyond this is read no further: inside a .zip a small entry can unfold to any size.
 MAX_FILE_BYTES = 256 * 2**20
+# What Python raises about a damaged archive. RuntimeError: an entry is encrypted, or, as NotImplementedError, packed in
+# an unknown way. OSError: it is said to lie at a place that cannot be, or is damaged in a way of bz2 or lzma.
+DAMAGED_ENTRY = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, OSError)
 
 Kind: TypeAlias = Literal["image", "text"]
 Content: TypeAlias = bytes | str | Unreadable
@@ -79,8 +84,9 @@ class ZipFiles:
                 try:
                     with archive.open(name) as stream:
                         content = _limited(stream)
-                # RuntimeError: the entry is encrypted; NotImplementedError: a compression Python does not know.
-                except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+                except DAMAGED_ENTRY as error:
+                    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                        raise  # the disk's fault, not the file's
                     content = Unreadable(f"{type(error).__name__}: {error}")
                 yield content
 
@@ -184,7 +190,7 @@ def _list_archive(archive: Path, inside: str, labelled: bool) -> Items:
     try:
         with zipfile.ZipFile(archive) as opened:
             entries = [name for name in opened.namelist() if name.startswith(prefix)]
-    except zipfile.BadZipFile as error:
+    except DAMAGED_ENTRY as error:
         raise ItemsError(f"{archive} is not a complete .zip file ({error}); download or pack it again") from error
     found = (name.removeprefix(prefix) for name in dict.fromkeys(entries))
     names = _image_names(found, f"{archive}/{inside}", labelled)

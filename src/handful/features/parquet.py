@@ -14,6 +14,7 @@ import numpy as np
 from handful.errors import BankError
 from handful.features.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.features.extras import import_pyarrow
+from handful.features.parquet_pages import count_contents
 from handful.features.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.shapes import Float
 from handful.untrusted import parse_json, refuse_irregular, refuse_unfolding
@@ -22,7 +23,6 @@ from handful.whole_file import written_whole
 # What a bank knows beyond its columns travels in the metadata of the schema, under this key.
 METADATA_KEY = b"handful"
 # A file may always hold this many numbers in its column of vectors, and beyond that this many for each of its bytes.
-# Equal numbers are stored as one and a count: 900 bytes can mean a vector of 200 million.
 ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
 # A table larger than this is read into a file without a name, mapped, rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
@@ -44,6 +44,8 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
         classes = labels or ("label" if ours else None)
         classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
         names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
+        if not isinstance(names, (list, type(None))):
+            raise BankError(f"what handful noted in the metadata of {where} is damaged; export it again")
         matrix, others = _columns(pa, _opened(pa, files, vectors, [classes]), vectors, [classes], where)
         if None in others[classes]:
             raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
@@ -60,7 +62,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
             provenance=Provenance.from_mapping(ours["provenance"]),
             splits=ours["splits"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise BankError(
             f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
         ) from error
@@ -181,30 +183,34 @@ def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str])
     Text is read as numbers that stand for it, so that a long one that occurs in every row is held once.
     """
     _, parquet = import_pyarrow()
-    tables, wanted = [], {vectors, *others}
+    tables = []
     for file in files:
         schema = parquet.read_schema(file)
-        if not wanted <= set(schema.names):
+        if not {vectors, *others} <= set(schema.names):
             raise BankError(f"{file} lacks columns that {files[0]} has; it has {', '.join(schema.names)}")
         texts = [name for name in others if _is_text(pa, schema.field(name).type)]
+        numbers = _checked_numbers(file, vectors, others)
         table = parquet.ParquetFile(file, read_dictionary=texts)
-        size, numbers, unfolded = file.stat().st_size, 0, 0
-        for group in (table.metadata.row_group(k) for k in range(table.metadata.num_row_groups)):
-            for column in (group.column(k) for k in range(group.num_columns)):
-                path = f"{column.path_in_schema}."
-                numbers += column.num_values if path.startswith(f"{vectors}.") else 0
-                unfolded += column.total_uncompressed_size if any(path.startswith(f"{n}.") for n in wanted) else 0
-        if numbers > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
-            raise BankError(
-                f"{file} has {size} bytes and says that column {vectors!r} has {numbers} numbers; features do not "
-                "compress like that, so it is refused"
-            )
-        try:
-            refuse_unfolding(str(file), size, unfolded)
-        except ValueError as error:
-            raise BankError(f"{error}; it is refused") from error
+        if not 0 <= table.metadata.num_rows <= numbers:
+            raise BankError(f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again")
         tables.append(table)
     return tables
+
+
+def _checked_numbers(file: Path, vectors: str, others: Sequence[str]) -> int:
+    """Return how many numbers the column of vectors has, if what is read fits the size of the file."""
+    size = file.stat().st_size
+    try:
+        numbers, texts = count_contents(file, [vectors]), count_contents(file, others)
+        refuse_unfolding(str(file), size, numbers.unfolded + texts.unfolded)
+    except ValueError as error:
+        raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
+    if numbers.values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
+        raise BankError(
+            f"{file} has {size} bytes and says that column {vectors!r} has {numbers.values} numbers; features do not "
+            "compress like that, so it is refused"
+        )
+    return numbers.values
 
 
 def _is_text(pa: Any, kind: Any) -> bool:
@@ -225,6 +231,7 @@ def _columns(
     values: dict[str, list[Any]] = {name: [] for name in others}
     start = 0
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
+        batch.validate(full=True)  # a damaged file can give places outside of what they point into
         block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
         if matrix is None:
             matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
@@ -283,12 +290,12 @@ def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
         return np.memmap(file, dtype, "w+", shape=shape)
 
 
-def _hugging_face_names(schema: Any, column: str) -> list[str] | None:
+def _hugging_face_names(schema: Any, column: str) -> list[Any] | None:
     """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
     about: Any = _metadata(schema, b"huggingface")
     for key in ("info", "features", column, "names"):
         about = about.get(key) if isinstance(about, dict) else None
-    return list(map(str, about)) if isinstance(about, list) else None
+    return about if isinstance(about, list) else None
 
 
 def _metadata(schema: Any, key: bytes) -> dict[str, Any]:

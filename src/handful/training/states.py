@@ -35,7 +35,7 @@ def read_state(path: Path) -> dict[str, Any]:
     try:
         tensors, metadata = read_tensors(path)
         state: dict[str, Any] = _decoded(parse_json(metadata[SKELETON]), tensors)
-    except (FileFormatError, KeyError, TypeError, ValueError) as error:
+    except (FileFormatError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{path} is not the state of a training ({error}); remove it to start the training anew"
         ) from error
