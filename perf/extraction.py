@@ -7,14 +7,14 @@ import time
 import numpy as np
 from PIL import Image
 
-from handful.features.backbones import load_backbone
-from handful.features.threads import one_thread
+from handful.extraction.backbones import load_backbone
+from handful.machine.threads import one_thread
 
 N_IMAGES = 32
 
 
 def main() -> None:
-    """Print one line a batch size, the best of three."""
+    """Print one line per batch size, the best of three."""
     noise = np.random.default_rng(0)
     images = [Image.fromarray(noise.integers(0, 256, (240, 320, 3), dtype=np.uint8)) for _ in range(N_IMAGES)]
     backbone = load_backbone("efficientnet-lite0")

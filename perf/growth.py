@@ -96,7 +96,7 @@ def line_of(points: list[dict[str, Any]], axis: str, geometry: str) -> list[dict
 
 def plot(points: list[dict[str, Any]], path: Path) -> None:
     """Draw one panel a size, both geometries, the choice of `auto` ringed."""
-    from handful.features.extras import import_extra
+    from handful.machine.extras import import_extra
 
     pyplot = import_extra("matplotlib.pyplot", "plots")
     figure, panels = pyplot.subplots(2, 2, figsize=(8, 6), sharey=True, layout="constrained")

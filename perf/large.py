@@ -30,8 +30,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
-from handful.features import FeatureBank, store
 from handful.large import LargeSolution, Progress, solve
 from handful.large.candidates import Contenders
 from handful.large.inputs import fitted, read_rows

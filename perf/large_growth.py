@@ -24,8 +24,8 @@ import torch
 from scipy.optimize import nnls
 
 import large
-from handful.features.extras import import_extra
 from handful.large.solve import list_length_for
+from handful.machine.extras import import_extra
 
 SIZES_Q, SIZES_K = (10_000, 100_000, 1_000_000), (1_000, 10_000, 100_000)
 DIM, SHOTS = 384, 5

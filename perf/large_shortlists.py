@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from handful.features.extras import import_extra
 from handful.large.candidates import Contenders, FaissIndex, exact_lists
 from handful.large.inputs import fitted, read_rows
 from handful.large.solve import LIST_LENGTH
+from handful.machine.extras import import_extra
 from large import Synthetic
 
 FILE = Path(__file__).resolve().parent / "results" / "large" / "shortlists.json"

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import handful
-from handful import frame, working_set
+from handful.inference import frame, working_set
 from handful.methods import METHODS
 from handful.numerics import groups
 from paddle import N_QUERY

@@ -3,7 +3,7 @@
     python perf/paddle.py
 
 Prints, for three shapes with |Q| = 75 and d = 512, milliseconds per task for 20 iterations of (a) handful's PADDLE on
-tasks that lie in memory and (b) the same iterations in feature space with the support sums formed anew each time by a
+tasks that lie in memory and (b) the same iterations in feature space with the support sums formed again each time by a
 product with one-hot labels, as the public code does. Denormal floats are flushed while (b) runs: the ratio is one
 of arithmetic; handful avoids them by itself, and a last line shows what an iteration costs when most assignments lie in
 their range, beside an early iteration.
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 import handful
-from handful.frame import Frame
+from handful.inference.frame import Frame
+from handful.inference.working_set import WorkingSetProblem
 from handful.methods import paddle
-from handful.working_set import Problem
 
 N_QUERY, DIM, N_ITER, REPEATS = 75, 512, 20, 7
 CENTRE, SCALE = 0.7, 1.4  # nearest prototype is right for about four queries in five at K = 160
@@ -75,7 +75,7 @@ def cpu_milliseconds(function: Callable[[], object], repeats: int = REPEATS) -> 
 
 
 def straight_milliseconds(task: handful.TaskBatch, size: int) -> float:
-    """CPU time of the straightforward arithmetic on chunks of so many tasks: large ones leave the cache."""
+    """CPU time of the straightforward arithmetic on chunks of that many tasks: large ones leave the cache."""
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return cpu_milliseconds(lambda: [straightforward(chunk) for chunk in chunks], 3)
 
@@ -88,7 +88,7 @@ def denormal_ratio() -> tuple[float, float]:
     """
     task = random_tasks(160, 5, 16, scale=5.0)
     frame = Frame(task)
-    problem = Problem(frame.space("gram", N_ITER), None, frame.n_query, torch.ones_like(frame.n_query))
+    problem = WorkingSetProblem(frame.space("gram", N_ITER), None, frame.n_query, torch.ones_like(frame.n_query))
     start = state = paddle.init(problem)
     for _ in range(30):
         state, u = paddle.step(problem, state, floor=1e-6)

@@ -1,6 +1,6 @@
 """What Ray costs on one machine, beside running in process: `python perf/ray_overhead.py`.
 
-Start-up is paid once a run, the overhead of a range once for each of them: a range is up to 64 tasks of a cell. Times
+Start-up is paid once per run, the overhead of a range once for each of them: a range is up to 64 tasks of a cell. Times
 are wall times on a machine whose load is printed with them; ranges are timed several times in turn, and the shortest
 counts. The ranges are those of a run: clinc150, 150 classes, 10 shots, K_eff = 5.
 """
@@ -21,7 +21,7 @@ from handful.benchmark.on_ray import in_memory, on_ray
 from handful.benchmark.plan import bound_plan
 from handful.benchmark.run import Job, Material
 from handful.datasets import load_clinc150
-from handful.features.ray_cluster import as_completed, connected, remote
+from handful.machine.ray_cluster import as_completed, connected, remote
 
 N_EMPTY, N_RANGES, TASKS_IN_RANGE, REPEATS = 300, 12, 64, 3
 SPEC = TaskSpec(ShotsPerClass(10), UniformOverPool(5))

@@ -11,14 +11,14 @@ far it is, `handful report RUN` draws it) that goes on where it was stopped. Sta
 - **k_eff**: 1, 2, 5, 10, 20, 50 and all classes allowed in the query, 5 shots (its figure);
 - **n_query**: 10, 25, 75, 200, 500 and 1,000 queries of 10 classes, 5 shots;
 - **weights**: PADDLE at λ from |Q|/4 to 3|Q|, 20 shots, K_eff = 2, 5, 10, several |Q| (its two figures on λ);
-- **pt_map**, **slow**, **sweep-slow**: PT-MAP; the methods that take longer than 0.1 s a task, in the table; and these
-  along K_eff on the two banks with fewest classes;
+- **pt_map**, **slow**, **sweep-slow**: PT-MAP; the methods that take longer than 0.1 s per task, in the table; and
+  these along K_eff on the two banks with fewest classes;
 - **optimiser**: criterion against time of PADDLE's updates and of projected gradient, and their seconds, on CLINC150.
 
-Quick methods solve 1,000 tasks a cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. A query
-that the smallest classes of a bank could not fill is as large as they allow. Settings are the published ones: each
-method's defaults after the transform it names (`l2` for `cl2n`, which needs base classes). Published PADDLE also runs
-on unit vectors times 5.
+Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. A
+query that the smallest classes of a bank could not fill is as large as they allow. Settings are the published ones:
+each method's defaults after the transform it names (`l2` for `cl2n`, which needs base classes). Published PADDLE also
+runs on unit vectors times 5.
 
 `keep` writes a summary of each cell, not its rows, to `studies/results/study/<bank>.json`: a cell that several runs
 have is taken from the one with most tasks. `study_page.py` writes `docs/study_results.md` and its figures from those.

@@ -8,7 +8,7 @@ For every bank and 1, 5 and 10 shots (omniglot659: 1 and 5): K_eff = 1, 2, 5, 10
 gain over nearest prototype is paired, task by task, with a 95 % interval. At K_eff = 5 also PADDLE on unit vectors
 times 5,
 and at the best constant factor of a grid of 0.25 over 2 … 12, chosen with the answers in hand, on the first
-`--scale-tasks` tasks. Banks with 100 rows a class or more also get |Q| from 10 to 2,000.
+`--scale-tasks` tasks. Banks with 100 rows per class or more also get |Q| from 10 to 2,000.
 
 Each finished cell is kept in `studies/results/calibrated/<bank>.json`; a cell that is there already is not run again.
 `--render` writes `docs/calibrated_results.md` and the figure `docs/images/accuracy_against_scale.svg` from those files.
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 import handful
-from handful.features.foreign import read_bank
+from handful.banks.foreign import read_bank
 from handful.reports.summary import Estimate
 
 RESULTS = Path(__file__).parent / "results" / "calibrated"
@@ -217,7 +217,7 @@ def render() -> None:
         "## Banks it had not seen",
         "",
         "Run once in this form. Two earlier forms had been run on them too: one failed on tinyimagenet200 at 5 shots",
-        "with many classes present, the other there at 1 shot with all. What mended them was found on the banks above.",
+        "with many classes present, the other there at 1 shot with all. What fixed them was found on the banks above.",
         "",
         *gains(banks, tuning=False),
         "## Beside the best constant scale",

@@ -5,7 +5,7 @@
 writes docs/calibration_choices.md from the three tuning banks in the folder.
 
 Banks: clinc150, cub200 and omniglot659, as they are and made harder by a random projection to few dimensions. L2
-features, |Q| = 75, all classes in the support; 24 tasks a cell (6 where 100 classes or all are present, |Q| = 2K),
+features, |Q| = 75, all classes in the support; 24 tasks per cell (6 where 100 classes or all are present, |Q| = 2K),
 seed 0.
 """
 
@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 import handful
-from handful import calibration
-from handful.calibration import logistic_slope, squared_scale
-from handful.frame import Frame
+from handful.inference import calibration
+from handful.inference.calibration import logistic_slope, squared_scale
+from handful.inference.frame import Frame
 from handful.inference.joint import OPENING, tilts, typical_shots
 from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
 from handful.numerics.distances import half_squared_distances
@@ -114,7 +114,7 @@ def main() -> None:
         "# What calibrated PADDLE was built from",
         "",
         "Written by `python studies/calibration_choices.py FOLDER`, the folder holding the banks clinc150, cub200 and",
-        "omniglot659; 24 tasks a cell, 6 where 100 classes or all are present. Projected: to "
+        "omniglot659; 24 tasks per cell, 6 where 100 classes or all are present. Projected: to "
         + ", ".join(f"{dim} ({name})" for name, dim in PROJECTED.items())
         + " dimensions at random.",
         "",
@@ -154,7 +154,7 @@ def main() -> None:
             print(lines[-1], flush=True)
     lines += [
         "",
-        "## One example a class: the nats of the query's spread",
+        "## One example per class: the nats of the query's spread",
         "",
         "Gain of calibrated PADDLE over nearest prototype, in points, by the value of `NATS_OF_SPREAD`; "
         f"{calibration.NATS_OF_SPREAD:g} is its own.",

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 import handful
-from handful.calibration import squared_scale
 from handful.catalogue.usual import expected_half_distances, mean_margin
 from handful.estimators.diagnostics import COLLAPSED_SHARE, collapsed
-from handful.frame import Frame
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.numerics.distances import half_squared_distances
 
 SEED = 7

@@ -12,7 +12,7 @@ the benchmark, RUN/tuning and RUN/test; both go on where they were stopped.
   K_eff to be tested: other tasks (seed 1), the same classes. The grids are those that PADDLE's authors swept for their
   competitors; PADDLE, soft K-means and EM for the prior get the length of unit vectors as well, which matters most to
   them.
-- Quick methods solve 500 tasks a cell; slow ones 30, or as many as the budget of CPU minutes a cell allows.
+- Quick methods solve 500 tasks per cell; slow ones 30, or as many as the budget of CPU minutes a cell allows.
 
 Differences are paired: calibrated PADDLE minus the method on the tasks both have. What is measured is kept in
 `studies/results/field.json`; `--render` writes `docs/field_results.md` from it.
@@ -32,7 +32,7 @@ import numpy as np
 import torch
 
 import handful
-from handful.benchmark.completion import Progress, complete
+from handful.benchmark.completion import CellProgress, complete
 from handful.benchmark.journal import Journal
 from handful.benchmark.plan import Banks, Cell, Plan, bound_plan
 from handful.benchmark.tuning import GRIDS
@@ -149,7 +149,7 @@ def run(folder: Path, plan: Plan, banks: Banks) -> Journal:
     else:
         journal = Journal.create(folder, plan)
 
-    def report(state: Progress) -> None:
+    def report(state: CellProgress) -> None:
         if state.done >= state.wanted:
             print(f"{state.cell.method:<18} {state.cell.bank:<26} {state.done} tasks", flush=True)
 

@@ -8,7 +8,7 @@ runs, which go on where they were stopped. Of BANK are made
 
 - `mini`: its first 100 classes as 64 base, 16 validation and 20 test classes;
 - `tiered`: all its classes, and no base classes (`l2` takes the place of `cl2n`, which needs them);
-- `inat` and `inat_support`: all its classes; a fixed support of 2 to 20 rows a class, and the rest as queries.
+- `inat` and `inat_support`: all its classes; a fixed support of 2 to 20 rows per class, and the rest as queries.
 
 Nothing here compares with the paper's numbers: other data, another network. What is measured is kept in
 `studies/results/paper_stand_ins.json`; `--render` writes the tables of `docs/how_to/reproduce_the_paper.md` from it.
@@ -66,7 +66,7 @@ def _part(bank: FeatureBank, chosen: np.ndarray, class_names: tuple[str, ...]) -
 
 
 def measured(name: str, folder: Path, banks: Banks, budget: float) -> list[Row]:
-    """Run a plan of the paper, or what is left of it, and return one row a cell."""
+    """Run a plan of the paper, or what is left of it, and return one row per cell."""
     cells = PAPER_PLANS[name](banks, n_tasks=TASKS, cpu_budget=budget)
     if name == "accuracy_against_k_eff":
         cells = tuple(c for c in cells if c.method in QUICK and getattr(c.spec.support, "shots", 5) == 5)

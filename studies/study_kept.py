@@ -48,7 +48,7 @@ class Study:
 
     found: Sequence[Kept]
 
-    def at(self, **wanted: Any) -> Study:
+    def where(self, **wanted: Any) -> Study:
         """Return the part with these values of `shots`, `k_eff`, `n_query`, `bank`, `weighted` or `label`."""
         return Study([r for r in self.found if all(value_of(r, name) == value for name, value in wanted.items())])
 
@@ -87,7 +87,7 @@ def _place(result: Kept) -> tuple[str, Any, int]:
 
 
 def value_of(result: Kept, name: str) -> Any:
-    """Return what a cell has under one of the names that `Study.at` chooses by."""
+    """Return what a cell has under one of the names that `Study.where` chooses by."""
     cell = result.cell
     known = {
         "bank": cell.bank,

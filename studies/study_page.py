@@ -36,7 +36,7 @@ def crossed(study: Study, down: str, across: str, entry: Callable[[Kept | None],
     values = study.banks if across == "bank" else sorted({value_of(r, across) for r in study.found})
     rows = []
     for name in study.banks if down == "bank" else study.labels:
-        mine = {value_of(r, across): r for r in study.at(**{down: name}).found}
+        mine = {value_of(r, across): r for r in study.where(**{down: name}).found}
         rows.append([name, *(entry(mine.get(value)) for value in values)])
     titles = [heads[across].format(str(value).split("-")[0]) for value in values]
     return table(["bank" if down == "bank" else "method", *titles], rows)
@@ -59,7 +59,7 @@ def verdicts(study: Study, labels: Sequence[str], by: str) -> list[str]:
     for label in labels:
         entries = []
         for value in values:
-            gains = [r.gain for r in study.at(label=label, **{by: value}).found if "gain" in r.entry]
+            gains = [r.gain for r in study.where(label=label, **{by: value}).found if "gain" in r.entry]
             above = sum(g.mean > g.half_width for g in gains)
             below = sum(-g.mean > g.half_width for g in gains)
             entries.append(f"{above} / {len(gains) - above - below} / {below}" if gains else "–")
@@ -76,12 +76,12 @@ def fewer_queries(study: Study) -> list[str]:
 
 def k_eff_section(study: Study) -> list[str]:
     """Accuracy while more and more classes may occur."""
-    part = study.at(shots=5).usual
+    part = study.where(shots=5).usual
     _save(plots.accuracy_against_k_eff(_quick(part).columns), "study_k_eff")
     # The last K_eff is the bank's K, another number on each bank: it is called "all".
     few = Study([r for r in part.found if r.cell.spec.query.k_eff in K_EFFS])
     everything = Study([r for r in part.found if r.cell.spec.query.k_eff not in K_EFFS])
-    swept = [bank for bank in part.banks if any(r.label in SLOW for r in few.at(bank=bank, k_eff=2).found)]
+    swept = [bank for bank in part.banks if any(r.label in SLOW for r in few.where(bank=bank, k_eff=2).found)]
     lines = [
         "## From one class present to all of them",
         "",
@@ -97,13 +97,13 @@ def k_eff_section(study: Study) -> list[str]:
         *crossed(everything, "label", "bank", _accuracy),
     ]
     for bank in swept:
-        lines += [f"{bank}, every method:", "", *crossed(part.at(bank=bank), "label", "k_eff", _accuracy)]
+        lines += [f"{bank}, every method:", "", *crossed(part.where(bank=bank), "label", "k_eff", _accuracy)]
     return lines
 
 
 def n_query_section(study: Study) -> list[str]:
     """Accuracy while the query grows."""
-    part = study.at(shots=5, k_eff=10)
+    part = study.where(shots=5, k_eff=10)
     _save(plots.accuracy_against_n_query(_quick(part).columns), "study_n_query")
     return [
         "## From ten queries to a thousand",
@@ -114,7 +114,7 @@ def n_query_section(study: Study) -> list[str]:
         "",
         "Points that calibrated PADDLE gains over nearest prototype, paired:",
         "",
-        *crossed(part.at(label=OURS), "bank", "n_query", _gain),
+        *crossed(part.where(label=OURS), "bank", "n_query", _gain),
     ]
 
 
@@ -130,11 +130,11 @@ def _quick(study: Study) -> Study:
 
 def ablations(study: Study) -> list[str]:
     """Partition term, optimiser, λ."""
-    plain, weighted = study.at(weighted=False, k_eff=5).usual, study.at(weighted=True)
+    plain, weighted = study.where(weighted=False, k_eff=5).usual, study.where(weighted=True)
     rows = []
     for bank, shots in product(plain.banks, SHOTS):
-        part = plain.at(bank=bank, shots=shots)
-        pair = [next(iter(part.at(label=label).found), None) for label in ("soft_kmeans", "paddle")]
+        part = plain.where(bank=bank, shots=shots)
+        pair = [next(iter(part.where(label=label).found), None) for label in ("soft_kmeans", "paddle")]
         if pair[0] is not None and pair[1] is not None:
             apart = 100 * (pair[1].estimate().mean - pair[0].estimate().mean)
             rows.append([bank, str(shots), *map(_accuracy, pair), f"{apart:+.1f}"])
@@ -161,7 +161,7 @@ def optimiser_section(study: Study) -> list[str]:
     }
     _save(plots.convergence(traces), "study_optimiser")
     bank = next(bank for bank in study.banks if bank.startswith(OPTIMISER_BANK))
-    part = study.at(bank=bank, shots=WEIGHT_SHOTS, k_eff=5, n_query=75, weighted=False)
+    part = study.where(bank=bank, shots=WEIGHT_SHOTS, k_eff=5, n_query=75, weighted=False)
     rows = [
         [r.label, f"{1e3 * r.estimate('cpu_seconds').mean:,.0f}", _accuracy(r)]
         for r in sorted(part.found, key=lambda r: r.estimate("cpu_seconds").mean)
@@ -224,11 +224,11 @@ def _save(figure: Any, name: str) -> None:
 
 def findings(study: Study) -> list[str]:
     """Say what the tables say, in sentences whose numbers are taken from them."""
-    table_part, sweep = study.at(k_eff=5).usual, study.at(shots=5).usual
+    table_part, sweep = study.where(k_eff=5).usual, study.where(shots=5).usual
     everything = Study([r for r in sweep.found if r.cell.spec.query.k_eff not in K_EFFS])
     few = Study([r for r in sweep.found if r.cell.spec.query.k_eff <= 2])
     lines = ["## What carries over, and what does not", ""]
-    ours = table_part.at(label=OURS).found
+    ours = table_part.where(label=OURS).found
     lines += [
         "- **With five classes present, counting classes pays.** Calibrated PADDLE is first or even with the first in "
         f"{sum(r.entry['first'] for r in ours)} of {len(ours)} columns (bank and shots). PADDLE as published is above "
@@ -256,21 +256,21 @@ def findings(study: Study) -> list[str]:
 
 
 def _growth(study: Study, label: str) -> str:
-    part, changes = study.at(shots=5, k_eff=10, label=label), []
+    part, changes = study.where(shots=5, k_eff=10, label=label), []
     for bank in part.banks:
-        by_size = {value_of(r, "n_query"): 100 * r.estimate().mean for r in part.at(bank=bank).found}
+        by_size = {value_of(r, "n_query"): 100 * r.estimate().mean for r in part.where(bank=bank).found}
         if max(by_size) > 75:
             changes.append(by_size[max(by_size)] - by_size[75])
     return f"{min(changes):+.1f} to {max(changes):+.1f}"
 
 
 def _above(study: Study, label: str) -> str:
-    found = study.at(label=label).found
+    found = study.where(label=label).found
     return f"{sum(r.gain.mean > r.gain.half_width for r in found)} of {len(found)}"
 
 
 def _below(study: Study, label: str) -> str:
-    found = [r for r in study.at(label=label).found if -r.gain.mean > r.gain.half_width]
+    found = [r for r in study.where(label=label).found if -r.gain.mean > r.gain.half_width]
     said = dict.fromkeys(f"{r.cell.bank} at {value_of(r, 'shots')} shots" for r in found)
     return ", ".join(said) or "none"
 
@@ -279,20 +279,20 @@ def _each_above(study: Study, labels: Iterable[str]) -> str:
     return ", ".join(
         f"{label} is below in {sum(-r.gain.mean > r.gain.half_width for r in found)} of {len(found)} columns"
         for label in labels
-        if (found := study.at(label=label).found)
+        if (found := study.where(label=label).found)
     )
 
 
 def _gains(study: Study, label: str) -> str:
-    gains = [100 * r.gain.mean for r in study.at(label=label).found]
+    gains = [100 * r.gain.mean for r in study.where(label=label).found]
     return f"{min(gains):+.1f} to {max(gains):+.1f}"
 
 
 def _partition(study: Study) -> str:
     apart = [
         100 * (with_it.estimate().mean - without.estimate().mean)
-        for with_it in study.at(label="paddle").found
-        for without in study.at(label="soft_kmeans", bank=with_it.cell.bank).found
+        for with_it in study.where(label="paddle").found
+        for without in study.where(label="soft_kmeans", bank=with_it.cell.bank).found
         if without.cell.spec == with_it.cell.spec
     ]
     return f"{min(apart):+.1f} to {max(apart):+.1f} points over {len(apart)} columns, {np.mean(apart):+.1f} on average"
@@ -301,7 +301,7 @@ def _partition(study: Study) -> str:
 def render() -> None:
     """Write the page and its figures."""
     study = load()
-    plain = study.at(weighted=False)
+    plain = study.where(weighted=False)
     IMAGES.mkdir(exist_ok=True)
     lines = [
         "# The paper's study on open features",
@@ -321,7 +321,7 @@ def render() -> None:
         *findings(plain),
     ]
     for shots in SHOTS:
-        part = plain.at(shots=shots, k_eff=5).usual
+        part = plain.where(shots=shots, k_eff=5).usual
         if part.found:
             lines += [
                 f"## {shots} shots, five classes present",

@@ -38,7 +38,7 @@ def tasks_of(folder: Path, indices: range) -> handful.TaskBatch:
 
 
 def compared(folder: Path, n_tasks: int) -> dict[str, Any]:
-    """Count what differs on so many tasks of a bank."""
+    """Count what differs on that many tasks of a bank."""
     different, far, worst, solved_again, classes = 0, 0, 0.0, 0, 0
     for start in range(0, n_tasks, AT_ONCE):
         task = tasks_of(folder, range(start, min(start + AT_ONCE, n_tasks)))

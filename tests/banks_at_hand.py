@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from handful.features import FeatureBank, Provenance
+from handful.banks import FeatureBank, Provenance
 
 
 def random_bank(

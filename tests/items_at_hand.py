@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from handful.features.backbone import Backbone
+from handful.extraction.backbone import Backbone
 from tests.conftest import SHARED
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handful.features import FeatureBank
+from handful.banks import FeatureBank
 
 
 class Problem(NamedTuple):
@@ -27,7 +27,7 @@ def large_problem(
     shots: int = 4,
     apart: float = 2.5,
 ) -> Problem:
-    """Gaussian classes whose spread falls off over the dimensions, their centres so many times as far `apart`."""
+    """Gaussian classes whose spread falls off over the dimensions, their centres that many times as far `apart`."""
     rng = np.random.default_rng(seed)
     spectrum = 1 / np.sqrt(np.arange(1, dim + 1))
     centres = apart * spectrum * rng.standard_normal((n_classes, dim))

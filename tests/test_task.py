@@ -85,7 +85,7 @@ def test_sizes():
         ),
         (
             {"support": torch.ones(3, 4, 3)},
-            r"axis 'task' of support has length 3 but query has 2 tasks; give one entry a task",
+            r"axis 'task' of support has length 3 but query has 2 tasks; give one entry per task",
         ),
         ({"query": torch.ones(5, 3)}, r"query must have the axes \(task, query, dim\), got shape \(5, 3\); a single"),
         ({"query": torch.ones(2, 0, 3)}, r"axis 'query' of query is empty"),

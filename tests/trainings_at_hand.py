@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.training import BaseSplit, Recipe, hold_out
 from tests.items_at_hand import image_folder
 

@@ -1,7 +1,7 @@
 """Draw the layers from the contracts that import-linter holds: python tools/draw_architecture.py.
 
 Reads `[[tool.importlinter.contracts]]` of pyproject.toml and the first line of each module's docstring, and writes
-docs/drawn/architecture.svg. The site draws it anew whenever it is built.
+docs/drawn/architecture.svg. The site draws it again whenever it is built.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
 WIDTH, GAP, MARGIN = 1000, 14, 12
 # A box is as high as its name, and so much more for each line of what it says.
 NAME, LINE, MOST_LINES = 40, 18, 4
-# At most so many boxes side by side; a longer layer goes on in a second row of the same band.
+# At most that many boxes side by side; a longer layer goes on in a second row of the same band.
 ACROSS = 3
 # Width of a letter of the smaller text, on average.
 LETTER = 6.7
@@ -38,7 +38,7 @@ def purpose(module: str) -> str:
 
 
 def drawing() -> str:
-    """Return the layers as SVG: one band a layer, one box a module; a module may import from the bands below it."""
+    """Return the layers as SVG: one band per layer, one box per module; a module may import from the bands below it."""
     parts, y = [], MARGIN
     for number, modules in enumerate(layers()):
         rows = [modules[start : start + ACROSS] for start in range(0, len(modules), ACROSS)]

@@ -66,7 +66,7 @@ SECTIONS: dict[str, tuple[Path, Callable[[Row], str]]] = {
 
 
 def rendered(page: str) -> str:
-    """Return the page with every table whose results are there written anew."""
+    """Return the page with every table whose results are there written again."""
     for name, (path, render) in SECTIONS.items():
         if path.exists():
             text = render(json.loads(path.read_text()))

@@ -1,13 +1,20 @@
 """handful: say which few of many classes occur in a batch, and label the whole batch jointly."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from handful.banks import FeatureBank, Provenance, read_bank
 from handful.dispatch import solve
-from handful.features import FeatureBank, Provenance, read_bank
 from handful.gather import gather
 from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
 from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.transforms import TRANSFORMS, transform
+
+if TYPE_CHECKING:
+    from handful.classification import classify
+    from handful.estimators import PaddleClassifier
 
 __all__ = [
     "METHODS",
@@ -19,12 +26,14 @@ __all__ = [
     "FeatureBank",
     "FixedSupport",
     "Method",
+    "PaddleClassifier",
     "Provenance",
     "ShotsPerClass",
     "Solution",
     "TaskBatch",
     "TaskSpec",
     "UniformOverPool",
+    "classify",
     "draw",
     "gather",
     "read_bank",
@@ -32,3 +41,18 @@ __all__ = [
     "transform",
 ]
 __version__ = "0.1.0"
+
+
+# Loaded when they are first asked for: `import handful` needs neither scikit-learn nor what reads images.
+_LATER = {"PaddleClassifier": "handful.estimators", "classify": "handful.classification"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'handful' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

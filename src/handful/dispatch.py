@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from handful.errors import UnknownNameError
+from handful.inference.reach import refuse_beyond_reach, refuse_no_answer
 from handful.methods import METHODS, Method
-from handful.reach import refuse_beyond_reach, refuse_no_answer
 from handful.solution import Solution
 from handful.task import TaskBatch
 

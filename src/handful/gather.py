@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from handful.banks import FeatureBank
 from handful.errors import TaskError
-from handful.features import FeatureBank
 from handful.numerics.lookup import Lookup
 from handful.shapes import Int
 from handful.task import TaskBatch

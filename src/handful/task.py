@@ -289,7 +289,7 @@ def _check_shapes(task: TaskBatch) -> None:
             if axis == "task" and size != n_tasks:
                 raise TaskError(
                     f"axis 'task' of {name} has length {size} but query has {n_tasks} tasks; "
-                    "give one entry a task, or a task axis of length 1 to share the support"
+                    "give one entry per task, or a task axis of length 1 to share the support"
                 )
             other, owner = sizes.setdefault(axis, (size, name))
             if size != other:

@@ -27,7 +27,7 @@ PUBLIC = tuple(
     for package in (
         "",
         ".tasks",
-        ".features",
+        ".banks",
         ".datasets",
         ".benchmark",
         ".catalogue",

@@ -38,6 +38,7 @@ def test_import_is_light():
         "lightning",
         "typer",
         "faiss",
+        "sklearn",
     ]
     program = f"import sys, handful; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

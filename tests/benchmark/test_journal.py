@@ -12,7 +12,7 @@ from handful.benchmark.journal import ADDED_LATER, COLUMNS, PLAN_FILE, Journal, 
 from handful.benchmark.plan import Cell
 from handful.benchmark.run import MACHINE, METHOD, Material, run_range
 from handful.errors import MissingExtraError, PlanError
-from handful.whole_file import UNFINISHED
+from handful.machine.whole_file import UNFINISHED
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
 

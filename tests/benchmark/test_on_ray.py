@@ -10,7 +10,7 @@ from handful.benchmark.journal import Journal
 from handful.benchmark.on_ray import in_memory, on_ray
 from handful.benchmark.run import MACHINE, Material, run_range
 from handful.errors import MissingExtraError
-from handful.features import ray_cluster
+from handful.machine import ray_cluster
 from tests.benchmark.test_completion import undisturbed, values
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.plans_at_hand import small_banks, small_plan

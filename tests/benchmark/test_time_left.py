@@ -1,6 +1,6 @@
 import pytest
 
-from handful.benchmark.completion import Progress
+from handful.benchmark.completion import CellProgress
 from handful.benchmark.plan import Cell
 from handful.benchmark.time_left import TimeLeft, time_left
 from tests.plans_at_hand import SPEC
@@ -8,7 +8,7 @@ from tests.plans_at_hand import SPEC
 
 def state(method, done, wanted, seconds, *, failed=0, budget=None):
     cell = Cell("toy", SPEC, method, n_tasks=wanted, cpu_budget=budget)
-    return Progress(cell, done, failed, wanted, seconds)
+    return CellProgress(cell, done, failed, wanted, seconds)
 
 
 def test_each_cell_is_judged_by_its_own_tasks():

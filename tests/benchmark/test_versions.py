@@ -30,8 +30,8 @@ def test_the_code_of_a_method_is_what_its_rows_pass_through_and_no_other_method(
 
 
 def test_shared_modules_are_found_where_they_are_used():
-    assert "handful.mutual_information" in modules_behind("tim")
-    assert "handful.mutual_information" not in modules_behind("paddle")
+    assert "handful.inference.mutual_information" in modules_behind("tim")
+    assert "handful.inference.mutual_information" not in modules_behind("paddle")
     assert "handful.numerics.outlier_path" in modules_behind("ici")
 
 
@@ -49,7 +49,7 @@ def test_nothing_that_a_row_passes_through_is_missed():
     called = set(ran.stdout.split()) - {"handful.datasets", "handful.datasets.clinc150"}
     assert "handful.methods.paddle" in called
     # The bank was read before: that is a question of its content, which has a hash of its own.
-    assert {name for name in called if not name.startswith("handful.features")} <= set(modules_behind("paddle"))
+    assert {name for name in called if not name.startswith("handful.banks")} <= set(modules_behind("paddle"))
 
 
 def test_a_changed_line_changes_the_code_of_those_that_use_it(monkeypatch):
@@ -57,7 +57,7 @@ def test_a_changed_line_changes_the_code_of_those_that_use_it(monkeypatch):
     source = module._source
 
     def changed(name):
-        return source(name) + ("\n# another line" if name == "handful.mutual_information" else "")
+        return source(name) + ("\n# another line" if name == "handful.inference.mutual_information" else "")
 
     monkeypatch.setattr(module, "_source", changed)
     code_version.cache_clear()

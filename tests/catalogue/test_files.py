@@ -6,7 +6,7 @@ import torch
 
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.errors import FileFormatError
-from handful.safetensors_format import read_tensors, write_tensors
+from handful.machine.safetensors_format import read_tensors, write_tensors
 
 
 def catalogue() -> Catalogue:

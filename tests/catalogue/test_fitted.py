@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.calibration import squared_scale
 from handful.catalogue import Catalogue, fitted
 from handful.errors import LabelError, OptionError
-from handful.frame import Frame
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.task import TaskBatch
 from handful.transforms import transform
 

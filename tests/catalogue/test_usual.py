@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from handful.catalogue.usual import Usual, left_out_half_distances, mean_margin
-from handful.frame import Frame
+from handful.inference.frame import Frame
 from tests.tasks_at_hand import random_task
 
 

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from handful import classification
+from handful.classification import label
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful.large import shard
@@ -49,7 +49,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
     folder, _ = files
     texts = []
     for limit in (2**28, 0):
-        monkeypatch.setattr(classification, "MOST_DENSE_BYTES", limit)
+        monkeypatch.setattr(label, "MOST_DENSE_BYTES", limit)
         code, out, err = run(
             capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz",
             "--out", folder / f"{limit}.csv", "--report", folder / f"{limit}.html",
@@ -64,7 +64,7 @@ def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypa
 
 def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
     folder, _ = files
-    monkeypatch.setattr(classification, "MOST_DENSE_BYTES", 0)
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
     arguments = ("--catalogue", folder / "catalogue.npz", "--batch", folder / "batch.npz", "--out", folder / "p.csv")
 
     def interrupted(*_):

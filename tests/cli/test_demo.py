@@ -7,7 +7,7 @@ pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 from handful.cli import demo
 from handful.cli.main import main
-from handful.features import extras
+from handful.machine import extras
 
 
 def test_five_methods_one_page_and_what_to_read_next(tmp_path, capsys):

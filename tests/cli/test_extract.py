@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from handful.banks import FeatureBank
 from handful.cli import extract as command
 from handful.cli.main import main
-from handful.features import FeatureBank
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
 ROOT = Path(__file__).resolve().parents[2]

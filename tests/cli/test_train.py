@@ -1,8 +1,8 @@
 import pytest
 
+from handful.banks.bank import FeatureBank
 from handful.cli import train
 from handful.cli.main import main
-from handful.features.bank import FeatureBank
 from handful.networks.checkpoint import Checkpoint
 from handful.training import splits
 from tests.items_at_hand import image_folder, zipped
@@ -116,7 +116,7 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     broken = image_folder(tmp_path / "broken")
     (broken / "class1" / "03.png").write_bytes(b"no picture")
     said = refused(capsys, "--items", broken, *out)
-    assert "1 of 24 images cannot be read; mend or remove them:\n  class1/03.png" in said
+    assert "1 of 24 images cannot be read; fix or remove them:\n  class1/03.png" in said
     assert "cannot be held out" in refused(capsys, "--items", photos, "--hold-out", 5, *out)
     assert not (tmp_path / "run").exists()
 

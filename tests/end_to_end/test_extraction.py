@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.features import FeatureBank
-from handful.features.backbones import load_backbone
-from handful.features.extract import extract
-from handful.features.items import list_items
-from handful.features.on_ray import on_ray
+from handful.banks import FeatureBank
+from handful.extraction.backbones import load_backbone
+from handful.extraction.extract import extract
+from handful.extraction.items import list_items
+from handful.extraction.on_ray import on_ray
 from tests.items_at_hand import cosines, shared_data, slowly
 
 pytestmark = pytest.mark.slow

@@ -30,7 +30,7 @@ from tests.large_at_hand import large_problem
 
 METHODS = ("calibrated_paddle", "paddle")
 
-# After so many kills a run is timed again: other work on the machine comes and goes.
+# After that many kills a run is timed again: other work on the machine comes and goes.
 TIMED_EVERY = 5
 
 
@@ -78,7 +78,7 @@ def test_killed_after_every_file(method, tmp_path, no_fsync):
 
 
 def killed_at_random(setting, place, times, seed):
-    """Outcomes of so many kills, uniform over the time of a run, by the stage that was reported last."""
+    """Outcomes of that many kills, uniform over the time of a run, by the stage that was reported last."""
     whole, seconds = setting.solve(place / "whole"), []
     moments, outcomes = random.Random(seed), Counter()
     while outcomes.total() < times:

@@ -15,7 +15,7 @@ from handful.errors import (
 )
 from handful.estimators import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_AGREEMENT, MOST_DISTANCE
-from handful.frame import Frame
+from handful.inference.frame import Frame
 from tests.tasks_at_hand import random_task
 
 # Published PADDLE converges slowly where it collapses.

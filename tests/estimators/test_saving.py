@@ -11,7 +11,7 @@ from safetensors import safe_open
 from handful.errors import FileFormatError, LabelError
 from handful.estimators import PaddleClassifier, TransductiveClassifier
 from handful.estimators.saving import decode_labels, encode_labels
-from handful.safetensors_format import read_tensors, write_tensors
+from handful.machine.safetensors_format import read_tensors, write_tensors
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((12, 5)) + np.repeat(3 * RNG.standard_normal((4, 5)), 3, axis=0)

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from handful.calibration import squared_scale
-from handful.frame import Frame
 from handful.inference.batches import AgainstOne, EachItsOwn
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from tests.tasks_at_hand import random_task
 
 

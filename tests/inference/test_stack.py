@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.calibration import squared_scale
-from handful.frame import Frame
 from handful.inference import stack
 from handful.inference.batches import AgainstOne, EachItsOwn
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.inference.joint import SHARPEST, tilts
 from handful.inference.stack import Columns, compare, label, largest, settle, width_for
 from handful.numerics.simplex import softmax

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from handful import calibration
+from handful.banks import FeatureBank, write_parquet
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
-from handful.features import FeatureBank, write_parquet
-from handful.frame import Frame
+from handful.inference import calibration
+from handful.inference.frame import Frame
 from handful.large import inputs
 from handful.large.inputs import content_hash, fitted, given, read_rows, squared_scale
 from handful.task import TaskBatch

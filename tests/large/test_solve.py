@@ -154,7 +154,7 @@ def as_bank_changed_in_place(bank, place):
 def as_parquet(bank, place):
     pytest.importorskip("pyarrow")
     (place / "bank.parquet").unlink(missing_ok=True)
-    handful.features.write_parquet(bank, place / "bank.parquet")
+    handful.banks.write_parquet(bank, place / "bank.parquet")
     return place / "bank.parquet"
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import handful
-from handful.finetuning import LabelledPoints, fit_linear
+from handful.inference.finetuning import LabelledPoints, fit_linear
 from tests.tasks_at_hand import random_task
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import handful
-from handful.rectification import rectify
+from handful.inference.rectification import rectify
 from tests.tasks_at_hand import random_task
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import handful
-from handful.calibration import squared_scale
 from handful.datasets import load_clinc150
-from handful.frame import Frame
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.inference.stack import label
 from handful.methods import calibrated_paddle
 from tests.tasks_at_hand import random_task

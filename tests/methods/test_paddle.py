@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import handful
-from handful import TaskBatch, working_set
-from handful.frame import Frame, data_fit
+from handful import TaskBatch
+from handful.inference import working_set
+from handful.inference.frame import Frame, data_fit
+from handful.inference.working_set import WorkingSetProblem, WorkingSetState
 from handful.methods import paddle
-from handful.working_set import Problem, State
 from tests.oracles.em import em
 from tests.tasks_at_hand import random_task
 
@@ -77,13 +78,13 @@ def test_the_printed_order_of_updates_can_raise_the_objective():
     for seed in range(20):
         task = random_task(seed, n_tasks=1, spread=2.0)
         frame = Frame(task)
-        problem = Problem(frame.space("feature", 1), None, frame.n_query, torch.ones(1, dtype=torch.float64))
+        problem = WorkingSetProblem(frame.space("feature", 1), None, frame.n_query, torch.ones(1, dtype=torch.float64))
         state, values = paddle.init(problem), []
         previous = torch.zeros(1, 15, 6, dtype=torch.float64)  # no query has been assigned yet
         for _ in range(15):
             prototypes = paddle.update_prototypes(problem.space.support, problem.space.moments(previous))
             fresh, u = paddle.step(problem, state, floor=0.0)
-            state, previous = State(prototypes, fresh.dual), u.weights
+            state, previous = WorkingSetState(prototypes, fresh.dual), u.weights
             fit = data_fit(frame, u.weights, prototypes + frame.origin.unsqueeze(-2))
             p = u.weights.mean(-2)
             barrier = torch.xlogy(u.weights, u.weights).sum()

@@ -3,14 +3,14 @@
 import torch
 
 import handful
-from handful.frame import Frame
+from handful.inference.frame import Frame
 from handful.methods import paddle_gd
 from tests.tasks_at_hand import random_task
 
 FLOOR = 1e-12
 
 
-def loss(problem: paddle_gd.Problem, task, u: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+def loss(problem: paddle_gd.GradientProblem, task, u: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """The objective, written out with one-hot labels; w about the frame's origin."""
     origin = Frame(task).origin.unsqueeze(-2)
     support, query = task.support - origin, task.query - origin
@@ -24,11 +24,11 @@ def posed():
     task = random_task(31)
     frame = Frame(task)
     tilt = torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
-    problem = paddle_gd.Problem(frame.query, None, frame.n_query, frame.support, tilt)
+    problem = paddle_gd.GradientProblem(frame.query, None, frame.n_query, frame.support, tilt)
     generator = torch.Generator().manual_seed(0)
     u = torch.rand(3, 15, 6, dtype=torch.float64, generator=generator).softmax(-1)
     w = torch.randn(3, 6, 8, dtype=torch.float64, generator=generator)
-    return task, problem, paddle_gd.Iterate(u, w)
+    return task, problem, paddle_gd.GradientIterate(u, w)
 
 
 def test_gradients_equal_autograd():

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import handful
+from handful.inference.mutual_information import Loss
 from handful.methods import tim_adm
-from handful.mutual_information import Loss
 from tests.tasks_at_hand import random_task
 
 

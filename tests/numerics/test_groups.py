@@ -11,7 +11,7 @@ from handful.numerics.groups import WIDTHS, Part, joined, width_for
 
 @dataclass(frozen=True)
 class Columns:
-    """One number a task and column."""
+    """One number per task and column."""
 
     values: Tensor
 

@@ -11,9 +11,9 @@ def test_rows_are_found_by_class_and_offset(n_classes):
     assert found.sizes[:5].tolist() == [(labels == k).sum() for k in range(5)]
     for k in range(5):
         offsets = np.arange(found.sizes[k])
-        np.testing.assert_array_equal(found.at(np.full(len(offsets), k), offsets), np.flatnonzero(labels == k))
+        np.testing.assert_array_equal(found.rows_at(np.full(len(offsets), k), offsets), np.flatnonzero(labels == k))
 
 
 def test_rows_may_have_numbers_of_their_own():
     found = ClassRows.of(np.array([1, 0, 1]), 2, np.array([10, 20, 30]))
-    assert found.at(np.array([0, 1, 1]), np.array([0, 0, 1])).tolist() == [20, 10, 30]
+    assert found.rows_at(np.array([0, 1, 1]), np.array([0, 0, 1])).tolist() == [20, 10, 30]

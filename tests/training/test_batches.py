@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from handful.errors import TrainingError
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
 from handful.training.pictures import Pictures
 from handful.training.recipe import Recipe

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.errors import TrainingError
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.training.pictures import Pictures
 from tests.items_at_hand import image_folder, zipped
 
@@ -49,7 +49,7 @@ def test_unreadable_pictures_are_named_before_training(folder):
     with pytest.raises(TrainingError) as error:
         Pictures(list_items(folder))
     said = str(error.value)
-    assert "7 of 24 images cannot be read; mend or remove them" in said
+    assert "7 of 24 images cannot be read; fix or remove them" in said
     assert "class1/00.png" in said
     assert "and 2 more" in said
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.errors import TrainingError
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.training import splits
 from handful.training.splits import (
     BASE,

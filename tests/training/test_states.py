@@ -37,5 +37,5 @@ def test_what_only_pickle_could_keep_is_refused_by_its_place(tmp_path):
 
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "state").write_bytes(b"not one")
-    with pytest.raises(CheckpointError, match="remove it to start the training anew"):
+    with pytest.raises(CheckpointError, match="remove it to start the training again"):
         read_state(tmp_path / "state")

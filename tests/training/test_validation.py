@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import TrainingError
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.tasks import Balanced, UniformOverPool
 from handful.training.validation import REALISTIC, check_validation, few_shot_accuracies, validation_specs
 from tests.items_at_hand import image_folder

@@ -17,12 +17,12 @@ from handful.benchmark.versions import changes_since, code_version, versions_tex
 from handful.errors import PlanError
 
 Executor: TypeAlias = Callable[[Iterable[Job]], Iterator[list[Row]]]
-# Rows are written when so many wait, or when the oldest has waited so long: all that a kill can cost.
+# Rows are written when that many wait, or when the oldest has waited so long: all that a kill can cost.
 WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
 
 
 @dataclass
-class Progress:
+class CellProgress:
     """How far a cell is.
 
     Attributes
@@ -52,7 +52,7 @@ class Progress:
         return self.cell.cpu_budget is not None and self.cpu_seconds >= self.cell.cpu_budget
 
 
-def progress(journal: Journal) -> list[Progress]:
+def progress(journal: Journal) -> list[CellProgress]:
     """How far each cell of a run is, in the order of the plan."""
     return [state for state, _, _ in _states(journal.plan, journal.columns())]
 
@@ -63,7 +63,7 @@ def complete(
     executor: Executor | None = None,
     *,
     mix_versions: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[CellProgress], None] | None = None,
 ) -> None:
     """Run what is left of a run.
 
@@ -140,7 +140,7 @@ def refuse_a_mix(journal: Journal, plan: Plan) -> None:
 class _State(NamedTuple):
     """A cell's progress, its tasks that are done, and how often those were tried that the machine failed on."""
 
-    progress: Progress
+    progress: CellProgress
     done: np.ndarray
     attempts: dict[int, int]
 
@@ -156,13 +156,13 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> Iterator[_State]:
         attempts = dict(zip(columns["task"][again].tolist(), tried.tolist(), strict=True))
         spent = float(np.nansum(columns["cpu_seconds"][mine]))
         n_failed = int((failed & mine & ~by_machine).sum())
-        state = Progress(cell, len(done), n_failed, cell.n_tasks, spent, len(attempts))
+        state = CellProgress(cell, len(done), n_failed, cell.n_tasks, spent, len(attempts))
         if state.over_budget and (len(done) == 0 or int(done.max()) == len(done) - 1):
             state.wanted = len(done)
         yield _State(state, done, attempts)
 
 
-def _count(state: Progress, rows: list[Row], attempts: dict[int, int]) -> None:
+def _count(state: CellProgress, rows: list[Row], attempts: dict[int, int]) -> None:
     """Add rows to a cell's progress; those of `attempts` were failures of the machine before."""
     by_machine = sum(row["failed_by"] == MACHINE for row in rows)
     state.done += len(rows) - by_machine

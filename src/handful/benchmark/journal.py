@@ -27,10 +27,10 @@ from handful.benchmark.plan import Cell, Plan
 from handful.benchmark.run import MACHINE, Row
 from handful.benchmark.versions import versions
 from handful.errors import PlanError
-from handful.features.extras import import_pyarrow
+from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
+from handful.machine.whole_file import UNFINISHED, written_whole
 from handful.shapes import Int
-from handful.whole_file import UNFINISHED, written_whole
 
 # Columns of the journal and their Arrow types.
 COLUMNS = {

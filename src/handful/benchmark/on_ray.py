@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from handful.banks import FeatureBank
 from handful.benchmark.plan import Cell
 from handful.benchmark.run import DeadWorkerError, Job, Material, Row, failure, run_range
-from handful.features import FeatureBank
-from handful.features.ray_cluster import as_completed, connected, remote
+from handful.machine.ray_cluster import as_completed, connected, remote
 
 
 def on_ray(address: str | None = None) -> Callable[[Iterable[Job]], Iterator[list[Row]]]:
-    """Return an executor that runs ranges as Ray tasks; `address` as in `handful.features.ray_cluster.connected`."""
+    """Return an executor that runs ranges as Ray tasks; `address` as in `handful.machine.ray_cluster.connected`."""
 
     def run(jobs: Iterable[Job]) -> Iterator[list[Row]]:
         with connected(address) as ray:
@@ -53,8 +53,10 @@ def run_remotely(cell: Cell, material: Material, indices: list[int]) -> list[Row
 def in_memory(material: Material) -> Material:
     """Return the same rows as arrays of their own, so that they travel rather than the place of their file."""
 
-    def held(bank: FeatureBank) -> FeatureBank:
+    def read_into_memory(bank: FeatureBank) -> FeatureBank:
         return FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)
 
     other = material.support_bank
-    return replace(material, bank=held(material.bank), support_bank=None if other is None else held(other))
+    return replace(
+        material, bank=read_into_memory(material.bank), support_bank=None if other is None else read_into_memory(other)
+    )

@@ -19,8 +19,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from handful.banks import FeatureBank
 from handful.errors import PlanError
-from handful.features import FeatureBank
 from handful.methods import METHODS
 from handful.tasks import Balanced, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
 from handful.tasks.query import QueryRule

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
+from handful.banks import FeatureBank
 from handful.benchmark.plan import Banks, Cell, named_bank
 from handful.benchmark.score import Scores, score
 from handful.benchmark.versions import code_version, versions_text
 from handful.dispatch import solve
-from handful.features import FeatureBank
-from handful.features.threads import one_thread
 from handful.gather import gather
+from handful.machine.threads import one_thread
 from handful.numerics.fixed_point import Trace
 from handful.shapes import Float, Int
 from handful.task import TaskBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from handful.benchmark.completion import Progress
+from handful.benchmark.completion import CellProgress
 
 
 class TimeLeft(NamedTuple):
@@ -24,7 +24,7 @@ class TimeLeft(NamedTuple):
     unknown_cells: int
 
 
-def time_left(states: Sequence[Progress]) -> TimeLeft:
+def time_left(states: Sequence[CellProgress]) -> TimeLeft:
     """Estimate from the tasks of each cell, or, of a cell that has not begun, from other cells of its method.
 
     Examples
@@ -53,6 +53,6 @@ def time_left(states: Sequence[Progress]) -> TimeLeft:
     return TimeLeft(total, unknown)
 
 
-def _timed(state: Progress) -> int:
+def _timed(state: CellProgress) -> int:
     """Tasks that have a time: failures have none."""
     return state.done - state.failed

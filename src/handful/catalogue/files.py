@@ -18,9 +18,9 @@ from torch import Tensor
 from handful.catalogue.fitted import Catalogue, ClassMeans, Examples
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.errors import FileFormatError
-from handful.safetensors_format import read_tensors, write_tensors
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS
-from handful.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful catalogue", 1
 

@@ -1,8 +1,8 @@
 """Catalogue: class means, counts and the scale of the features, made once from labelled examples.
 
 A class is its number of examples s_k and their mean w_k. With c², the scale at which half squared distances are nats
-(`handful.calibration`), that is all a batch is compared with. Counts and sums add: examples, classes and whole
-catalogues are added and taken away without reading the others again.
+(`handful.inference.calibration`), that is all a batch is compared with. Counts and sums add: examples, classes and
+whole catalogues are added and taken away without reading the others again.
 
 c² needs more than sums: it compares left-out examples with their own class and with others. So the catalogue keeps
 examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else those of some classes, whole.
@@ -22,13 +22,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.calibration import squared_scale
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.usual import Usual
 from handful.errors import LabelError, OptionError
-from handful.frame import Frame
 from handful.inference.batches import AgainstOne
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.numerics.moments import labelled_moments
 from handful.shapes import Bool, Float
 from handful.task import TaskBatch

@@ -1,8 +1,8 @@
 """What looks wrong with a catalogue: classes that cannot be told apart, examples of another class, lone examples.
 
 Every kept example is left out of its own class and compared with all others. With s examples in the class its half
-squared distance to the mean of the others, corrected as in `handful.calibration`, is `½ (s + 1)/(s - 1) ‖z - w‖²`, and
-the margin by which another class is nearer, in nats, is c² times the difference.
+squared distance to the mean of the others, corrected as in `handful.inference.calibration`, is `½ (s + 1)/(s - 1) ‖z -
+w‖²`, and the margin by which another class is nearer, in nats, is c² times the difference.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.calibration import evenly
-from handful.frame import Frame
+from handful.inference.calibration import evenly
+from handful.inference.frame import Frame
 from handful.numerics.distances import half_squared_distances
 from handful.shapes import Float, Int
 

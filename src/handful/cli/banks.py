@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from handful.banks import FeatureBank, read_bank
 from handful.datasets import load_clinc150
-from handful.features import FeatureBank, read_bank
 
 # By the name one asks for them.
 SHIPPED: Mapping[str, Callable[[], FeatureBank]] = MappingProxyType({"clinc150": load_clinc150})

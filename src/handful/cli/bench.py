@@ -14,8 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from handful.benchmark.completion import Progress as CellProgress
-from handful.benchmark.completion import complete, progress, refuse_a_mix
+from handful.benchmark.completion import CellProgress, complete, progress, refuse_a_mix
 from handful.benchmark.journal import PLAN_FILE, Journal
 from handful.benchmark.local import in_process
 from handful.benchmark.on_ray import on_ray

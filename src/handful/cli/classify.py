@@ -9,20 +9,21 @@ from typing import Annotated
 
 import typer
 
-from handful.classification import check_ending, classify, write_predictions
+from handful.classification.label import classify
+from handful.classification.page import write_batch_page
+from handful.classification.predictions import check_ending, write_predictions
 from handful.cli.passes import passes
 from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import data
 from handful.large.crew import in_process
 from handful.large.on_ray import on_ray
-from handful.reports.batch_page import write_batch_page
 
 
 def classify_command(
     catalogue: Annotated[
         Path,
         typer.Option(
-            help="Labelled examples: a bank, .parquet or .npz with vectors and labels; or images, one folder a class "
+            help="Labelled examples: a bank, .parquet or .npz with vectors and labels; or images, one folder per class "
             "(also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns 'label' and 'text' or 'path'."
         ),
     ],
@@ -33,7 +34,7 @@ def classify_command(
             "images, or a table with a column 'text' or 'path'."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Predictions, one row an item: .parquet or .csv.")],
+    out: Annotated[Path, typer.Option(help="Predictions, one row per item: .parquet or .csv.")],
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
     backbone: Annotated[
         str | None,

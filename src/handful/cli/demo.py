@@ -12,7 +12,7 @@ from handful.benchmark.journal import Journal
 from handful.benchmark.plan import Cell, bound_plan
 from handful.cli.terminal import data, waiting
 from handful.datasets import load_clinc150
-from handful.features.extras import import_extra
+from handful.machine.extras import import_extra
 from handful.reports.page import write_report
 from handful.reports.summary import Column, columns_of, paired_difference, results
 from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
@@ -71,7 +71,7 @@ def demo(
 
 
 def _lines(column: Column) -> list[str]:
-    """One line a method: its accuracy, and how much of it the batch brought."""
+    """One line per method: its accuracy, and how much of it the batch brought."""
     alone = next(result for result in column.results if result.label == YARDSTICK)
     lines = [f"{column.spec.query.k_eff} intents occur"]
     for result in column.results:

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from handful.cli.places import HERE, On, executor_at
 from handful.cli.rate import Rate
 from handful.cli.terminal import data, waiting
-from handful.features.backbones import load_backbone
-from handful.features.extract import extract, in_process, skipped_items
-from handful.features.items import list_items
-from handful.features.on_ray import on_ray
+from handful.extraction.backbones import load_backbone
+from handful.extraction.extract import extract, in_process, skipped_items
+from handful.extraction.items import list_items
+from handful.extraction.on_ray import on_ray
 
 # Skipped items named on the terminal; the bank's notes have all of them.
 SHOWN = 20
@@ -28,8 +28,8 @@ def extract_command(
     items: Annotated[
         Path,
         typer.Option(
-            help="Images, one folder a class (also in a .zip, or a folder inside one), or a table (.csv, .jsonl, also "
-            ".gz) with a column 'label' and a column 'text' or 'path'."
+            help="Images, one folder per class (also in a .zip, or a folder inside one), or a table (.csv, .jsonl, "
+            "also .gz) with a column 'label' and a column 'text' or 'path'."
         ),
     ],
     backbone: Annotated[

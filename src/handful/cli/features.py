@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from handful.banks import FeatureBank, Provenance, read_bank, write_parquet
 from handful.cli.extract import extract_command
 from handful.cli.terminal import data, waiting
-from handful.features import FeatureBank, Provenance, read_bank, write_parquet
 
 # Rows whose norms are looked at; more would say the same.
 MOST_ROWS_MEASURED = 20_000

@@ -10,9 +10,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from handful.banks import FeatureBank, read_bank
 from handful.cli.terminal import data
 from handful.errors import TaskError
-from handful.features import FeatureBank, read_bank
 from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.tasks.query import QueryRule
 
@@ -47,7 +47,7 @@ def draw_tasks(
     k_eff: Annotated[int, typer.Option(help="Classes that may occur in a query.")] = 5,
     n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
     n_classes: Annotated[
-        int | None, typer.Option(help="Classes of a task, drawn anew for each; all if left out.")
+        int | None, typer.Option(help="Classes of a task, drawn again for each; all if left out.")
     ] = None,
     query: Annotated[Spread, typer.Option(help="How queries are spread over their classes.")] = Spread.UNIFORM,
     concentration: Annotated[float, typer.Option(help="Concentration of the Dirichlet rule.")] = 2.0,

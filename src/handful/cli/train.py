@@ -10,7 +10,7 @@ import typer
 
 from handful.cli.terminal import data, waiting
 from handful.errors import OptionError
-from handful.features.items import list_items
+from handful.extraction.items import list_items
 from handful.networks import NETWORKS
 from handful.networks.views import IMAGENET_MEAN, IMAGENET_STD
 from handful.training import BaseSplit, Recipe, hold_out, read_benchmark, train
@@ -24,7 +24,7 @@ def train_command(
     items: Annotated[
         Path,
         typer.Option(
-            help="Images of base classes: one folder a class, also in a .zip or a folder inside one, or a table."
+            help="Images of base classes: one folder per class, also in a .zip or a folder inside one, or a table."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to go on after a kill.")],

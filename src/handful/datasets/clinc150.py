@@ -6,7 +6,7 @@ from importlib import resources
 
 import numpy as np
 
-from handful.features import FeatureBank, Provenance
+from handful.banks import FeatureBank, Provenance
 
 PROVENANCE = Provenance(
     dataset="CLINC150 (Larson et al., EMNLP 2019), test and validation sentences of its 150 in-scope intents",
@@ -18,7 +18,7 @@ PROVENANCE = Provenance(
 
 
 def load_clinc150() -> FeatureBank:
-    """Load 50 sentences of each of 150 intents, 384 numbers a sentence.
+    """Load 50 sentences of each of 150 intents, 384 numbers per sentence.
 
     Examples
     --------

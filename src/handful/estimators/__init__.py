@@ -1,4 +1,4 @@
-"""scikit-learn dress: `fit` on the labelled catalogue, then every `predict` labels its batch as one joint problem."""
+"""scikit-learn estimators: `fit` on the labelled catalogue; each `predict` labels its batch as one joint problem."""
 
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import Diagnostic

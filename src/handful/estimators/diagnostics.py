@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.calibration import MOST_NATS
 from handful.catalogue.usual import Usual
 from handful.errors import (
     CalibrationBorderWarning,
@@ -25,6 +24,7 @@ from handful.errors import (
     UnlikeSupportWarning,
 )
 from handful.inference.batches import AgainstOne
+from handful.inference.calibration import MOST_NATS
 from handful.shapes import Float, Int
 
 # An answer has collapsed when one class takes this share of the labels, while of the items' own nearest classes it is

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.calibration import squared_scale
 from handful.catalogue import Catalogue
 from handful.catalogue.usual import Usual
 from handful.dispatch import solve
 from handful.estimators.diagnostics import Alone, Diagnostic, diagnose
-from handful.frame import Frame
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame
 from handful.inference.stack import label
 from handful.methods.calibrated_paddle import CalibratedPaddleOptions
 from handful.numerics.distances import half_squared_distances

@@ -18,8 +18,8 @@ from handful.catalogue.files import catalogue_of, parts_of
 from handful.catalogue.labels import decode_labels, encode_labels
 from handful.errors import FileFormatError
 from handful.estimators.labelled_rows import LabelledRows
-from handful.safetensors_format import read_tensors, write_tensors
-from handful.untrusted import parse_json
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.untrusted import parse_json
 
 FORMAT, FORMAT_VERSION = "handful classifier", 2
 

@@ -1,1 +1,1 @@
-"""What methods share: mixtures fitted to a batch, the scale of features, training on a support."""
+"""What methods share: tasks in centred coordinates, calibration, proportions, iterations, working sets, descents."""

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from handful.calibration import NATS_OF_SPREAD, spread_of, squared_scale
-from handful.frame import Frame
+from handful.inference.calibration import NATS_OF_SPREAD, spread_of, squared_scale
+from handful.inference.frame import Frame
 from handful.inference.joint import typical_shots
 from handful.numerics.fixed_point import concatenated, take
 from handful.numerics.geometry import FeatureSpace, GramSpace, Space

@@ -37,7 +37,7 @@ NEGLIGIBLE_MASS = 1e-6
 NEGLIGIBLE_RETURN = 1e-6
 # Exponentials of less are not formed, in double and in single precision.
 LOWEST, LOWEST_SINGLE = -690.0, -80.0
-# Classes are looked for that may leave at every so many iterations.
+# Classes are looked for that may leave at every that many iterations.
 NARROW_EVERY = 4
 # Taking finished batches out costs a copy of the others: wait until this share is done.
 COMPACT_SHARE = 0.25

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handful.features.extras import import_extra
-from handful.whole_file import written_whole
+from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
 
 COLUMNS = {
     "row": "int64",

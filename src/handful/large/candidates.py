@@ -20,22 +20,22 @@ import torch
 from torch import Tensor
 
 from handful.errors import OptionError
-from handful.features.extras import import_extra
 from handful.large.sealed import check_seal, seal
+from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
 from handful.numerics.simplex import lowest_log
 from handful.shapes import Float, Int
-from handful.whole_file import written_whole
 
 SHORTLISTS = ("exact", "faiss_ivf", "faiss_hnsw")
 GROUP = 32
 MEASURED_EVERY, MEASURED_EVERY_FAISS = 8, 256
 # Numbers in one block of scores: 32 MB.
-BLOCK_NUMBERS = 2**23
+SCORE_BLOCK_NUMBERS = 2**23
 FEWEST_ROWS, MOST_ROWS = 16, 4096
-# FAISS looks among the leading principal directions of the means, then orders so many times m classes by their own
+# FAISS looks among the leading principal directions of the means, then orders that many times m classes by their own
 # distances.
 LEADING_DIRECTIONS, REFINED = 64, 2
-# The inverted file has so many lists for √K classes, of which a query visits some. Means of classes have no clusters
+# The inverted file has that many lists for √K classes, of which a query visits some. Means of classes have no clusters
 # that more rounds of k-means would find.
 LISTS_PER_ROOT, VISITED_LISTS, KMEANS_ROUNDS = 2, 32, 5
 # Links of HNSW and how many classes a query keeps in view.
@@ -67,7 +67,7 @@ class Contenders:
         """Return how many queries make up one block of scores; an index forms few of them and is asked for many."""
         if index is not None:
             return MOST_ROWS
-        return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_NUMBERS // len(self.prototypes)))
+        return max(FEWEST_ROWS, min(MOST_ROWS, SCORE_BLOCK_NUMBERS // len(self.prototypes)))
 
 
 @dataclass(frozen=True, eq=False)

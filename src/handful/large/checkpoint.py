@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from handful.errors import FileFormatError, HandfulError, OptionError
-from handful.safetensors_format import read_tensors, write_tensors
-from handful.whole_file import UNFINISHED, written_whole
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.whole_file import UNFINISHED, written_whole
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 # What a run writes after `run.json`, and where unfinished files may lie after a kill.

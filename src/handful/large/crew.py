@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from handful.features.threads import one_thread
 from handful.large.shard import Work
+from handful.machine.threads import one_thread
 
 
 @runtime_checkable
@@ -54,11 +54,11 @@ class LocalCrew:
 
 
 def in_process(workers: int = 1) -> Executor:
-    """Return an executor that works here, on so many threads; each shard uses one, so sums have one order."""
+    """Return an executor that works here, on that many threads; each shard uses one, so sums have one order."""
 
     @contextmanager
-    def hire(work: Work) -> Iterator[Crew]:
+    def open_crew(work: Work) -> Iterator[Crew]:
         with one_thread():
             yield LocalCrew(work, workers)
 
-    return hire
+    return open_crew

@@ -1,7 +1,7 @@
 """What is streamed: a catalogue, summed by class once, and queries, read in spans of rows and never held whole.
 
-Coordinates have their origin at the mean of the catalogue, as in `handful.frame`: products of vectors that share a
-large offset lose the digits in which they differ.
+Coordinates have their origin at the mean of the catalogue, as in `handful.inference.frame`: products of vectors that
+share a large offset lose the digits in which they differ.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from handful.banks import FeatureBank, read_bank, store
+from handful.banks.parquet import copy_vectors
 from handful.catalogue import Catalogue
 from handful.errors import TaskError
-from handful.features import FeatureBank, read_bank, store
-from handful.features.parquet import copy_vectors
 from handful.large.sealed import check_seal, open_sealed, seal
+from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 from handful.transforms import transform_rows
-from handful.whole_file import written_whole
 
 # Rows of the catalogue summed at once, and numbers that such a block may hold.
 BLOCK_ROWS, BLOCK_NUMBERS = 16_384, 2**24

@@ -1,6 +1,6 @@
 """Shards with the actors of a Ray cluster, which read them from the bank, and again elsewhere when a machine dies.
 
-What all need (tilts or prototypes of the living classes) is put into the object store once a pass; a node fetches it
+What all need (tilts or prototypes of the living classes) is put into the object store once per pass; a node fetches it
 once, however many actors it has. Results are added in the order of the shards, so the answer is that of a run in
 process, bit by bit. Every node must see the banks and the run's folder under the same path.
 """
@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from handful.errors import HandfulError
-from handful.features.extras import import_extra
 from handful.large.crew import Crew, Executor
 from handful.large.shard import Work
+from handful.machine.ray_cluster import connected
 
 # Shards an actor has been handed and not answered: enough that it never waits for the driver.
 SHARDS_AHEAD = 2
@@ -40,20 +40,12 @@ def on_ray(address: str | None = None, *, actors: int | None = None) -> Executor
     """
 
     @contextmanager
-    def hire(work: Work) -> Iterator[Crew]:
-        ray = import_extra("ray", "ray")
-        connected = address is None and ray.is_initialized()
-        if not connected:
-            local = {} if address else {"include_dashboard": False}
-            ray.init(address=address or "local", log_to_driver=False, **local)
-        try:
+    def open_crew(work: Work) -> Iterator[Crew]:
+        with connected(address) as ray:
             cores = int(ray.cluster_resources().get("CPU", 1))
             yield RayCrew(ray, work, min(actors or max(1, cores), work.n_shards))
-        finally:
-            if not connected:
-                ray.shutdown()
 
-    return hire
+    return open_crew
 
 
 class RayCrew:
@@ -69,14 +61,14 @@ class RayCrew:
             "scheduling_strategy": "SPREAD",
         }
         kind = ray.remote(Worker).options(**settings)
-        # Held for as long as the crew: an actor that begins again elsewhere asks for it anew.
+        # Held for as long as the crew: an actor that begins again elsewhere asks for it again.
         self._work = ray.put(work)
         self._actors = [kind.remote(self._work) for _ in range(n_actors)]
         self._sent = self._received = 0
 
     @property
     def traffic(self) -> tuple[int, int]:
-        """Bytes of the messages: what is put into the object store once a pass, and the results."""
+        """Bytes of the messages: what is put into the object store once per pass, and the results."""
         return self._sent, self._received
 
     def run(self, operation: str, *arguments: Any) -> Iterator[Any]:

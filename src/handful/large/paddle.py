@@ -2,7 +2,7 @@
 
 Updates and tolerance are those of `handful.methods.paddle`; a class leaves the moment it is negligible.
 The first iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the
-classes that are left, in one matrix product a block. A class that left is checked at the end against the lists of the
+classes that are left, in one matrix product per block. A class that left is checked at the end against the lists of the
 first pass, where its scores to the support means are, and taken in again where it would grow.
 """
 
@@ -31,7 +31,7 @@ NEGLIGIBLE_SHARE = 1e-6
 
 
 @dataclass
-class Course:
+class PaddleCourse:
     """Where a run stands: the state, and the one before it, from which the last soft labels came."""
 
     living: Int[Tensor, "living"]
@@ -67,10 +67,10 @@ class PaddleRun:
         if found is None:
             everyone = torch.arange(run.catalogue.n_classes)
             means, dual = run.catalogue.means, torch.zeros(len(everyone), dtype=torch.float64)
-            self.at = Course(everyone, means, dual, everyone, means, dual)
+            self.at = PaddleCourse(everyone, means, dual, everyone, means, dual)
         else:
             saved: dict[str, Any] = {**found[0], **found[1]}
-            self.at = Course(**saved)
+            self.at = PaddleCourse(**saved)
         # Who has been called back is not sent away again.
         self.narrows = self.narrows and self.at.readmitted == 0
 

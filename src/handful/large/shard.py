@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.features import FeatureBank
+from handful.banks import FeatureBank
 from handful.large.answers import write_answers
 from handful.large.candidates import (
-    BLOCK_NUMBERS,
     FEWEST_ROWS,
+    SCORE_BLOCK_NUMBERS,
     Contenders,
     FaissIndex,
     Lists,
@@ -28,15 +28,15 @@ from handful.large.candidates import (
 )
 from handful.large.inputs import read_rows
 from handful.large.sealed import check_seal, open_sealed, seal
+from handful.machine.whole_file import written_whole
 from handful.methods import paddle
 from handful.numerics.moments import soft_moments
 from handful.numerics.simplex import softmax
 from handful.shapes import Float, Int
-from handful.whole_file import written_whole
 
 # A smaller share of one query than this moves no prototype.
 NEGLIGIBLE_WEIGHT = 1e-7
-# Comparing a query with the classes of its list, gathered one by one, takes as long as with so many times as many
+# Comparing a query with the classes of its list, gathered one by one, takes as long as with that many times as many
 # classes in one matrix product.
 PRODUCT_ADVANTAGE = 64
 
@@ -263,7 +263,7 @@ class Work:
         for block, lists in self._lists(shard, name):
             points = self._points(shard, block)
             gathered = lists.classes.shape[-1] * points.shape[-1]
-            for part in _parts(len(points), max(1, BLOCK_NUMBERS // gathered)):
+            for part in _parts(len(points), max(1, SCORE_BLOCK_NUMBERS // gathered)):
                 listed = lists.classes[part].long()
                 scores = torch.bmm(contenders.prototypes[listed], points[part].unsqueeze(-1)).squeeze(-1)
                 logits = scores - contenders.half_norms[listed] + tilts[listed]
@@ -328,7 +328,7 @@ class Work:
 
     def _lists(self, shard: int, name: str) -> Iterator[tuple[slice, Lists]]:
         words = open_sealed(self._file(name, shard))
-        size = max(FEWEST_ROWS, BLOCK_NUMBERS // 8 // (2 * self.list_length + 1))
+        size = max(FEWEST_ROWS, SCORE_BLOCK_NUMBERS // 8 // (2 * self.list_length + 1))
         for start in range(0, len(words), size):
             block = slice(start, min(start + size, len(words)))
             yield block, Lists.unpacked(words[block])

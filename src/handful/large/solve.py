@@ -19,10 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
-from handful.features import FeatureBank
-from handful.features.threads import one_thread
 from handful.inference.joint import SHARPEST
 from handful.large.calibrated_paddle import CalibratedRun
 from handful.large.candidates import SHORTLISTS, FaissIndex
@@ -35,6 +34,7 @@ from handful.large.run import Run
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
 from handful.machine.folder_lock import only_writer
+from handful.machine.threads import one_thread
 from handful.methods import METHODS
 from handful.transforms import ROW_TRANSFORMS
 
@@ -161,8 +161,8 @@ def solve(
             reporter.shard("index", 0, 1, 1, began)
         length = list_length_for(queried.n_rows, summed.n_classes) if list_length is None else list_length
         work = Work(queried, summed.origin, change, place, shard_rows, length, index)
-        hire = in_process() if executor is None else executor
-        with hire(work) as crew:
+        open_crew = in_process() if executor is None else executor
+        with open_crew(work) as crew:
             run = Run(summed, names, queried.n_rows, work.n_shards, length, place, crew, reporter)
             if method == "paddle":
                 return PaddleRun(run, settings).solve()

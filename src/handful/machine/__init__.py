@@ -1,1 +1,1 @@
-"""The machine underneath: files, locks, optional packages, threads. Nothing here knows what a class is."""
+"""The machine underneath: whole files, locks, safetensors, optional packages, threads, a Ray cluster."""

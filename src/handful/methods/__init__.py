@@ -1,4 +1,4 @@
-"""Methods: one paper, one file. `METHODS` is the whole registry."""
+"""Methods: one paper, one file; they do not import one another. `METHODS` is the whole registry."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

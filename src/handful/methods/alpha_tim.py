@@ -6,7 +6,7 @@ minimises over the prototypes W
     a · mean_S( -ln p_{n,y_n} ) - b · H_β(p̂) + c · mean_Q( H_γ(p_n) ),
 
 starting at the support means. Orders above one punish an unbalanced p̂ less than Shannon's entropy does; at β = γ = 1
-this is TIM. Adam on W; the gradient is written out in `handful.mutual_information` and costs two matrix products.
+this is TIM. Adam on W; the gradient is written out in `inference.mutual_information` and costs two matrix products.
 
 =======  =============================  =====================================================================
 paper    here                           meaning
@@ -28,8 +28,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from handful.inference.mutual_information import AdamIterate, Loss, adam_descent, descend
 from handful.methods.method import Method, require
-from handful.mutual_information import AdamIterate, Loss, adam_descent, descend
 from handful.solution import Solution
 from handful.task import TaskBatch
 

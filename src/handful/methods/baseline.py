@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from handful.finetuning import LabelledPoints, fit_linear, fit_prototypes
-from handful.frame import Frame, placed
+from handful.inference.finetuning import LabelledPoints, fit_linear, fit_prototypes
+from handful.inference.frame import Frame, placed
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.simplex import softmax

@@ -1,7 +1,7 @@
 """BD-CSPN: prototype rectification (Liu, Song, Qin, ECCV 2020).
 
 One pass, no iteration. The query is moved by `ξ = mean(S) - mean(Q)` and labelled by cosine similarity to the support
-means w_k; each class then averages its labelled and pseudo-labelled points anew,
+means w_k; each class then averages its labelled and pseudo-labelled points again,
 
     w'_k = Σ_n a_n z_n / Σ_n a_n,     a_n = exp(ε cos(z_n, w_k)) over the points of class k,
 
@@ -18,11 +18,11 @@ from functools import partial
 
 from torch import Tensor
 
-from handful.frame import Frame
+from handful.inference.frame import Frame
+from handful.inference.rectification import rectify
 from handful.methods.method import Method, require
 from handful.numerics.distances import cosines, half_squared_distances
 from handful.numerics.simplex import softmax
-from handful.rectification import rectify
 from handful.shapes import Float
 from handful.solution import Solution
 from handful.task import TaskBatch

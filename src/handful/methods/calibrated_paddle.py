@@ -3,7 +3,7 @@
 Three things decide how published PADDLE does on new features, and none of them is in its objective: the scale of the
 features, how strongly few classes are preferred, and how far prototypes may follow the query. Here
 
-1. **scale**: features are multiplied by c, with c² from left-out pairs of the support (`handful.calibration`);
+1. **scale**: features are multiplied by c, with c² from left-out pairs of the support (`inference.calibration`);
 2. **prior**: the proportions π have a symmetric Dirichlet prior, `π ~ Dir(α, …, α)`, integrated out by variational
    Bayes, and α is the value that makes the expected counts of the query most probable: small where few classes occur,
    large where all do. With `D_nk = ½c²‖z_n - w_k‖²` to the support means and `N_k = Σ_Q u_nk`,
@@ -18,8 +18,8 @@ features, how strongly few classes are preferred, and how far prototypes may fol
    `K̂ = |Q|² / Σ_k N_k²` is the number of classes the first pass found, each weighed by its size;
 4. **prototypes** move once, as PADDLE moves them, and the query is assigned again.
 
-Steps 2 and 3 are the rules of `handful.inference.joint`, which a streamed run follows as well; tasks in memory are
-stacked by `handful.inference.stack`.
+Steps 2 and 3 are the rules of `inference.joint`, which a streamed run follows as well; tasks in memory are
+stacked by `inference.stack`.
 
 PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, but for constants. Dirichlet
 prior and its estimation: Minka, *Estimating a Dirichlet distribution*, 2000. Frozen prototypes with free proportions:
@@ -34,9 +34,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.calibration import squared_scale
-from handful.frame import Frame, Labels
 from handful.inference.batches import AgainstOne, EachItsOwn
+from handful.inference.calibration import squared_scale
+from handful.inference.frame import Frame, Labels
 from handful.inference.joint import tilts
 from handful.inference.stack import Batches, Settled, columns_of, label
 from handful.methods.method import Method, require

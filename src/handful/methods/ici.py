@@ -11,7 +11,7 @@ A query point is the more credible the smaller the α at which its row γ_i is a
     1. label the query with the classifier;
     2. follow the path over α;
     3. take in the `step` most credible new points of each class;
-    4. fit the classifier anew on the support and on all points taken in.
+    4. fit the classifier again on the support and on all points taken in.
 
 The path is solved through a robust regression of d'K unknowns (`numerics.outlier_path` shows why), and the classifier
 sees the points in at most N coordinates, which is exact: its penalty does not see rotations, nor its intercept shifts.
@@ -79,7 +79,7 @@ class IciOptions:
 
 
 @dataclass(frozen=True)
-class Answer:
+class IciAnswer:
     """What comes out for one task."""
 
     log_assignments: Float[Tensor, "query class"]
@@ -156,10 +156,10 @@ def solve_one(
     query: Float[Tensor, "query dim"],
     n_classes: int,
     options: IciOptions,
-) -> Answer:
+) -> IciAnswer:
     """Label the query of one task, points in double precision."""
     if n_classes == 1:
-        return Answer(query.new_zeros(len(query), 1), 0, True)
+        return IciAnswer(query.new_zeros(len(query), 1), 0, True)
     n_support = len(support)
     coordinates, basis = principal_coordinates(torch.cat([support, query]), options.n_components)
     largest = coordinates.abs().max()
@@ -169,14 +169,14 @@ def solve_one(
     classifier = Classifier(options.inverse_penalty, factor)
     classifier.fit(points[:n_support], support_labels.numpy())
     if basis.shape[1] == 0:  # all points coincide: no direction to judge credibility by, and nothing it could change
-        return Answer(classifier.log_probabilities(points[n_support:]), 0, True)
+        return IciAnswer(classifier.log_probabilities(points[n_support:]), 0, True)
     n_rounds = 0
     while n_rounds < options.max_iter and not bool(trusted.all()):
         n_rounds += 1
         labels = torch.cat([support_labels, torch.from_numpy(classifier.predict(points[n_support:]))])
         trusted[most_credible(basis, labels, ~trusted, n_classes, options)] = True
         classifier.fit(points[trusted.numpy()], labels[trusted].numpy())
-    return Answer(classifier.log_probabilities(points[n_support:]), n_rounds, bool(trusted.all()))
+    return IciAnswer(classifier.log_probabilities(points[n_support:]), n_rounds, bool(trusted.all()))
 
 
 def solve(task: TaskBatch, options: IciOptions) -> Solution:

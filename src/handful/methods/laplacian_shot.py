@@ -20,7 +20,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.frame import Frame
+from handful.inference.frame import Frame
+from handful.inference.rectification import rectify
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
@@ -28,7 +29,6 @@ from handful.numerics.fixed_point import fixed_point
 from handful.numerics.geometry import masked
 from handful.numerics.graphs import neighbour_affinities
 from handful.numerics.simplex import SoftLabels, softmax
-from handful.rectification import rectify
 from handful.shapes import Bool, Float
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
@@ -68,7 +68,7 @@ class LaplacianShotOptions:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LaplacianProblem:
     """What stays the same while a task is solved."""
 
     distances: Float[Tensor, "task query class"]  # a_qk
@@ -77,28 +77,28 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class State:
+class LaplacianState:
     """Soft labels and their energy."""
 
     labels: Float[Tensor, "task query class"]
     energy: Float[Tensor, "task"]
 
 
-def step(problem: Problem, state: State, smoothness: float) -> tuple[State, SoftLabels]:
+def step(problem: LaplacianProblem, state: LaplacianState, smoothness: float) -> tuple[LaplacianState, SoftLabels]:
     """Y from the labels of the neighbours."""
     u = softmax(smoothness * (problem.affinities @ state.labels) - problem.distances)
     length = description_length(problem, u.weights, smoothness)
-    return State(u.weights, length.data + length.partition), u
+    return LaplacianState(u.weights, length.data + length.partition), u
 
 
-def change(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]:
+def change(problem: LaplacianProblem, new: LaplacianState, old: LaplacianState) -> Float[Tensor, "task"]:
     """`|E - E'| / |E'|`; there is no energy before the first step to compare with."""
     move = (new.energy - old.energy).abs() / old.energy.abs().clamp(min=torch.finfo(old.energy.dtype).tiny)
     return move.where(old.energy.isfinite(), torch.inf)
 
 
 def description_length(
-    problem: Problem, labels: Float[Tensor, "task query class"], smoothness: float
+    problem: LaplacianProblem, labels: Float[Tensor, "task query class"], smoothness: float
 ) -> DescriptionLength:
     """`Σ y a + Σ y ln y` for the data, `-λ Σ g ⟨y, y⟩` for the partition."""
     y = masked(labels, problem.query_mask)
@@ -113,9 +113,9 @@ def prototypes_of(frame: Frame, options: LaplacianShotOptions) -> Float[Tensor, 
     return rectify(frame.task, RECTIFICATION_SHARPNESS, public_code=True).prototypes - frame.origin.unsqueeze(-2)
 
 
-def pose(frame: Frame, options: LaplacianShotOptions) -> Problem:
+def pose(frame: Frame, options: LaplacianShotOptions) -> LaplacianProblem:
     """Measure distances and find the neighbours."""
-    return Problem(
+    return LaplacianProblem(
         2 * half_squared_distances(frame.query, prototypes_of(frame, options)),
         neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
         frame.query_mask,
@@ -126,7 +126,7 @@ def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
     """Distances and graph once, then iterate `step` until the energy of each task stands still."""
     frame = Frame(task)
     problem = pose(frame, options)
-    start = State(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
+    start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
     outcome = fixed_point(
         partial(step, smoothness=options.smoothness),
         change,

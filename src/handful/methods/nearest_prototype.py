@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handful.frame import Frame, support_means
+from handful.inference.frame import Frame, support_means
 from handful.methods.method import Method
 from handful.numerics.geometry import FeatureSpace
 from handful.numerics.simplex import softmax

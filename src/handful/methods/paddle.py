@@ -16,7 +16,7 @@ previous U; its proof, and this file, use the fresh one. At λ = |Q| this is EM 
 paper      here                           meaning
 =========  =============================  ======================================================
 U          `assignments`                  soft labels of the query, held as logarithms
-V          `dual`                         1 + ln û, one number a class
+V          `dual`                         1 + ln û, one number per class
 W          `prototypes`                   class means over support and softly assigned query
 û          `proportions`                  share of the query in each class
 λ          `complexity_weight`            weight of the partition; None means |Q|
@@ -35,8 +35,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from handful.alternation import alternate, labelled, solution_at
-from handful.frame import GEOMETRIES, Frame, Labels, data_length
+from handful.inference.alternation import alternate, labelled, solution_at
+from handful.inference.frame import GEOMETRIES, Frame, Labels, data_length
+from handful.inference.working_set import WorkingSetProblem, WorkingSetState, iterate, mean_move
 from handful.methods.method import Method, require
 from handful.numerics.entropy import entropy
 from handful.numerics.fixed_point import Outcome, replace_tasks
@@ -45,7 +46,6 @@ from handful.numerics.simplex import SoftLabels, softmax
 from handful.shapes import Float
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
-from handful.working_set import Problem, State, iterate, mean_move
 
 P = TypeVar("P")
 
@@ -114,19 +114,21 @@ def update_prototypes(support: Averages[P], query: Averages[P]) -> P:
     return (support + query).mean()
 
 
-def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], SoftLabels]:
+def step(
+    problem: WorkingSetProblem[P], state: WorkingSetState[P], floor: float
+) -> tuple[WorkingSetState[P], SoftLabels]:
     """U, then V, then W from the fresh U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
     dual = update_dual(query.mass, problem.n_query, floor)
     prototypes = update_prototypes(problem.space.support, query)
-    return State(prototypes, dual), u
+    return WorkingSetState(prototypes, dual), u
 
 
-def init(problem: Problem[P]) -> State[P]:
+def init(problem: WorkingSetProblem[P]) -> WorkingSetState[P]:
     """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant, which U does not see."""
     support = problem.space.support
-    return State(support.mean(), torch.full_like(support.mass, 1 - math.log(problem.space.n_classes)))
+    return WorkingSetState(support.mean(), torch.full_like(support.mass, 1 - math.log(problem.space.n_classes)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -156,10 +158,10 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     frame, measure = Frame(task), partial(description_length, options=options)
     advance = partial(step, floor=options.proportion_floor)
 
-    def pose(part: Frame) -> tuple[Problem[Any], State[Any]]:
+    def pose(part: Frame) -> tuple[WorkingSetProblem[Any], WorkingSetState[Any]]:
         space = part.space(options.geometry, options.max_iter)
         tilt = complexity_weight(part, options) / part.n_query
-        problem = Problem(space, part.query_mask, part.n_query, tilt)
+        problem = WorkingSetProblem(space, part.query_mask, part.n_query, tilt)
         return problem, init(problem)
 
     def over_all_classes(part: Frame) -> Outcome[Labels]:

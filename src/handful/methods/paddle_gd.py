@@ -19,7 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.frame import Frame, data_fit, placed
+from handful.inference.frame import Frame, data_fit, placed
 from handful.methods.method import Method, require
 from handful.numerics.adam import AdamState, adam_step
 from handful.numerics.distances import half_squared_distances
@@ -69,7 +69,7 @@ class PaddleGDOptions:
 
 
 @dataclass(frozen=True)
-class Problem:
+class GradientProblem:
     """What stays the same while a task is solved."""
 
     query: Float[Tensor, "task query dim"]
@@ -80,7 +80,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Iterate:
+class GradientIterate:
     """Where U and W are; padded rows of U are zero."""
 
     assignments: Float[Tensor, "task query class"]
@@ -88,15 +88,15 @@ class Iterate:
 
 
 @dataclass(frozen=True)
-class State:
+class GradientState:
     """The iterate and Adam's memory of it."""
 
-    at: Iterate
+    at: GradientIterate
     of_assignments: AdamState
     of_prototypes: AdamState
 
 
-def gradients(problem: Problem, at: Iterate, floor: float) -> Iterate:
+def gradients(problem: GradientProblem, at: GradientIterate, floor: float) -> GradientIterate:
     """∂F/∂U and ∂F/∂W, as above."""
     query = soft_moments(problem.query, at.assignments)
     proportions = query.mass / problem.n_query.unsqueeze(-1)
@@ -104,28 +104,30 @@ def gradients(problem: Problem, at: Iterate, floor: float) -> Iterate:
     of_assignments = half_squared_distances(problem.query, at.prototypes)
     of_assignments -= (problem.tilt.unsqueeze(-1) * slope).unsqueeze(-2)
     pooled = problem.support + query
-    return Iterate(of_assignments, pooled.mass.unsqueeze(-1) * at.prototypes - pooled.sums)
+    return GradientIterate(of_assignments, pooled.mass.unsqueeze(-1) * at.prototypes - pooled.sums)
 
 
-def step(problem: Problem, state: State, options: PaddleGDOptions) -> tuple[State, Iterate]:
+def step(
+    problem: GradientProblem, state: GradientState, options: PaddleGDOptions
+) -> tuple[GradientState, GradientIterate]:
     """One Adam step on U and W, then U back onto the simplex."""
     slope = gradients(problem, state.at, options.proportion_floor)
     rate = options.learning_rate
     u, of_u = adam_step(state.at.assignments, slope.assignments, state.of_assignments, rate)
     w, of_w = adam_step(state.at.prototypes, slope.prototypes, state.of_prototypes, rate)
-    at = Iterate(masked(project_to_simplex(u), problem.query_mask), w)
-    return State(at, of_u, of_w), at
+    at = GradientIterate(masked(project_to_simplex(u), problem.query_mask), w)
+    return GradientState(at, of_u, of_w), at
 
 
-def init(problem: Problem) -> State:
+def init(problem: GradientProblem) -> GradientState:
     """U = softmax of the negative distances, W = support means."""
     prototypes = problem.support.mean().expand(len(problem.query), -1, -1)
     assignments = softmax(-half_squared_distances(problem.query, prototypes)).weights
-    at = Iterate(masked(assignments, problem.query_mask), prototypes)
-    return State(at, AdamState.zeros_like(assignments), AdamState.zeros_like(prototypes))
+    at = GradientIterate(masked(assignments, problem.query_mask), prototypes)
+    return GradientState(at, AdamState.zeros_like(assignments), AdamState.zeros_like(prototypes))
 
 
-def description_length(frame: Frame, at: Iterate, options: PaddleGDOptions) -> DescriptionLength:
+def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptions) -> DescriptionLength:
     """`Σ u D` and `λ H(û)`, without barrier."""
     proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
     prototypes = at.prototypes + frame.origin.unsqueeze(-2)
@@ -143,9 +145,9 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     """Sum the support once, iterate `step` until each task stands still."""
     frame = Frame(task)
     tilt = complexity_weight(frame, options) / frame.n_query
-    problem = Problem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
+    problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
 
-    def objective(at: Iterate, rows: Tensor) -> Tensor:
+    def objective(at: GradientIterate, rows: Tensor) -> Tensor:
         length = description_length(frame.select(rows), at, options)
         return length.data + length.partition
 
@@ -176,7 +178,7 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
 def _measured(
     prototypes: Float[Tensor, "task class dim"], options: PaddleGDOptions, frame: Frame, weights: Tensor
 ) -> DescriptionLength:
-    return description_length(frame, Iterate(weights, prototypes), options)
+    return description_length(frame, GradientIterate(weights, prototypes), options)
 
 
 METHOD = Method(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.frame import Frame, support_means
+from handful.inference.frame import Frame, support_means
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.entropy import entropy
@@ -51,7 +51,7 @@ class PriorEMOptions:
 
 
 @dataclass(frozen=True)
-class Problem:
+class MixtureProblem:
     """What stays the same while a task is solved."""
 
     half_distances: Float[Tensor, "task query class"]
@@ -59,22 +59,24 @@ class Problem:
     n_query: Float[Tensor, "task"]
 
 
-def step(problem: Problem, proportions: Float[Tensor, "task class"]) -> tuple[Float[Tensor, "task class"], SoftLabels]:
+def step(
+    problem: MixtureProblem, proportions: Float[Tensor, "task class"]
+) -> tuple[Float[Tensor, "task class"], SoftLabels]:
     """U from the proportions, then the proportions from U; a class without mass is out for good."""
     u = softmax(proportions.log().unsqueeze(-2) - problem.half_distances)
     return masked(u.weights, problem.query_mask).sum(-2) / problem.n_query.unsqueeze(-1), u
 
 
-def description_length(problem: Problem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+def description_length(problem: MixtureProblem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
     """`Σ u D + Σ u ln u`, and `|Q| H(û)`: minus the log-likelihood, from above."""
     u = masked(weights, problem.query_mask)
     data = (u * problem.half_distances).sum((-2, -1)) - entropy(u).sum(-1)
     return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
 
 
-def pose(frame: Frame) -> Problem:
+def pose(frame: Frame) -> MixtureProblem:
     """Measure the distances to the support means."""
-    return Problem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
+    return MixtureProblem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
 
 
 def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:

@@ -19,7 +19,7 @@ from functools import partial
 
 import torch
 
-from handful.frame import Frame, placed
+from handful.inference.frame import Frame, placed
 from handful.methods.method import Method, require
 from handful.numerics.distances import half_squared_distances
 from handful.numerics.moments import soft_moments

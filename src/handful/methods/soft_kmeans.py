@@ -13,8 +13,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from handful.alternation import alternate, as_solution
-from handful.frame import GEOMETRIES, Frame, data_length
+from handful.inference.alternation import alternate, as_solution
+from handful.inference.frame import GEOMETRIES, Frame, data_length
 from handful.methods.method import Method, require
 from handful.numerics.geometry import Space
 from handful.numerics.simplex import SoftLabels, softmax

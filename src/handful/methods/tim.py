@@ -5,7 +5,7 @@ With `p_nk = softmax_k(-(τ/2)‖z_n - w_k‖²)` and `p̂` the mean of p over t
     a · mean_S( -ln p_{n,y_n} ) - b · H(p̂) + c · mean_Q( H(p_n) ),
 
 starting at the support means: fit the labels, be sure about every query point, and use all classes. Adam on W; the
-gradient is written out in `handful.mutual_information` and costs two matrix products.
+gradient is written out in `inference.mutual_information` and costs two matrix products.
 
 =======  ========================  ==========================================================================
 paper    here                      meaning
@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from handful.inference.mutual_information import AdamIterate, Loss, adam_descent, descend
 from handful.methods.method import Method, require
-from handful.mutual_information import AdamIterate, Loss, adam_descent, descend
 from handful.solution import Solution
 from handful.task import TaskBatch
 

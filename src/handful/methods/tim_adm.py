@@ -24,8 +24,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from handful.inference.mutual_information import InformationProblem, Loss, descend, probabilities, pull
 from handful.methods.method import Method, require
-from handful.mutual_information import Loss, Problem, descend, probabilities, pull
 from handful.shapes import Float
 from handful.solution import Solution
 from handful.task import TaskBatch
@@ -63,7 +63,7 @@ class TimAdmOptions:
 
 
 @dataclass(frozen=True)
-class Iterate:
+class AdmIterate:
     """Where the prototypes are."""
 
     prototypes: Float[Tensor, "task class dim"]
@@ -79,7 +79,7 @@ def update_labels(
     return (powers - loss.marginal_weight / (1 + loss.marginal_weight) * totals).softmax(1)
 
 
-def step(problem: Problem, at: Iterate, loss: Loss) -> Iterate:
+def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
     """Soft labels, then prototypes; the query's residuals weigh 1 + c, see A and B above."""
     n_support, w = problem.targets.shape[-1], at.prototypes
     p, _ = probabilities(problem, w, loss.temperature)
@@ -88,13 +88,13 @@ def step(problem: Problem, at: Iterate, loss: Loss) -> Iterate:
     weight = 1 + loss.conditional_weight
     residuals = torch.cat([problem.targets - p[..., :n_support], weight * (q - of_query)], -1)
     labels = torch.cat([problem.targets, weight * q], -1)
-    return Iterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
+    return AdmIterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
 
 
 def solve(task: TaskBatch, options: TimAdmOptions) -> Solution:
     """Alternate from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
-    return descend(partial(step, loss=loss), Iterate, loss, task, options)
+    return descend(partial(step, loss=loss), AdmIterate, loss, task, options)
 
 
 METHOD = Method(

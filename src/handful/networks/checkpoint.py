@@ -19,11 +19,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from handful.errors import CheckpointError, FileFormatError, UnknownNameError
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.untrusted import parse_json, refuse_irregular
+from handful.machine.whole_file import written_whole
 from handful.networks import architecture
 from handful.networks.views import CentreView, Normalisation
-from handful.safetensors_format import read_tensors, write_tensors
-from handful.untrusted import parse_json, refuse_irregular
-from handful.whole_file import written_whole
 
 MANIFEST = "checkpoint.json"
 FORMAT = "handful checkpoint"
@@ -49,7 +49,7 @@ class Checkpoint:
     recipe : Mapping[str, object]
         Settings of the training, see `handful.training.Recipe`; empty where they are not known.
     data_hash : str
-        Hash of the base images, see `handful.features.items`; empty where it is not known.
+        Hash of the base images, see `handful.extraction.items`; empty where it is not known.
     epoch : int
         Epochs the weights were trained for.
     validation : Mapping[str, float]

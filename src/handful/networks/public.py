@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from handful.errors import CheckpointError
+from handful.machine.untrusted import refuse_irregular
 from handful.networks import NETWORKS
 from handful.networks.checkpoint import CLASSIFIER, Checkpoint
 from handful.networks.views import CentreView
-from handful.untrusted import refuse_irregular
 
 # What torch.nn.DataParallel puts before every name.
 PARALLEL = "module."

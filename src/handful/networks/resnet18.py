@@ -18,7 +18,7 @@ WIDTHS = (64, 128, 256, 512)
 DIM = WIDTHS[-1]
 
 
-class Block(nn.Module):
+class BasicBlock(nn.Module):
     """`y = relu( x' + bn(conv(relu(bn(conv(x))))) )`, x' being x, or its projection where the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
@@ -49,8 +49,8 @@ class ResNet18(nn.Module):
         self.bn1 = BatchNorm(WIDTHS[0])
         before = (WIDTHS[0], *WIDTHS)
         for number, width in enumerate(WIDTHS, 1):
-            first = Block(before[number - 1], width, stride=1 if number == 1 else 2)
-            self.add_module(f"layer{number}", nn.Sequential(first, Block(width, width, stride=1)))
+            first = BasicBlock(before[number - 1], width, stride=1 if number == 1 else 2)
+            self.add_module(f"layer{number}", nn.Sequential(first, BasicBlock(width, width, stride=1)))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -19,7 +19,7 @@ BLOCKS = 4  # of two convolutions each: 3 · 4 · 2 layers, the first, and three
 DIM = WIDTHS[-1]
 
 
-class Block(nn.Module):
+class WideBlock(nn.Module):
     """`y = x' + conv(relu(bn(conv(relu(bn(x))))))`, x' being x, or its projection where the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
@@ -47,7 +47,7 @@ class WideResNet28x10(nn.Module):
         channels = 16
         for number, width in enumerate(WIDTHS, 1):
             strides = [1 if number == 1 else 2] + [1] * (BLOCKS - 1)
-            blocks = [Block(channels if k == 0 else width, width, stride) for k, stride in enumerate(strides)]
+            blocks = [WideBlock(channels if k == 0 else width, width, stride) for k, stride in enumerate(strides)]
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             channels = width
         # The last normalisation follows the last batch closely, as in the public checkpoints.

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from handful.shapes import Bool, Float, Int
 
-Problem = TypeVar("Problem")
-State = TypeVar("State")
-Answer = TypeVar("Answer")
+AnyProblem = TypeVar("AnyProblem")
+AnyState = TypeVar("AnyState")
+AnyAnswer = TypeVar("AnyAnswer")
 Tree = TypeVar("Tree")
 
 # Taking finished tasks out costs a copy of the others: wait until this share of the batch is done.
@@ -35,28 +35,28 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Answer]):
+class Outcome(Generic[AnyAnswer]):
     """The answer of every task, how many iterations it took, and whether it met the tolerance."""
 
-    answer: Answer
+    answer: AnyAnswer
     n_iter: Int[Tensor, "task"]
     converged: Bool[Tensor, "task"]
     trace: Trace | None
 
 
 def fixed_point(
-    step: Callable[[Problem, State], tuple[State, Answer]],
-    change: Callable[[Problem, State, State], Float[Tensor, "task"]],
-    problem: Problem,
-    state: State,
+    step: Callable[[AnyProblem, AnyState], tuple[AnyState, AnyAnswer]],
+    change: Callable[[AnyProblem, AnyState, AnyState], Float[Tensor, "task"]],
+    problem: AnyProblem,
+    state: AnyState,
     *,
     n_tasks: int,
     device: torch.device,
     max_iter: int,
     tol: float,
-    observe: Callable[[Answer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
-    narrow: Callable[[Problem, State, State], tuple[Problem, State]] | None = None,
-    merge: Callable[[list[tuple[Tensor, Answer]]], Any] | None = None,
+    observe: Callable[[AnyAnswer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
+    narrow: Callable[[AnyProblem, AnyState, AnyState], tuple[AnyProblem, AnyState]] | None = None,
+    merge: Callable[[list[tuple[Tensor, AnyAnswer]]], Any] | None = None,
     done: int = 0,
 ) -> Outcome[Any]:
     """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
@@ -71,7 +71,7 @@ def fixed_point(
     max_iter, tol : int, float
         `tol=0` runs exactly `max_iter` iterations and spends nothing on the criterion.
     observe : callable, optional
-        `observe(answer, rows)` gives one number a task to record at each iteration; `rows` are the positions in
+        `observe(answer, rows)` gives one number per task to record at each iteration; `rows` are the positions in
         the batch of the tasks in `answer`.
     narrow : callable, optional
         `narrow(problem, state, previous)` may hand on a smaller problem, with the state that belongs to it.
@@ -85,7 +85,7 @@ def fixed_point(
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
     n_iter = torch.full((n_tasks,), max_iter, device=device)
     converged = torch.zeros(n_tasks, dtype=torch.bool, device=device)
-    finished: list[tuple[Tensor, Answer]] = []
+    finished: list[tuple[Tensor, AnyAnswer]] = []
     trace = _Recorder(n_tasks) if observe is not None else None
 
     for iteration in range(done + 1, max_iter + 1):
@@ -133,7 +133,9 @@ def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
     return tree if bool(rows.all()) else take(tree, rows, len(rows))
 
 
-def replace_tasks(outcome: Outcome[Answer], rows: Int[Tensor, "task"], other: Outcome[Answer]) -> Outcome[Answer]:
+def replace_tasks(
+    outcome: Outcome[AnyAnswer], rows: Int[Tensor, "task"], other: Outcome[AnyAnswer]
+) -> Outcome[AnyAnswer]:
     """Put the outcome of some tasks, solved again, in the place of what they had; neither may carry a trace."""
     kept = torch.ones(len(outcome.n_iter), dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
     order = torch.cat([kept.nonzero().squeeze(-1), rows])
@@ -152,7 +154,7 @@ def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     return function(*tensors)
 
 
-def merged(pieces: list[tuple[Tensor, Answer]]) -> Answer:
+def merged(pieces: list[tuple[Tensor, AnyAnswer]]) -> AnyAnswer:
     """Join answers of disjoint rows into one, in the order of the rows."""
     if len(pieces) == 1:
         return pieces[0][1]

@@ -16,19 +16,19 @@ from torch import Tensor
 from handful.numerics.fixed_point import concatenated, take
 from handful.shapes import Int
 
-Problem = TypeVar("Problem")
-State = TypeVar("State")
+AnyProblem = TypeVar("AnyProblem")
+AnyState = TypeVar("AnyState")
 
 # Columns are kept in one of these numbers, or all: so tasks of several blocks fit together.
 WIDTHS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Part(Generic[Problem, State]):
+class Part(Generic[AnyProblem, AnyState]):
     """Tasks of one block or of one group."""
 
-    problem: Problem
-    state: State
+    problem: AnyProblem
+    state: AnyState
     needs: Int[Tensor, "task"]  # columns that each task cannot do without
 
 
@@ -38,15 +38,15 @@ def width_for(need: int, n_columns: int) -> int:
 
 
 def joined(
-    blocks: list[Part[Problem, State]],
-    restrict: Callable[[Problem, State, int], tuple[Problem, State]],
-) -> list[tuple[Int[Tensor, "task"], Problem, State]]:
+    blocks: list[Part[AnyProblem, AnyState]],
+    restrict: Callable[[AnyProblem, AnyState, int], tuple[AnyProblem, AnyState]],
+) -> list[tuple[Int[Tensor, "task"], AnyProblem, AnyState]]:
     """Put tasks of equal width together, with their positions in the row of all blocks.
 
-    `restrict(problem, state, width)` keeps so many columns, those that matter most; it keeps all where these are fewer.
-    A block has as many columns as one of its tasks needs, by `width_for`, or more.
+    `restrict(problem, state, width)` keeps that many columns, those that matter most; it keeps all where these are
+    fewer. A block has as many columns as one of its tasks needs, by `width_for`, or more.
     """
-    groups: dict[int, list[tuple[Tensor, Problem, State]]] = {}
+    groups: dict[int, list[tuple[Tensor, AnyProblem, AnyState]]] = {}
     first = 0
     for block in blocks:
         n_tasks = len(block.needs)

@@ -40,7 +40,7 @@ class _Marginals:
 
 
 @dataclass(frozen=True)
-class _State:
+class _SinkhornState:
     log_plan: Float[Tensor, "task point class"]
     column_potential: Float[Tensor, "task class"]
     row_error: Float[Tensor, "task"]
@@ -69,7 +69,7 @@ def sinkhorn(
         _sweeps,
         lambda _, new, old: new.row_error,
         _Marginals(row_mass, column_mass),
-        _State(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(column_mass[:, 0])),
+        _SinkhornState(log_plan + missing.unsqueeze(-2), potential + missing, torch.zeros_like(column_mass[:, 0])),
         n_tasks=len(cost),
         device=cost.device,
         max_iter=-(-max_iter // SWEEPS_AT_ONCE),
@@ -79,7 +79,7 @@ def sinkhorn(
     return Plan(found.log_plan, found.column_potential, SWEEPS_AT_ONCE * outcome.n_iter, outcome.converged)
 
 
-def _sweeps(to: _Marginals, state: _State) -> tuple[_State, _State]:
+def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _SinkhornState]:
     """Scale rows and columns to their mass in turn, a few times, and see by how much rows miss theirs at the end."""
     plan = state.log_plan.exp()
     scale = torch.ones_like(to.columns).unsqueeze(-1)
@@ -92,5 +92,5 @@ def _sweeps(to: _Marginals, state: _State) -> tuple[_State, _State]:
     log_scale = scale.squeeze(-1).log()
     # A row of zero mass is -inf throughout, and stays so.
     log_plan = state.log_plan + row_scale.log() + log_scale.unsqueeze(-2)
-    new = _State(log_plan, state.column_potential + log_scale, row_error)
+    new = _SinkhornState(log_plan, state.column_potential + log_scale, row_error)
     return new, new

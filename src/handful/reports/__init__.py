@@ -1,1 +1,1 @@
-"""Reports: what a run says, as numbers, tables, figures and one page."""
+"""What a benchmark run says: means, differences, tables, figures, one page; the paper's numbers beside them."""

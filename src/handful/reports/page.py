@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from handful.banks import FeatureBank
 from handful.benchmark.journal import Journal
 from handful.benchmark.run import Material, trace_of
-from handful.features import FeatureBank
 from handful.numerics.fixed_point import Trace
 from handful.reports import plots
 from handful.reports.published import source

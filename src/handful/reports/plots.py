@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.features.extras import import_extra
+from handful.machine.extras import import_extra
 from handful.methods import METHODS
 from handful.numerics.fixed_point import Trace
 from handful.reports.summary import Column, Result

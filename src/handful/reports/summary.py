@@ -76,7 +76,7 @@ class Estimate:
         return self.n > 1
 
     def said(self, digits: int = 1, sign: str = "") -> str:
-        """Mean and half width to so many digits after the point; nothing where there is no task."""
+        """Mean and half width to that many digits after the point; nothing where there is no task."""
         if not self.n:
             return ""
         spread = f" ± {self.half_width:.{digits}f}" if self.has_interval else ", no interval"
@@ -302,7 +302,7 @@ def verdict(difference: Estimate, above: str, below: str) -> str:
 
 @cache
 def student_t(degrees: int) -> float:
-    """Half width, in standard errors, of the 95 % interval of a mean with so many degrees of freedom.
+    """Half width, in standard errors, of the 95 % interval of a mean with that many degrees of freedom.
 
     Examples
     --------

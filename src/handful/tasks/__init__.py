@@ -1,4 +1,4 @@
-"""Tasks by address: which rows are support and which are query, as a function of labels, spec, seed and task number."""
+"""Tasks by address: row numbers of support and query as a function of labels, spec, seed and task number."""
 
 from handful.tasks.draw import Draw, draw
 from handful.tasks.query import Balanced, Dirichlet, UniformOverPool

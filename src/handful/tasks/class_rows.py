@@ -28,7 +28,7 @@ class ClassRows:
         sizes = np.bincount(labels, minlength=n_classes)
         return cls(order if rows is None else rows[order], np.cumsum(sizes) - sizes, sizes)
 
-    def at(self, classes: Int[np.ndarray, "*set"], offsets: Int[np.ndarray, "*set"]) -> Int[np.ndarray, "*set"]:
+    def rows_at(self, classes: Int[np.ndarray, "*set"], offsets: Int[np.ndarray, "*set"]) -> Int[np.ndarray, "*set"]:
         """Row number of the offset-th row of each class."""
         rows: np.ndarray = self.order[self.starts[classes] + offsets]
         return rows

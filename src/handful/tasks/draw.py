@@ -166,7 +166,7 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
         classes,
         support.rows,
         support.labels,
-        query=pool.at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets),
+        query=pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets),
         query_labels=np.take_along_axis(occurring, picks.present, axis=-1),
         support_mask=support.mask,
         support_elsewhere=isinstance(spec.support, FixedSupport) and spec.support.elsewhere,

@@ -23,7 +23,7 @@ class TaskSpec:
     n_query : int
         |Q|, rows to label.
     n_classes : int, optional
-        K, classes of a task, drawn anew for each; None means all there are.
+        K, classes of a task, drawn again for each; None means all there are.
 
     Examples
     --------

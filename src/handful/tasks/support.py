@@ -132,7 +132,7 @@ class FixedSupport:
         for t, (chosen, counts) in enumerate(zip(classes, sizes, strict=True)):
             n = int(counts.sum())
             within = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
-            rows[t, :n] = library.at(np.repeat(chosen, counts), within)
+            rows[t, :n] = library.rows_at(np.repeat(chosen, counts), within)
             labels[t, :n] = np.repeat(np.arange(len(chosen)), counts)
             mask[t, :n] = True
         return Support(rows, labels, mask, None)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
-from handful.features.items import Items
+from handful.extraction.items import Items
 from handful.networks import architecture
 from handful.networks.checkpoint import Checkpoint
 from handful.shapes import Float, Int

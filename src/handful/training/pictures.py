@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from handful.errors import TrainingError
-from handful.features.decode import Unreadable, decode_image
-from handful.features.items import Content, Items, ZipFiles
+from handful.extraction.decode import Unreadable, decode_image
+from handful.extraction.items import Content, Items, ZipFiles
 
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30
@@ -68,7 +68,7 @@ class Pictures:
                 on_progress(row + 1, len(items))
         if broken:
             more = [f"and {len(broken) - SHOWN} more"] if len(broken) > SHOWN else []
-            said = f"{len(broken)} of {len(items)} images cannot be read; mend or remove them:"
+            said = f"{len(broken)} of {len(items)} images cannot be read; fix or remove them:"
             raise TrainingError("\n  ".join([said, *broken[:SHOWN], *more]))
 
     def __len__(self) -> int:

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from handful.errors import OptionError, TrainingError
-from handful.features.extras import import_extra
-from handful.features.items import Items
+from handful.extraction.items import Items
+from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
 from handful.networks.checkpoint import Checkpoint
 from handful.training.pictures import Pictures
 from handful.training.recipe import Recipe
 from handful.training.splits import BaseSplit, check_disjoint
 from handful.training.states import STATE
 from handful.training.validation import check_validation
-from handful.whole_file import written_whole
 
 RUN = "run.json"
 PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
@@ -80,7 +80,7 @@ def train(
 
     >>> from tempfile import mkdtemp
     >>> from PIL import Image
-    >>> from handful.features.items import list_items
+    >>> from handful.extraction.items import list_items
     >>> folder = Path(mkdtemp())
     >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
     ...     (folder / "tiles" / colour).mkdir(parents=True)

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from handful.errors import TrainingError
-from handful.features.items import IMAGE_SUFFIXES, FolderFiles, Items, ZipFiles, list_items
-from handful.whole_file import written_whole
+from handful.extraction.items import IMAGE_SUFFIXES, FolderFiles, Items, ZipFiles, list_items
+from handful.machine.whole_file import written_whole
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
 # Images of test classes, where a benchmark has one support for all tasks.
@@ -74,7 +74,7 @@ class BaseSplit:
     --------
     >>> from tempfile import mkdtemp
     >>> from PIL import Image
-    >>> from handful.features.items import list_items
+    >>> from handful.extraction.items import list_items
     >>> folder = Path(mkdtemp())
     >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
     ...     (folder / "tiles" / colour).mkdir(parents=True)
@@ -96,7 +96,7 @@ def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
     --------
     >>> from tempfile import mkdtemp
     >>> from PIL import Image
-    >>> from handful.features.items import list_items
+    >>> from handful.extraction.items import list_items
     >>> folder = Path(mkdtemp())
     >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
     ...     (folder / "tiles" / colour).mkdir(parents=True)
@@ -119,7 +119,7 @@ def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
 
 
 def only_classes(items: Items, classes: Sequence[int]) -> Items:
-    """Items of some classes, which are numbered anew in this order."""
+    """Items of some classes, which are numbered again in this order."""
     number = {old: new for new, old in enumerate(classes)}
     rows = [row for row, label in enumerate(items.labels.tolist()) if label in number]
     digest = hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest()
@@ -250,15 +250,15 @@ def _check_classes(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None
         if {one, other} == {SUPPORT, QUERY}:
             strays = splits[one] ^ splits[other]
             if strays:
-                raise TrainingError(f"class {min(strays)} of {name} has a support or a query, not both; mend the lists")
+                raise TrainingError(f"class {min(strays)} of {name} has a support or a query, not both; fix the lists")
         elif common:
-            raise TrainingError(f"class {min(common)} of {name} is in {one} and in {other}; mend the lists")
+            raise TrainingError(f"class {min(common)} of {name} is in {one} and in {other}; fix the lists")
 
 
 def _check_files(name: str, rows: Sequence[Row], images: Path, benchmark: Benchmark) -> None:
     twice = [path for path, number in Counter(row.path for row in rows).items() if number > 1]
     if twice:
-        raise TrainingError(f"{len(twice)} images of {name} are listed twice, the first is {twice[0]}; mend the lists")
+        raise TrainingError(f"{len(twice)} images of {name} are listed twice, the first is {twice[0]}; fix the lists")
     missing = [row.path for row in rows if not (images / row.path).is_file()]
     if missing:
         raise TrainingError(

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from handful.errors import CheckpointError, FileFormatError
-from handful.safetensors_format import read_tensors, write_tensors
-from handful.untrusted import parse_json
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.untrusted import parse_json
 
 # Where a killed training left off, in the folder of the run.
 STATE = "resume.safetensors"
@@ -37,7 +37,7 @@ def read_state(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = _decoded(parse_json(metadata[SKELETON]), tensors)
     except (FileFormatError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} is not the state of a training ({error}); remove it to start the training anew"
+            f"{path} is not the state of a training ({error}); remove it to start the training again"
         ) from error
     return state
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from handful.banks import FeatureBank
 from handful.dispatch import solve
 from handful.errors import TrainingError
-from handful.features import FeatureBank
-from handful.features.items import Items
+from handful.extraction.items import Items
 from handful.gather import gather
 from handful.shapes import Float, Int
 from handful.tasks import Balanced, ShotsPerClass, TaskSpec, UniformOverPool, draw

@@ -1,0 +1,108 @@
+"""`.npy` and `.npz` files of strangers: numbers and text, never objects, and never more than the file can hold.
+
+NumPy reserves what the head of an array asks for before it reads on, so the head is compared with the file first.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.errors import BankError
+from handful.machine.untrusted import refuse_irregular, refuse_unfolding
+
+# NumPy reads no longer head than this by itself.
+LONGEST_HEAD = 10_000
+
+
+def open_npy(file: Path) -> np.ndarray:
+    """Map a `.npy` file, refusing pickled objects and files that are cut short."""
+    refuse_irregular(file, BankError)
+    try:
+        with file.open("rb") as stream:
+            _check_head(stream, file.stat().st_size)
+        return checked_text(np.lib.format.open_memmap(file, mode="r"))
+    except FileNotFoundError as error:
+        raise BankError(f"{file} is missing; the folder is not a whole bank: copy or make it again") from error
+    except (ValueError, EOFError, OSError) as error:
+        raise BankError(
+            f"{file} cannot be read as a .npy file of numbers ({error}); it is cut short or of another kind: "
+            "copy or make it again"
+        ) from error
+
+
+@contextmanager
+def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """Give the arrays of a `.npz` file by name, each read when it is asked for; nothing is unpickled."""
+    refuse_irregular(file, BankError)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield _Archive(archive)
+    # RuntimeError: an entry is encrypted, or, as NotImplementedError, compressed in a way Python does not know.
+    except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, BankError):
+            raise
+        raise BankError(
+            f"{file} cannot be read as a .npz file of numbers and names ({error}); it is cut short or of another kind"
+        ) from error
+
+
+class _Archive(Mapping[str, np.ndarray]):
+    """Arrays by name; entries that are no arrays are not there."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        entry = self._entries[name]
+        refuse_unfolding(f"array {name!r}", entry.compress_size, entry.file_size)
+        with self._archive.open(entry) as stream:
+            _check_head(stream, entry.file_size)
+        with self._archive.open(entry) as stream:
+            return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def checked_text(array: np.ndarray) -> np.ndarray:
+    """Return the array; refuse text made of numbers that no character has, on which Python breaks down."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        numbers = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if int(numbers.max()) > sys.maxunicode:
+            raise ValueError("its text has characters that do not exist")
+    return array
+
+
+def _check_head(stream: Any, size: int) -> None:
+    """Refuse the head of a `.npy` of `size` bytes that asks for other than the bytes that follow it."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is of version {version}, and only records need more than 2.0")
+    width = 2 * version[0]
+    length = int.from_bytes(stream.read(width), "little")
+    if length > LONGEST_HEAD:
+        raise ValueError(f"its head is {length} bytes long")
+    stream.seek(-width, 1)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(stream)
+    except Exception as error:  # a head is Python's text, and odd ones make its parser raise nearly anything
+        raise ValueError(f"its head cannot be read ({type(error).__name__})") from error
+    if dtype.hasobject or any(n < 0 for n in shape):
+        raise ValueError(f"it holds objects, or has the shape {shape}")
+    if math.prod(shape) * dtype.itemsize != size - stream.tell():
+        raise ValueError(f"{dtype} of shape {shape} does not fit the {size - stream.tell()} bytes that follow")

@@ -1,0 +1,152 @@
+"""Other people's files as banks: folders of arrays, `.npz`, Parquet, feature pickles, Hugging Face `datasets`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks import store
+from handful.banks.arrays import open_npy, opened_archive
+from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
+from handful.banks.parquet import read_parquet
+from handful.banks.pickles import read_pickle
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
+from handful.errors import BankError
+from handful.machine.untrusted import parse_json, refuse_irregular
+
+PICKLE_ENDINGS = (".pt", ".pth", ".pkl", ".pickle", ".plk")
+# What the lines of a folder's README say, in terms of Provenance.
+README_FIELDS = {
+    "data": "dataset",
+    "dataset": "dataset",
+    "licence": "licence",
+    "license": "licence",
+    "backbone": "backbone",
+    "extraction": "preprocessing",
+    "preprocessing": "preprocessing",
+}
+
+
+def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+    """Read a bank from whatever holds one.
+
+    Parameters
+    ----------
+    path : path
+        A bank of handful's; a folder with `features.npy`, `labels.npy` and perhaps `classes.json`; a `.npz` file; a
+        Parquet file or a folder of them; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), of which
+        nothing is executed.
+    features, labels : str, optional
+        Names of the columns or keys, where they cannot be told by themselves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = tempfile.mkdtemp() + "/features.npz"
+    >>> np.savez(place, embeddings=np.eye(3, dtype="float32"), y=["ant", "bee", "ant"])
+    >>> read_bank(place).class_names
+    ('ant', 'bee')
+    """
+    place = Path(path)
+    named = {"features": features, "labels": labels}
+    if not place.exists():
+        raise BankError(f"{place} does not exist; check the path")
+    if place.is_dir():
+        if store.is_bank(place):
+            return FeatureBank.load(place)
+        if (place / "features.npy").exists():
+            return _read_folder(place)
+        shards = sorted(place.glob("*.parquet"))
+        if shards:
+            return read_parquet(shards, **named)
+        raise BankError(
+            f"{place} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files; check the path"
+        )
+    ending = place.suffix.lower()
+    if ending == ".npz":
+        return _read_npz(place, **named)
+    if ending in (".parquet", ".pq"):
+        return read_parquet([place], **named)
+    if ending in PICKLE_ENDINGS:
+        return read_pickle(place, **named)
+    raise BankError(
+        f"{place} is of no kind that is known by its ending; known are folders, .npz, .parquet and "
+        f"{', '.join(PICKLE_ENDINGS)}; from anything else load the arrays and use FeatureBank.from_arrays"
+    )
+
+
+def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+    """Make a bank of a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
+
+    Names of a `ClassLabel` column become the class names.
+
+    Examples
+    --------
+    >>> from datasets import Dataset
+    >>> rows = {"embedding": [[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]], "label": ["ant", "bee", "ant"]}
+    >>> from_hugging_face(Dataset.from_dict(rows))
+    FeatureBank(3 rows, 2 dimensions of float32, 2 classes)
+    """
+    if isinstance(dataset, Mapping):
+        raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(dataset), 'train')!r}]")
+    where = "the dataset"
+    vectors = find_column(dataset.column_names, features, FEATURE_NAMES, "features", where)
+    rest = [name for name in dataset.column_names if name != vectors]
+    classes = find_column(rest, labels, LABEL_NAMES, "labels", where)
+    table: np.ndarray | None = None
+    numbers: list[Any] = []
+    for batch in dataset.iter(batch_size=BLOCK_ROWS):
+        try:
+            block = np.asarray(batch[vectors], dtype=np.float32)
+        except (ValueError, TypeError) as error:
+            raise BankError(f"column {vectors!r} must hold vectors of numbers, all equally long ({error})") from error
+        if table is None:
+            table = np.empty((len(dataset), *block.shape[1:]), np.float32)
+        if block.shape[1:] != table.shape[1:]:
+            raise BankError(f"vectors of column {vectors!r} have shapes {table.shape[1:]} and {block.shape[1:]}")
+        table[len(numbers) : len(numbers) + len(block)] = block
+        numbers.extend(np.asarray(batch[classes]).tolist())
+    if table is None:
+        raise BankError("the dataset has no rows")
+    names = getattr(dataset.features[classes], "names", None)
+    return bank_of(table, numbers, names, where)
+
+
+def _read_folder(folder: Path) -> FeatureBank:
+    """Read `features.npy` (mapped), `labels.npy`, and, where they are there, `classes.json` and `README.md`."""
+    features, labels = (open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
+    names = None
+    if (folder / "classes.json").exists():
+        refuse_irregular(folder / "classes.json", BankError)
+        try:
+            names = parse_json((folder / "classes.json").read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BankError(f"{folder / 'classes.json'} is not JSON ({error})") from error
+        if not isinstance(names, list):
+            raise BankError(f"{folder / 'classes.json'} must be a list with the name of each label, in order")
+    return bank_of(features, np.array(labels), names, str(folder), provenance=_provenance_of_readme(folder))
+
+
+def _provenance_of_readme(folder: Path) -> Provenance:
+    """Lines `- Name: text` of a README as fields, the others of that form as notes."""
+    fields: dict[str, str] = {}
+    if (folder / "README.md").is_file():
+        for line in (folder / "README.md").read_text("utf-8", errors="replace").splitlines():
+            name, colon, text = line.removeprefix("- ").partition(": ")
+            if line.startswith("- ") and colon:
+                fields[README_FIELDS.get(name.strip().lower(), name.strip())] = text.strip()
+    return Provenance.from_mapping(fields)
+
+
+def _read_npz(file: Path, *, features: str | None, labels: str | None) -> FeatureBank:
+    with opened_archive(file) as archive:
+        vectors = find_column(archive, features, FEATURE_NAMES, "features", str(file))
+        rest = [name for name in archive if name != vectors]
+        classes = find_column(rest, labels, LABEL_NAMES, "labels", str(file))
+        names = next((name for name in NAME_NAMES if name in rest and name != classes), None)
+        class_names = None if names is None else archive[names].tolist()
+        return bank_of(archive[vectors], archive[classes], class_names, str(file))

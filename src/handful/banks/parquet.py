@@ -1,0 +1,307 @@
+"""Banks in Parquet, in and out: one column of vectors and one of labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
+from handful.banks.parquet_pages import count_contents
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
+from handful.errors import BankError
+from handful.machine.extras import import_pyarrow
+from handful.machine.untrusted import parse_json, refuse_irregular, refuse_unfolding
+from handful.machine.whole_file import written_whole
+from handful.shapes import Float
+
+# What a bank knows beyond its columns travels in the metadata of the schema, under this key.
+METADATA_KEY = b"handful"
+# A file may always hold this many numbers in its column of vectors, and beyond that this many for each of its bytes.
+ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
+# A table larger than this is read into a file without a name, mapped, rather than into memory.
+MOST_BYTES_IN_MEMORY = 2**30
+
+
+def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+    """Read a bank from Parquet files, taken together as one table.
+
+    The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
+    names. Class names that handful or Hugging Face `datasets` left in the metadata are used.
+    """
+    pa, _ = import_pyarrow()
+    where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
+    try:
+        schema = _schema(files)
+        ours = _metadata(schema, METADATA_KEY)
+        vectors = features or _vector_column(pa, schema, where)
+        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
+        classes = labels or ("label" if ours else None)
+        classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
+        names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
+        if not isinstance(names, (list, type(None))):
+            raise BankError(f"what handful noted in the metadata of {where} is damaged; export it again")
+        matrix, others = _columns(pa, _opened(pa, files, vectors, [classes]), vectors, [classes], where)
+        if None in others[classes]:
+            raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
+        bank = bank_of(matrix, others[classes], names, where)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(where, error) from error
+    if not ours:
+        return bank
+    try:
+        return FeatureBank.from_arrays(
+            bank.stored.astype(ours["dtype"], copy=False),
+            bank.labels,
+            bank.class_names,
+            provenance=Provenance.from_mapping(ours["provenance"]),
+            splits=ours["splits"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise BankError(
+            f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
+        ) from error
+
+
+def read_vectors(
+    files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = ()
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
+    """Read the vectors of Parquet files that need not have labels, and those of the other columns that are there."""
+    pa, _ = import_pyarrow()
+    where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
+    try:
+        schema = _schema(files)
+        vectors = features or _vector_column(pa, schema, where)
+        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
+        there = [name for name in others if name in schema.names]
+        return _columns(pa, _opened(pa, files, vectors, there), vectors, there, where)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(where, error) from error
+
+
+def copy_vectors(files: Sequence[Path], path: Path) -> None:
+    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file that can be mapped; or nothing."""
+    pa, _ = import_pyarrow()
+    where = str(files[0])
+    try:
+        schema = _schema(files)
+        vectors = find_column(schema.names, _vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
+        with written_whole(path) as place:
+
+            def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+                return np.lib.format.open_memmap(place, "w+", dtype, shape)
+
+            matrix, _ = _columns(pa, _opened(pa, files, vectors, []), vectors, [], where, room)
+            assert isinstance(matrix, np.memmap)
+            matrix.flush()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(where, error) from error
+
+
+def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
+    """Write columns `features` (fixed-size lists of float32), `label` and `class_name`, for DuckDB, pandas and others.
+
+    float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
+    at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful import FeatureBank, read_bank
+    >>> bank = FeatureBank.from_arrays([[0.0, 1.0], [1.0, 0.0]], [0, 1], ["ant", "bee"])
+    >>> file = tempfile.mkdtemp() + "/bank.parquet"
+    >>> write_parquet(bank, file)
+    >>> read_bank(file).class_names
+    ('ant', 'bee')
+    """
+    pa, parquet = import_pyarrow()
+    final = Path(path)
+    if final.exists():
+        raise BankError(f"{final} already exists; remove it, or choose another name")
+    extra = {
+        "class_names": bank.class_names,
+        "provenance": bank.provenance.to_mapping(),
+        "splits": dict(bank.splits),
+        "dtype": bank.dtype,
+    }
+    schema = pa.schema(
+        [("features", pa.list_(pa.float32(), bank.dim)), ("label", pa.int32()), ("class_name", pa.string())],
+        metadata={METADATA_KEY: json.dumps(extra)},
+    )
+    final.parent.mkdir(parents=True, exist_ok=True)
+    names = np.array(bank.class_names, dtype=object)
+    with written_whole(final) as place, parquet.ParquetWriter(place, schema) as writer:
+        start = 0
+        for block in bank.blocks():
+            labels = bank.labels[start : start + len(block)]
+            flat = pa.array(block.astype(np.float32, copy=False).reshape(-1))
+            vectors = pa.FixedSizeListArray.from_arrays(flat, bank.dim)
+            columns = [vectors, pa.array(labels), pa.array(names[labels], pa.string())]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            start += len(block)
+
+
+def _unreadable(where: str, error: Exception) -> BankError:
+    return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
+
+
+def _vector_column(pa: Any, schema: Any, where: str) -> str | None:
+    """Return the only column of lists of numbers, if there is just one; None leaves the choice to the names."""
+    columns = [f.name for f in schema if _is_list(pa, f.type) and _is_number(pa, f.type.value_type)]
+    if not columns:
+        raise BankError(f"{where} has no column of lists of numbers; it has {', '.join(schema.names)}")
+    return columns[0] if len(columns) == 1 else None
+
+
+def _is_list(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_number(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _schema(files: Sequence[Path]) -> Any:
+    _, parquet = import_pyarrow()
+    for file in files:
+        refuse_irregular(file, BankError)
+    with parquet.ParquetFile(files[0]) as table:
+        schema = table.schema_arrow
+    if len(set(schema.names)) != len(schema.names):
+        raise BankError(f"{files[0]} has two columns of one name; it has {', '.join(schema.names)}")
+    return schema
+
+
+def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str]) -> list[Any]:
+    """Open files whose columns have a size that fits the file's.
+
+    Text is read as numbers that stand for it, so that a long one that occurs in every row is held once.
+    """
+    _, parquet = import_pyarrow()
+    tables = []
+    for file in files:
+        schema = parquet.read_schema(file)
+        if not {vectors, *others} <= set(schema.names):
+            raise BankError(f"{file} lacks columns that {files[0]} has; it has {', '.join(schema.names)}")
+        texts = [name for name in others if _is_text(pa, schema.field(name).type)]
+        numbers = _checked_numbers(file, vectors, others)
+        table = parquet.ParquetFile(file, read_dictionary=texts)
+        if not 0 <= table.metadata.num_rows <= numbers:
+            raise BankError(f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again")
+        tables.append(table)
+    return tables
+
+
+def _checked_numbers(file: Path, vectors: str, others: Sequence[str]) -> int:
+    """Return how many numbers the column of vectors has, if what is read fits the size of the file."""
+    size = file.stat().st_size
+    try:
+        numbers, texts = count_contents(file, [vectors]), count_contents(file, others)
+        refuse_unfolding(str(file), size, numbers.unfolded + texts.unfolded)
+    except ValueError as error:
+        raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
+    if numbers.values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
+        raise BankError(
+            f"{file} has {size} bytes and says that column {vectors!r} has {numbers.values} numbers; features do not "
+            "compress like that, so it is refused"
+        )
+    return numbers.values
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
+
+
+def _columns(
+    pa: Any,
+    tables: Sequence[Any],
+    vectors: str,
+    others: Sequence[str],
+    where: str,
+    room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
+    """Read the column of vectors, into room made for it, and other columns as plain values."""
+    n_rows = sum(table.metadata.num_rows for table in tables)
+    matrix: np.ndarray | None = None
+    values: dict[str, list[Any]] = {name: [] for name in others}
+    start = 0
+    for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
+        batch.validate(full=True)  # a damaged file can give places outside of what they point into
+        block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+        if matrix is None:
+            matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
+        if block.shape[1] != matrix.shape[1]:
+            raise BankError(
+                f"{where}: vectors of column {vectors!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
+                "all must be equally long"
+            )
+        if start + len(block) > n_rows:
+            break
+        matrix[start : start + len(block)] = block
+        for name in others:
+            values[name].extend(_plain(pa, batch.column(name)))
+        start += len(block)
+    if start != n_rows:
+        raise BankError(f"{where} says that it has {n_rows} rows and has others; it is damaged: write it again")
+    if matrix is None:
+        raise BankError(f"{where} has no rows")
+    return matrix, values
+
+
+def _plain(pa: Any, column: Any) -> list[Any]:
+    """Return a column as Python has it, with one object for all rows of equal text."""
+    if not pa.types.is_dictionary(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    words = column.dictionary.to_pylist()
+    return [None if k is None else words[k] for k in column.indices.to_pylist()]
+
+
+def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
+    """Turn a column of equally long lists into a matrix, float16 if the numbers are, else float32."""
+    if not _is_list(pa, column.type):
+        raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
+    if column.null_count:
+        raise BankError(f"{where}: some vectors are missing; drop these rows")
+    values = column.flatten()
+    offsets = None if pa.types.is_fixed_size_list(column.type) else np.asarray(column.offsets)
+    lengths = {column.type.list_size} if offsets is None else set(np.diff(offsets).tolist())
+    if len(lengths) != 1:
+        raise BankError(
+            f"{where}: vectors have lengths from {min(lengths)} to {max(lengths)}; all must be equally long"
+        )
+    if values.null_count or not _is_number(pa, values.type):
+        raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
+    numbers = values.to_numpy(zero_copy_only=False)
+    kind = np.float16 if numbers.dtype == np.float16 else np.float32
+    with np.errstate(over="ignore"):  # what is not finite is refused where it is used
+        matrix: np.ndarray = numbers.astype(kind, copy=False)
+    return matrix.reshape(len(column), lengths.pop())
+
+
+def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+    if shape[0] * shape[1] * dtype.itemsize <= MOST_BYTES_IN_MEMORY:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def _hugging_face_names(schema: Any, column: str) -> list[Any] | None:
+    """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
+    about: Any = _metadata(schema, b"huggingface")
+    for key in ("info", "features", column, "names"):
+        about = about.get(key) if isinstance(about, dict) else None
+    return about if isinstance(about, list) else None
+
+
+def _metadata(schema: Any, key: bytes) -> dict[str, Any]:
+    """Read a JSON object from the schema's metadata; other JSON counts as nothing."""
+    try:
+        found = parse_json((schema.metadata or {}).get(key, b"{}"))
+    except ValueError as error:
+        raise BankError(f"the metadata {key.decode()!r} is not JSON ({error}); write the file again") from error
+    return found if isinstance(found, dict) else {}

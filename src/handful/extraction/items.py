@@ -1,0 +1,348 @@
+"""Items: what to extract features from, in a fixed order, with labels and a hash of the contents.
+
+`list_items(path)` tells by the path what it holds:
+
+- a folder, or a .zip, or a folder inside a .zip (`omniglot.zip/base`): images, the folder of an image is its class;
+- a table (.csv, .jsonl, each also .gz): a column `label`, a column `text` (sentences) or `path` (image files, relative
+  to the table), and perhaps `split`, of which one can be chosen.
+
+Nothing is unpacked: images inside a .zip are read from there.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.errors import ItemsError
+from handful.extraction.decode import Unreadable
+from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_json, refuse_irregular, refuse_unfolding
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
+# The class of items whose class nobody knows.
+UNLABELLED = "unlabelled"
+# An image file beyond this is read no further: inside a .zip a small entry can unfold to any size.
+MAX_FILE_BYTES = 256 * 2**20
+# What Python raises about a damaged archive. RuntimeError: an entry is encrypted, or, as NotImplementedError, packed in
+# an unknown way. OSError: it is said to lie at a place that cannot be, or is damaged in a way of bz2 or lzma.
+DAMAGED_ENTRY = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, OSError)
+
+Kind: TypeAlias = Literal["image", "text"]
+Content: TypeAlias = bytes | str | Unreadable
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """Files below a folder, read when iterated over; slices like a tuple of their contents."""
+
+    root: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: slice) -> FolderFiles:
+        return replace(self, names=self.names[rows])
+
+    def __iter__(self) -> Iterator[Content]:
+        for name in self.names:
+            with (self.root / name).open("rb") as stream:
+                yield _limited(stream)
+
+
+@dataclass(frozen=True)
+class ZipFiles:
+    """Files inside a .zip, read when iterated over; slices like a tuple of their contents."""
+
+    archive: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: slice) -> ZipFiles:
+        return replace(self, names=self.names[rows])
+
+    def __iter__(self) -> Iterator[Content]:
+        with zipfile.ZipFile(self.archive) as archive:
+            for name in self.names:
+                try:
+                    with archive.open(name) as stream:
+                        content = _limited(stream)
+                except DAMAGED_ENTRY as error:
+                    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                        raise  # the disk's fault, not the file's
+                    content = Unreadable(f"{type(error).__name__}: {error}")
+                yield content
+
+
+Source: TypeAlias = FolderFiles | ZipFiles | tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """An ordered list of images or sentences with their classes.
+
+    Attributes
+    ----------
+    kind : "image" or "text"
+        What `source` yields: bytes of an image file, or a sentence.
+    names : tuple of str
+        How to find an item again: its path inside the folder or archive, or its line in the table; always text that can
+        be written, though file names need not be.
+    labels : Int[ndarray, "item"]
+        Position of its class in `class_names`.
+    class_names : tuple of str
+        Sorted; by value when all are whole numbers. Splits of one table have the same, even where a class has no row.
+    source : FolderFiles, ZipFiles or tuple of str
+        The contents, read only when iterated over; a slice of it is small enough to send to another machine.
+    data_hash : str
+        SHA-256 over name, label and every byte of every item: a folder and its .zip have the same.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    labels: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+    source: Source
+    data_hash: str
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def list_items(path: str | Path, *, split: str | None = None, labelled: bool = True) -> Items:
+    r"""List what lies at `path`, see the module's docstring, and hash all of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder, archive or table.
+    split : str, optional
+        Only the rows of a table whose column `split` has this value.
+    labelled : bool
+        Whether classes are asked for. If not, images may lie anywhere in the folder, a table needs no column `label`,
+        and all items are of one class, `unlabelled`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = Path(tempfile.mkdtemp()) / "sentences.csv"
+    >>> _ = table.write_text("text,label\nwhere is my bag,luggage\nwake me at six,alarm\n")
+    >>> items = list_items(table)
+    >>> len(items), items.class_names
+    (2, ('alarm', 'luggage'))
+    """
+    path = Path(path)
+    if path.name.lower().endswith(TABLE_SUFFIXES):
+        return _list_table(path, split, labelled)
+    if split is not None:
+        raise ItemsError(f"a split can be chosen only from a table with a column 'split', got {path}; leave it out")
+    if path.is_dir():
+        return _list_folder(path, labelled)
+    archive = _archive_above(path)
+    if archive is None:
+        raise ItemsError(
+            f"expected a folder, a .zip or a table ({', '.join(TABLE_SUFFIXES)}) of items, got {path}, "
+            f"which {'is none of these' if path.exists() else 'does not exist'}; check the path"
+        )
+    return _list_archive(archive, path.relative_to(archive).as_posix(), labelled)
+
+
+def holds_items(path: str | Path) -> bool:
+    """Whether `list_items` could list it: a table or an archive by its name, a folder by an image in it."""
+    path = Path(path)
+    if path.name.lower().endswith(TABLE_SUFFIXES) or _archive_above(path) is not None:
+        return True
+    return path.is_dir() and any(file.suffix.lower() in IMAGE_SUFFIXES for file in path.rglob("*"))
+
+
+def pick(source: Source, positions: Sequence[int]) -> Source:
+    """Return the contents at these positions, in this order, not yet read."""
+    if isinstance(source, tuple):
+        return tuple(source[position] for position in positions)
+    return replace(source, names=tuple(source.names[position] for position in positions))
+
+
+def _list_folder(root: Path, labelled: bool) -> Items:
+    found = (file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
+    names = _image_names(found, str(root), labelled)
+    return _of_folders(names, FolderFiles(root, names), labelled)
+
+
+def _list_archive(archive: Path, inside: str, labelled: bool) -> Items:
+    prefix = "" if inside == "." else f"{inside}/"
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            entries = [name for name in opened.namelist() if name.startswith(prefix)]
+    except DAMAGED_ENTRY as error:
+        raise ItemsError(f"{archive} is not a complete .zip file ({error}); download or pack it again") from error
+    found = (name.removeprefix(prefix) for name in dict.fromkeys(entries))
+    names = _image_names(found, f"{archive}/{inside}", labelled)
+    return _of_folders(names, ZipFiles(archive, tuple(prefix + name for name in names)), labelled)
+
+
+def _list_table(table: Path, split: str | None, labelled: bool) -> Items:
+    rows = list(_table_rows(table))
+    if not rows:
+        wanted = "a column 'label' and a column" if labelled else "a column"
+        raise ItemsError(f"{table} has no rows; expected {wanted} 'text' or 'path'")
+    columns = [name for name in ("text", "path") if name in rows[0]]
+    if len(columns) != 1:
+        raise ItemsError(
+            f"{table} must have either a column 'text' (sentences) or a column 'path' (images), "
+            f"got the columns {', '.join(map(str, rows[0]))}; rename or drop columns"
+        )
+    values = _column(rows, columns[0], table)
+    labels = [UNLABELLED] * len(rows)
+    if labelled:
+        labels = [str(value) for value in _column(rows, "label", table, (str, int))]
+    chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
+    kept = tuple(values[row] for row in chosen)
+    if columns[0] == "text":
+        names = tuple(f"row {row + 1}" for row in chosen)
+        return _items("text", names, labels, kept, chosen)
+    missing = [value for value in kept if not (table.parent / value).is_file()]
+    if missing:
+        raise ItemsError(
+            f"{table} names {len(missing)} file(s) that do not exist, the first is {missing[0]!r}; "
+            f"paths are relative to {table.parent}"
+        )
+    return _items("image", kept, labels, FolderFiles(table.parent, kept), chosen)
+
+
+def _rows_of_split(splits: Sequence[str], wanted: str, table: Path) -> list[int]:
+    rows = [row for row, split in enumerate(splits) if split == wanted]
+    if not rows:
+        raise ItemsError(f"{table} has no split {wanted!r}; there are {', '.join(sorted(set(splits)))}")
+    return rows
+
+
+def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
+    refuse_irregular(table, ItemsError)
+    try:
+        text = _unpacked(table).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise ItemsError(f"{table} does not exist; check the path") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise ItemsError(f"{table} is not a complete table in UTF-8 ({error}); write it again") from error
+    if ".csv" in [suffix.lower() for suffix in table.suffixes[-2:]]:
+        try:
+            yield from csv.DictReader(io.StringIO(text, newline=""))
+        except csv.Error as error:
+            raise ItemsError(f"{table} is not a CSV file ({error}); write it again") from error
+        return
+    # Not splitlines(): it also cuts at characters that may stand inside a JSON string, such as U+2028.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line)
+        except ValueError as error:
+            raise ItemsError(f"line {number} of {table} is not JSON ({error}); expected one object per line") from error
+        if not isinstance(row, dict):
+            raise ItemsError(f"line {number} of {table} must be an object with 'label' and 'text' or 'path'")
+        yield row
+
+
+def _unpacked(table: Path) -> bytes:
+    """Return the table's bytes; of a .gz no more are unfolded than an honest one has."""
+    if table.suffix.lower() != ".gz":
+        return table.read_bytes()
+    packed = table.stat().st_size
+    most = max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed)
+    with gzip.open(table) as stream:
+        data = stream.read(most + 1)
+    refuse_unfolding("it", packed, len(data))
+    return data
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: Any = str) -> list[Any]:
+    """Return one column of the table, refusing rows that lack it."""
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row.get(name), types) or isinstance(row[name], bool) or row[name] == "":
+            raise ItemsError(
+                f"row {number} of {table} must have a {name!r} that is not empty, got {row.get(name)!r}; "
+                "fix or drop that row"
+            )
+    return [row[name] for row in rows]
+
+
+def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str, ...]:
+    """Images among the files, sorted; hidden files, and folders that archivers add, are left out."""
+    names = []
+    for name in found:
+        parts = name.split("/")
+        if Path(name).suffix.lower() in IMAGE_SUFFIXES and not any(p.startswith((".", "__MACOSX")) for p in parts):
+            names.append(name)
+    if not names:
+        raise ItemsError(f"{where} holds no image ({', '.join(sorted(IMAGE_SUFFIXES))}); check the path")
+    outside = [name for name in names if "/" not in name]
+    if outside and labelled:
+        raise ItemsError(
+            f"{where} must hold one folder per class, but {outside[0]!r} lies in none; "
+            "move it into the folder of its class, or list paths and labels in a table"
+        )
+    # By folder first: 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
+    return tuple(sorted(names, key=lambda name: tuple(f"/{name}".rsplit("/", 1))))
+
+
+def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items:
+    labels = [name.rsplit("/", 1)[0] if labelled else UNLABELLED for name in names]
+    return _items("image", names, labels, source, range(len(names)))
+
+
+def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
+    """Give numbers to the classes that occur in all labels, and hash the chosen rows."""
+    names, labels = tuple(map(_writable, names)), [_writable(label) for label in labels]
+    # Longer ones name things rather than count them, and Python refuses to turn thousands of digits into a number.
+    numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)
+    class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
+    position = {name: k for k, name in enumerate(class_names)}
+    kept = np.array([position[labels[row]] for row in chosen], dtype=np.int64)
+    digest = hashlib.sha256(json.dumps(class_names).encode() + b"\n")
+    for name, label, content in zip(names, kept.tolist(), source, strict=True):
+        try:
+            entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
+        except UnicodeEncodeError as error:
+            raise ItemsError(f"{name} holds half a character ({error.reason}); fix or drop it") from error
+        digest.update(json.dumps(entry).encode() + b"\n")
+    return Items(kind, names, kept, class_names, source, digest.hexdigest())
+
+
+def _writable(name: str) -> str:
+    """Return the name as any file can hold it: bytes in it that are no text are written out, backslash and number."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _bytes(content: Content) -> bytes:
+    if isinstance(content, Unreadable):
+        return content.reason.encode()
+    return content.encode() if isinstance(content, str) else content
+
+
+def _limited(stream: Any) -> bytes | Unreadable:
+    data: bytes = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        return Unreadable(f"the file is larger than {MAX_FILE_BYTES} bytes, which no image should be")
+    return data
+
+
+def _archive_above(path: Path) -> Path | None:
+    """Return the .zip that `path` is, or lies inside of."""
+    return next((p for p in (path, *path.parents) if p.suffix.lower() == ".zip" and p.is_file()), None)

@@ -1,0 +1,93 @@
+"""Alternation: run a step on a batch until each task stands still, and wrap what comes out as a Solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar, runtime_checkable
+
+from torch import Tensor
+
+from handful.inference.frame import Frame, Labels
+from handful.numerics.fixed_point import Outcome, fixed_point
+from handful.numerics.simplex import SoftLabels
+from handful.shapes import Float, Int
+from handful.solution import DescriptionLength, Solution
+
+AnyProblem = TypeVar("AnyProblem")
+AnyState = TypeVar("AnyState")
+Measure = Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength]
+
+
+@runtime_checkable
+class LoopOptions(Protocol):
+    """The options every alternating method has."""
+
+    @property
+    def max_iter(self) -> int:
+        """Most iterations a task may take."""
+        ...
+
+    @property
+    def tol(self) -> float:
+        """Criterion at which a task stops."""
+        ...
+
+    @property
+    def record(self) -> bool:
+        """Whether to keep a trace."""
+        ...
+
+
+def alternate(
+    step: Callable[[AnyProblem, AnyState], tuple[AnyState, SoftLabels]],
+    change: Callable[[AnyProblem, AnyState, AnyState], Float[Tensor, "task"]],
+    measure: Measure,
+    problem: AnyProblem,
+    state: AnyState,
+    *,
+    frame: Frame,
+    options: LoopOptions,
+) -> Outcome[SoftLabels]:
+    """Iterate `state, u = step(problem, state)`, task by task; the objective is traced when `options.record` is set."""
+
+    def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
+        length = measure(frame.select(rows), u.weights)
+        return length.data + length.partition
+
+    return fixed_point(
+        step,
+        change,
+        problem,
+        state,
+        n_tasks=frame.task.n_tasks,
+        device=frame.task.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if options.record else None,
+    )
+
+
+def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
+    """Return the last U with all that follows from it."""
+    return solution_at(frame, labelled(frame, outcome), measure)
+
+
+def labelled(frame: Frame, outcome: Outcome[SoftLabels]) -> Outcome[Labels]:
+    """Return the outcome with its soft labels as logarithms."""
+    return Outcome(frame.labels(outcome.answer), outcome.n_iter, outcome.converged, outcome.trace)
+
+
+def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Solution:
+    """Wrap labels over all classes.
+
+    Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
+    there, when asked for.
+    """
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        trace=outcome.trace,
+        find_prototypes=Frame.prototypes,
+        measure=measure,
+    )

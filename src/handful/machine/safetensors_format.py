@@ -1,0 +1,45 @@
+"""Tensors in a file that runs no code when it is read: safetensors, written whole, and refused by a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from handful.errors import FileFormatError
+from handful.machine.untrusted import refuse_irregular
+from handful.machine.whole_file import written_whole
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors; the file appears whole or not at all."""
+    # Copies, because the package takes no tensors that share memory or do not lie row by row.
+    held = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+    }
+    with written_whole(Path(path)) as place:
+        try:
+            save_file(held, place, dict(metadata) if metadata else None)
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
+            raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file; whatever does not fit the format is refused."""
+    refuse_irregular(path, FileFormatError)
+    try:
+        with safe_open(path, framework="pt") as file:
+            # Copies: the package gives views of the mapped file, which others may replace.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            return tensors, dict(file.metadata() or {})
+    except FileNotFoundError as error:
+        raise FileFormatError(f"{path} does not exist; check the path") from error
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise FileFormatError(
+            f"{path} is not a safetensors file, or it is damaged ({error}); copy or make it again"
+        ) from error

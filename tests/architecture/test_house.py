@@ -1,0 +1,94 @@
+"""The rooms of the house: each stands in a layer, documents show the layers as they are, names are not given twice."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import handful
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "handful"
+# Files that stand for older names of others.
+OLD_NAMES = {"features"}
+# Classes that share a name on purpose, with the reason.
+HOMONYMS = {
+    "Catalogue": "the labelled side as the estimators and the streamed solver each hold it",
+    "Course": "a protocol of the streamed runs, and one that keeps it",
+}
+
+sys.path[:0] = [str(ROOT / "tools")]
+
+
+def rooms() -> set[str]:
+    """Packages and modules right below the package."""
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} - OLD_NAMES
+
+
+def homonyms(sources: dict[str, str]) -> dict[str, list[str]]:
+    """Names of top-level classes that several files define, with these files."""
+    places = defaultdict(list)
+    for name, source in sources.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_every_room_stands_in_one_layer():
+    layers = importlib.import_module("draw_architecture").layers()
+    listed = [module.removeprefix("handful.") for layer in layers for module in layer]
+    assert sorted(listed) == sorted(rooms())
+
+
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_documents_show_the_layers_as_they_are(document):
+    layers = importlib.import_module("layers")
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert text == layers.with_layers(text, document), f"{document} is behind: python tools/layers.py"
+
+
+def test_a_table_changed_by_hand_is_found_out():
+    layers = importlib.import_module("layers")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    changed = re.sub(r"\| `cli/` \| [^|]*\|", "| `cli/` | something else |", text)
+    assert changed != text
+    assert layers.with_layers(changed, "CONTRIBUTING.md") == text
+
+
+def test_no_two_classes_share_a_name():
+    sources = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert {name: files for name, files in homonyms(sources).items() if name not in HOMONYMS} == {}
+
+
+def test_classes_that_share_a_name_are_found():
+    assert homonyms({"a": "class One: ...\nclass Two: ...", "b": "class Two: ..."}) == {"Two": ["a", "b"]}
+
+
+def test_the_two_front_doors_open_from_the_top_when_they_are_asked_for():
+    program = (
+        "import sys, handful\n"
+        "assert 'sklearn' not in sys.modules and 'handful.estimators' not in sys.modules\n"
+        "assert {'PaddleClassifier', 'classify'} <= set(dir(handful))\n"
+        "from handful import PaddleClassifier, classify\n"
+        "from handful.classification import classify as same\n"
+        "assert classify is same and PaddleClassifier.__module__.startswith('handful.estimators')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(AttributeError, match="module 'handful' has no attribute 'nothing'"):
+        _ = handful.nothing
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [(r"\bos\.fsync\(", "machine/whole_file.py"), (r"\bray\.(?:init|shutdown)\(", "machine/ray_cluster.py")],
+)
+def test_the_disk_and_the_cluster_are_reached_in_one_place(call, place):
+    found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if re.search(call, path.read_text())}
+    assert found == {place}

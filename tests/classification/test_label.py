@@ -1,0 +1,227 @@
+"""From files to labels: every pairing of vectors, images and sentences; what does not belong together is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from handful.banks import FeatureBank, Provenance, write_parquet
+from handful.classification import PREDICTION_COLUMNS, classify, dense_bytes, label, predictions, write_predictions
+from handful.datasets import load_clinc150
+from handful.errors import BankError, OptionError
+from handful.estimators import PaddleClassifier
+from handful.extraction.extract import extract
+from handful.extraction.items import list_items
+from tests.items_at_hand import small_backbone
+
+COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}
+
+
+def paint(path, colour: str, seed: int) -> None:
+    noise = np.random.default_rng(seed).integers(-25, 26, (20, 24, 3))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray((np.array(COLOURS[colour]) + noise).clip(0, 255).astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """Four folders of painted noise, a batch of two of the colours with a broken file, and a small backbone."""
+    monkeypatch.setattr(label, "load_backbone", lambda name, device: small_backbone())
+    for k, colour in enumerate(COLOURS):
+        for i in range(4):
+            paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)
+    for i in range(9):
+        paint(tmp_path / "batch" / f"{i}.png", "red" if i < 6 else "blue", 100 + i)
+    (tmp_path / "batch" / "3 broken.png").write_bytes(b"no picture")
+    return tmp_path
+
+
+def rows_of_clinc():
+    """Catalogue and batch of real sentences, as vectors, with the truth."""
+    bank = load_clinc150()
+    catalogue = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(30)])
+    batch = np.concatenate([np.flatnonzero(bank.labels == k)[10:25] for k in (3, 17)])
+    names = np.array(bank.class_names)[bank.labels]
+    return bank.take(catalogue).astype(np.float32), names[catalogue], bank.take(batch).astype(np.float32), names[batch]
+
+
+def test_vectors_in_parquet_and_arrays(tmp_path):
+    known, labels, batch, truth = rows_of_clinc()
+    classes, codes = np.unique(labels, return_inverse=True)
+    bank = FeatureBank.from_arrays(known, codes, classes.tolist())
+    write_parquet(bank, tmp_path / "catalogue.parquet")
+    bank.save(tmp_path / "bank")
+    np.savez(tmp_path / "batch.npz", features=batch, id=[f"s{i}" for i in range(len(batch))])
+    expected = PaddleClassifier().fit(known, labels).infer(batch)
+    for catalogue in ("catalogue.parquet", "bank"):
+        found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
+        table = found.predictions()
+        assert tuple(table) == PREDICTION_COLUMNS
+        assert table["label"] == expected.labels.tolist()
+        assert (np.array(table["label"]) == truth).mean() > 0.9
+        assert table["item"][:2] == ["s0", "s1"]
+        assert [found.class_names[k] for k in found.present] == expected.present_classes.tolist()
+        assert (found.n_examples, found.backbone, found.batch.contents) == (150, "", None)
+
+
+def test_the_runner_up_is_the_second_likeliest(tmp_path):
+    known, labels, batch, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", batch)
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    table = found.predictions()
+    ranked = np.sort(PaddleClassifier().fit(known, labels).infer(batch).probabilities, axis=1)[:, ::-1]
+    np.testing.assert_array_equal(table["probability"], ranked[:, 0])
+    np.testing.assert_array_equal(table["runner_up_probability"], ranked[:, 1])
+    assert all(a != b for a, b in zip(table["label"], table["runner_up"], strict=True))
+
+
+def test_a_catalogue_of_one_class_has_no_runner_up(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(3, dtype=np.float32), labels=["a"] * 3)
+    np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
+    table = classify(tmp_path / "c.npz", tmp_path / "b.npy").predictions()
+    assert (table["label"], table["runner_up"], table["runner_up_probability"]) == (["a"] * 3, [None] * 3, [None] * 3)
+
+
+def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
+    known, labels, batch, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", batch)
+    dense = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert dense_bytes(30, 30, 150, 384) == 4 * (30 * 30 + 180 * 384)
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384))
+    assert not classify(tmp_path / "c.npz", tmp_path / "b.npy").streamed
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", dense_bytes(30, 30, 150, 384) - 1)
+    reports = []
+    large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
+    assert (dense.streamed, large.streamed) == (False, True)
+    assert {report.stage for report in reports} == {"compare", "iterate", "move", "answer"}
+    assert large.class_names == dense.class_names
+    assert large.present == dense.present
+    for name, values in dense.predictions().items():
+        again = large.predictions()[name]
+        if "probability" in name:
+            np.testing.assert_allclose(again, values, atol=1e-4)
+        elif name != "runner_up":
+            assert again == values
+    # Where the next likeliest has hardly any probability, rounding may put another in its place.
+    told = dense.answers.runner_up_probabilities > 1e-3
+    np.testing.assert_array_equal(large.answers.runners_up[told], dense.answers.runners_up[told])
+    np.testing.assert_allclose(large.expected_counts, dense.expected_counts, atol=1e-3)
+    np.testing.assert_allclose(large.presence, dense.presence, atol=1e-3)
+    assert large.diagnostics == dense.diagnostics == ()
+
+
+def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    known, labels, _, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_support"]
+
+
+def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
+    bank = FeatureBank.from_arrays(np.eye(4, dtype=np.float32)[[0, 0, 2]], [0, 0, 2], ["a", "nobody", "c"])
+    bank.save(tmp_path / "bank")
+    np.save(tmp_path / "b.npy", np.eye(4, dtype=np.float32)[[2, 2, 0]])
+    dense = classify(tmp_path / "bank", tmp_path / "b.npy")
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    large = classify(tmp_path / "bank", tmp_path / "b.npy")
+    assert large.class_names == dense.class_names == ("a", "c")
+    assert large.predictions()["label"] == dense.predictions()["label"] == ["c", "c", "a"]
+
+
+def test_pictures_of_a_large_batch(pictures, monkeypatch):
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    found = classify(pictures / "catalogue", pictures / "batch")
+    assert found.streamed
+    assert found.predictions()["label"] == ["red"] * 6 + ["blue"] * 3
+    assert len(found.batch.skipped) == 1
+
+
+def test_pictures_on_both_sides(pictures):
+    found = classify(pictures / "catalogue", pictures / "batch")
+    table = found.predictions()
+    assert table["item"] == ["0.png", "1.png", "2.png", "3.png", "4.png", "5.png", "6.png", "7.png", "8.png"]
+    assert table["row"] == [0, 1, 2, 4, 5, 6, 7, 8, 9]  # "3 broken.png" lies between
+    assert table["label"] == ["red"] * 6 + ["blue"] * 3
+    assert len(found.batch.skipped) == 1
+    assert (found.batch.skipped[0].row, found.batch.skipped[0].name) == (3, "3 broken.png")
+    assert list(found.batch.contents) == [(pictures / "batch" / name).read_bytes() for name in table["item"]]
+    assert found.backbone == "small"
+
+
+@pytest.mark.parametrize("name", ["2.png: x.png", "2\n.png", "2.png"], ids=ascii)
+def test_labels_stay_with_their_items_whatever_a_broken_one_is_called(pictures, name):
+    (pictures / "batch" / "3 broken.png").rename(pictures / "batch" / name)
+    found = classify(pictures / "catalogue", pictures / "batch")
+    table = found.predictions()
+    colours = dict(zip(table["item"], table["label"], strict=True))
+    assert colours == {f"{i}.png": "red" if i < 6 else "blue" for i in range(9) if f"{i}.png" != name}
+    assert [item.name for item in found.batch.skipped] == [name]
+    assert found.batch.skipped[0].row not in table["row"]
+    write_predictions(found, pictures / "out.csv")
+
+
+def test_a_catalogue_with_two_classes_of_one_name_is_refused(tmp_path):
+    FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["crane", "crane", "heron"]).save(tmp_path / "bank")
+    np.save(tmp_path / "b.npy", np.eye(3, dtype=np.float32))
+    with pytest.raises(BankError, match="more than one class named 'crane'"):
+        classify(tmp_path / "bank", tmp_path / "b.npy")
+
+
+def test_a_bank_knows_its_backbone(pictures):
+    extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
+    assert classify(pictures / "bank", pictures / "batch").predictions()["label"] == ["red"] * 6 + ["blue"] * 3
+
+
+def test_weights_other_than_the_banks_are_refused(pictures):
+    extract(list_items(pictures / "catalogue"), small_backbone(seed=1), pictures / "bank")
+    with pytest.raises(BankError, match="the features at hand were made by small with weights"):
+        classify(pictures / "bank", pictures / "batch")
+
+
+def test_a_bank_that_does_not_know_asks(pictures, tmp_path):
+    bank = extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
+    FeatureBank.from_arrays(bank.features, bank.labels, bank.class_names).save(tmp_path / "bare")
+    with pytest.raises(OptionError, match="do not say which backbone made them"):
+        classify(tmp_path / "bare", pictures / "batch")
+    assert classify(tmp_path / "bare", pictures / "batch", backbone="small").predictions()["label"][-1] == "blue"
+
+
+def test_items_of_two_kinds_are_refused(pictures):
+    (pictures / "words.jsonl").write_text(json.dumps({"text": "a red one"}) + "\n")
+    with pytest.raises(OptionError, match="both be images or both be sentences"):
+        classify(pictures / "catalogue", pictures / "words.jsonl")
+
+
+def test_features_that_do_not_belong_together_are_refused(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["a", "b", "c"])
+    np.save(tmp_path / "b.npy", np.eye(4))
+    with pytest.raises(BankError, match="have 3 numbers, those of the batch 4"):
+        classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    with pytest.raises(OptionError, match="both sides are features"):
+        classify(tmp_path / "c.npz", tmp_path / "b.npy", backbone="minilm")
+    for name in ("one", "two"):
+        provenance = Provenance(backbone=f"net {name}")
+        FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["a", "b", "c"], provenance=provenance).save(tmp_path / name)
+    with pytest.raises(BankError, match="made by net one, the batch by net two"):
+        classify(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.parametrize("rows_at_once", [4, 65_536])
+def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
+    monkeypatch.setattr(predictions, "ROWS_AT_ONCE", rows_at_once)
+    pandas = pytest.importorskip("pandas")
+    found = classify(pictures / "catalogue", pictures / "batch")
+    write_predictions(found, pictures / "deep" / "p.parquet")
+    write_predictions(found, pictures / "deep" / "p.csv")
+    frame = pandas.read_parquet(pictures / "deep" / "p.parquet")
+    assert frame.to_dict("list") == found.predictions()
+    again = pandas.read_csv(pictures / "deep" / "p.csv")
+    pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
+    assert sorted(file.name for file in (pictures / "deep").iterdir()) == ["p.csv", "p.parquet"]
+    with pytest.raises(OptionError, match=r"written as \.parquet or \.csv"):
+        write_predictions(found, pictures / "p.xlsx")

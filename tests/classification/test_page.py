@@ -1,0 +1,109 @@
+"""The page about a batch: complete in itself, safe against what items are called, the doubtful first."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.classification import Answers, Batch, Classified
+from handful.classification import page as batch_page
+from handful.classification.page import write_batch_page
+from handful.errors import CollapseWarning
+from handful.estimators import Diagnostic
+from handful.extraction.extract import Skipped
+from handful.extraction.items import list_items
+from tests.items_at_hand import image_folder
+
+NAMES = ("ant & co", "<b>bee</b>", "cat", "dog")
+
+
+def classified(probabilities, contents=None, skipped=(), diagnostics=(), names=None) -> Classified:
+    table = np.asarray(probabilities)
+    named = tuple(names or (f"item {i}" for i in range(len(table))))
+    return Classified(
+        batch=Batch(range(len(table)), named, contents, tuple(skipped)),
+        answers=Answers.of(table),
+        expected_counts=table.sum(0),
+        presence=1 - np.prod(1 - table, axis=0),
+        diagnostics=tuple(diagnostics),
+        class_names=NAMES,
+        n_examples=20,
+        backbone="minilm, weights 12ab",
+        streamed=False,
+    )
+
+
+TABLE = [[0.9, 0.1, 0, 0], [0.999, 0.001, 0, 0], [0.45, 0.55, 0, 0], [0.05, 0.75, 0.2, 0]]
+
+
+def written(tmp_path, found) -> str:
+    write_batch_page(found, tmp_path / "page.html", title="Tuesday <morning>")
+    return (tmp_path / "page.html").read_text()
+
+
+def test_sentences_the_least_certain_first(tmp_path):
+    texts = ("first words", "second & words", "third <i>words</i>", "w" * 500)
+    page = written(tmp_path, classified(TABLE, texts))
+    assert "<h1>Tuesday &lt;morning&gt;: 2 classes present</h1>" in page
+    assert "4 items, labelled jointly by a catalogue of 4 classes with 20 examples; features of minilm." in page
+    assert "ant &amp; co" in page
+    assert "<b>bee</b>" not in page.replace("<b>&lt;b&gt;bee&lt;/b&gt;</b>", "")
+    below = page.split("the least certain first")[1]
+    places = [below.index(text) for text in ("third &lt;i&gt;", "w" * 280 + "…", "first words", "second &amp; words")]
+    assert places == sorted(places)
+    assert "or ant &amp; co, 45 %" in below
+    assert "1 other class may be there" in page
+    assert "cat (20 %)" in page
+    assert not re.search(r"(src|href)\s*=", page)
+
+
+def test_vectors_alone_are_shown_by_name(tmp_path):
+    page = written(tmp_path, classified(TABLE, names=["a7", "b8", "c9", "d<0"]))
+    assert "d&lt;0" in page
+    assert "d<0" not in page
+
+
+def test_pictures_are_inside_the_page(tmp_path):
+    source = list_items(image_folder(tmp_path / "images", 1, 4), labelled=False).source
+    page = written(tmp_path, classified(TABLE, source))
+    addresses = re.findall(r"src='([^']*)'", page)
+    assert len(addresses) == 8  # each item once in the list, and as an example of its class
+    assert all(address.startswith("data:image/jpeg;base64,") for address in addresses)
+    assert "alt='item 2'" in page
+
+
+def test_warnings_and_skipped_items_stand_on_top(tmp_path):
+    diagnostic = Diagnostic("collapsed", "All became one < class.", 0.1, 0.3, CollapseWarning)
+    page = written(tmp_path, classified(TABLE, skipped=[Skipped(3, "x.png", "torn <up>")], diagnostics=[diagnostic]))
+    top = page.split("<h2>Classes present")[0]
+    assert "All became one &lt; class." in top
+    assert "1 item could not be read and got no label" in top
+    assert "x.png: torn &lt;up&gt;" in top
+
+
+def test_long_batches_are_cut_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_page, "MOST_ITEMS", 3)
+    monkeypatch.setattr(batch_page, "MOST_CLASSES", 1)
+    page = written(tmp_path, classified(TABLE))
+    assert "And 1 more item, in the table of predictions." in page
+    assert "And 1 more class, in the table of predictions." in page
+    assert page.count("class='bar'") == 1 + 3 + 0
+
+
+@pytest.mark.parametrize("table", [TABLE, [[1.0, 0.0, 0.0, 0.0]], [[0.3, 0.3, 0.2, 0.2]] * 3])
+def test_every_batch_has_a_page(tmp_path, table):
+    found = classified(table)
+    assert "</html>" in written(tmp_path, replace(found, backbone=""))
+
+
+def test_a_streamed_batch_says_that_warnings_saw_a_sample(tmp_path):
+    assert "a sample of its items was looked at" in written(tmp_path, replace(classified(TABLE), streamed=True))
+    assert "a sample of its items was looked at" not in written(tmp_path, classified(TABLE))
+
+
+def test_many_possible_classes_are_cut_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_page, "MOST_POSSIBLE", 1)
+    page = written(tmp_path, classified([[0.6, 0.15, 0.15, 0.1]]))
+    assert "3 other classes may be there" in page
+    assert ", and 2 more classes</p>" in page

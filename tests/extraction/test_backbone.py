@@ -1,0 +1,97 @@
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from handful.errors import ExtractionError
+from handful.extraction.backbone import Backbone
+from handful.extraction.decode import decode_image
+from tests.items_at_hand import Resized, image_bytes, small_backbone, small_network
+
+IMAGES = [decode_image(image_bytes(seed)) for seed in range(5)]
+
+
+class Vocabulary:
+    def __call__(self, sentences):
+        return torch.tensor([[float(s.count(letter)) for letter in "aeiou"] for s in sentences])
+
+
+class Mapped(Vocabulary):
+    def __call__(self, sentences):
+        return {"input": super().__call__(sentences)}
+
+
+def test_a_module_with_a_transform_becomes_a_backbone():
+    backbone, network = small_backbone(), small_network()
+    expected = network(torch.stack([Resized()(image) for image in IMAGES])).detach().numpy()
+    assert backbone.dim == expected.shape[1] == 32
+    np.testing.assert_array_equal(backbone.embed(IMAGES), expected)
+
+
+@pytest.mark.parametrize("transform", [Vocabulary(), Mapped()])
+def test_sentences_as_a_tensor_or_a_mapping(transform):
+    backbone = Backbone.of_sentences(torch.nn.Linear(5, 3), transform, name="vowels")
+    assert (backbone.reads, backbone.dim) == ("text", 3)
+    assert backbone.embed(["aardvark", "bee"]).shape == (2, 3)
+
+
+def test_an_item_does_not_depend_on_its_batch():
+    backbone = small_backbone()
+    alone = np.concatenate([backbone.embed([image]) for image in IMAGES])
+    np.testing.assert_allclose(backbone.embed(IMAGES), alone, rtol=1e-5, atol=1e-6)
+
+
+def test_dropout_is_off():
+    network = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Flatten()).train()
+    backbone = Backbone.of_images(network, Resized(), name="dropping")
+    np.testing.assert_array_equal(backbone.embed(IMAGES), backbone.embed(IMAGES))
+
+
+def test_the_fingerprint_is_the_same_in_another_process():
+    program = "from tests.items_at_hand import small_backbone as b; print(b().weights_hash, b().fingerprint)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    backbone = small_backbone()
+    assert found.stdout.split() == [backbone.weights_hash, backbone.fingerprint]
+
+
+def test_the_hashes_see_weights_and_preprocessing():
+    backbone, other_weights, other_size = small_backbone(), small_backbone(seed=1), small_backbone(side=13)
+    assert backbone.weights_hash == other_size.weights_hash != other_weights.weights_hash
+    assert len({b.fingerprint for b in (backbone, other_weights, other_size)}) == 3
+
+
+def test_one_bit_of_a_buffer_is_seen():
+    network = torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Flatten())
+    before = Backbone.of_images(network, Resized(), name="n").weights_hash
+    changed = copy.deepcopy(network)
+    changed[0].running_mean[0] = 1e-30
+    assert Backbone.of_images(changed, Resized(), name="n").weights_hash != before
+
+
+def test_a_structure_without_weights_is_seen():
+    hashes = {
+        Backbone.of_images(m, Resized(), name="n").weights_hash for m in (torch.nn.Flatten(), small_network()[1:])
+    }
+    assert len(hashes) == 2
+
+
+def test_an_edited_transform_that_prints_the_same_is_seen():
+    """Two versions of a function print alike; what they do to the probes does not."""
+
+    def version(scale):
+        def transform(image):
+            return Resized()(image) * scale
+
+        return Backbone.of_images(small_network(), transform, name="edited")
+
+    assert version(1).preprocessing == version(2).preprocessing
+    assert " at 0x" not in version(1).preprocessing
+    assert version(1).fingerprint == version(1).fingerprint != version(2).fingerprint
+
+
+def test_feature_maps_are_refused_with_a_sentence():
+    with pytest.raises(ExtractionError, match=r"axes \(item, dim\), got shape \(2, 8, 10, 10\)"):
+        Backbone.of_images(small_network()[:1], Resized(), name="map")

@@ -1,0 +1,298 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from handful.banks import FeatureBank, Provenance
+from handful.errors import ExtractionError, OptionError
+from handful.extraction.decode import decode_image
+from handful.extraction.extract import extract, in_process, skipped_items
+from handful.extraction.items import list_items
+from tests.items_at_hand import image_bytes, image_folder, small_backbone
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def items(tmp_path):
+    return list_items(image_folder(tmp_path / "images"))
+
+
+def counted(seen: list):
+    """An executor that notes the shards it is asked for."""
+
+    def run(compute, backbone, shards):
+        for shard in shards:
+            seen.append(shard.number)
+            yield compute(backbone, shard)
+
+    return run
+
+
+def stopping_after(n_shards: int):
+    def run(compute, backbone, shards):
+        for count, shard in enumerate(shards):
+            if count == n_shards:
+                raise KeyboardInterrupt
+            yield compute(backbone, shard)
+
+    return run
+
+
+def test_rows_are_the_vectors_of_the_items(tmp_path, items):
+    backbone = small_backbone()
+    bank = extract(items, backbone, tmp_path / "bank", batch_size=4, shard_size=10, dataset="noise", licence="CC0")
+    images = [decode_image(data) for data in items.source]
+    np.testing.assert_allclose(bank.features, backbone.embed(images), rtol=1e-3, atol=1e-4)
+    assert bank.dtype == "float16"
+    assert bank.labels.tolist() == items.labels.tolist()
+    assert bank.class_names == items.class_names
+    assert bank.content_hash == bank.verify()
+    told = bank.provenance
+    assert (told.dataset, told.licence, told.preprocessing) == ("noise", "CC0", backbone.preprocessing)
+    assert told.backbone == f"small, weights {backbone.weights_hash}"
+    assert told.versions["torch"] == torch.__version__
+    assert skipped_items(bank) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bank", "images"]
+
+
+def test_single_precision_on_request(tmp_path, items):
+    backbone = small_backbone()
+    bank = extract(items, backbone, tmp_path / "bank", batch_size=24, dtype="float32")
+    np.testing.assert_array_equal(bank.features, backbone.embed([decode_image(data) for data in items.source]))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_same_bytes_on_any_number_of_threads(tmp_path, items, workers, threads):
+    torch.set_num_threads(threads)
+    try:
+        bank = extract(items, small_backbone(), tmp_path / "bank", shard_size=5, executor=in_process(workers))
+    finally:
+        torch.set_num_threads(1)
+    assert bank.content_hash == extract(items, small_backbone(), tmp_path / "again", shard_size=5).content_hash
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
+    whole = extract(items, small_backbone(), tmp_path / "whole", shard_size=4)
+    with pytest.raises(KeyboardInterrupt):
+        extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=stopping_after(2))
+    assert not (tmp_path / "bank").exists()
+    seen, progress = [], []
+    resumed = extract(
+        items,
+        small_backbone(),
+        tmp_path / "bank",
+        shard_size=4,
+        executor=counted(seen),
+        on_progress=lambda done, total: progress.append((done, total)),
+    )
+    assert seen == [2, 3, 4, 5]
+    assert progress == [(done, 24) for done in (8, 12, 16, 20, 24)]
+    assert resumed.content_hash == whole.content_hash
+
+
+KILLED = """
+import sys, time
+from handful.extraction.extract import extract
+from handful.extraction.items import list_items
+from tests.items_at_hand import small_backbone
+
+def slow(compute, backbone, shards):
+    for shard in shards:
+        yield compute(backbone, shard)
+        time.sleep(0.3)
+
+extract(list_items(sys.argv[1]), small_backbone(), sys.argv[2], shard_size=4, executor=slow)
+"""
+
+
+def test_killed_half_way_and_run_again(tmp_path, items):
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "images"), str(tmp_path / "bank")]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    work, patience = tmp_path / ".bank.shards", time.monotonic() + 60
+    while len(list(work.glob("*/*.npz"))) < 2:
+        assert process.poll() is None
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "bank").exists()
+    seen = []
+    bank = extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=counted(seen))
+    assert 0 < len(seen) < 6
+    assert bank.content_hash == extract(items, small_backbone(), tmp_path / "whole", shard_size=4).content_hash
+    assert not work.exists()
+
+
+def interrupted(tmp_path, items, **changes):
+    with pytest.raises(KeyboardInterrupt):
+        extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=stopping_after(3), **changes)
+
+
+@pytest.mark.parametrize("change", ["weights", "preprocessing", "data", "batch size", "shard size", "dtype"])
+def test_a_stale_shard_is_never_used(tmp_path, items, change):
+    interrupted(tmp_path, items)
+    backbone, settings = small_backbone(), {"shard_size": 4}
+    if change == "weights":
+        backbone = small_backbone(seed=1)
+    elif change == "preprocessing":
+        backbone = small_backbone(side=13)
+    elif change == "data":
+        (tmp_path / "images" / "class0" / "00.png").write_bytes(image_bytes(999))
+        items = list_items(tmp_path / "images")
+    elif change == "shard size":
+        settings = {"shard_size": 6}
+    else:
+        settings |= {"batch size": {"batch_size": 3}, "dtype": {"dtype": "float32"}}[change]
+    seen = []
+    bank = extract(items, backbone, tmp_path / "bank", executor=counted(seen), **settings)
+    assert seen == list(range(24 // settings["shard_size"]))
+    assert bank.content_hash == extract(items, backbone, tmp_path / "fresh", **settings).content_hash
+
+
+@pytest.mark.parametrize("damage", ["cut short", "empty", "garbage", "another shape"])
+def test_a_damaged_shard_is_computed_again(tmp_path, items, damage):
+    interrupted(tmp_path, items)
+    (first, *_) = sorted((tmp_path / ".bank.shards").glob("*/*.npz"))
+    if damage == "another shape":
+        np.savez(first, features=np.zeros((3, 32), np.float16), skipped=np.array("[]"))
+    else:
+        data = first.read_bytes()
+        first.write_bytes({"cut short": data[: len(data) // 2], "empty": b"", "garbage": b"x" * len(data)}[damage])
+    seen = []
+    bank = extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=counted(seen))
+    assert seen == [0, 3, 4, 5]
+    assert bank.content_hash == extract(items, small_backbone(), tmp_path / "fresh", shard_size=4).content_hash
+
+
+def test_corrupt_images_are_skipped_and_listed(tmp_path):
+    folder = image_folder(tmp_path / "images")
+    (folder / "class0" / "03.png").write_bytes(b"")
+    (folder / "class1" / "00.png").write_bytes(image_bytes(0)[:-50])
+    bank = extract(list_items(folder), small_backbone(), tmp_path / "bank", shard_size=5, batch_size=2)
+    assert [item.name for item in skipped_items(bank)] == ["class0/03.png", "class1/00.png"]
+    assert bank.class_sizes.tolist() == [7, 7, 8]
+    (folder / "class0" / "03.png").unlink()
+    (folder / "class1" / "00.png").unlink()
+    clean = extract(list_items(folder), small_backbone(), tmp_path / "clean")
+    np.testing.assert_allclose(bank.features, clean.features, rtol=1e-3, atol=1e-4)
+    assert bank.labels.tolist() == clean.labels.tolist()
+
+
+ODD_NAMES = ["class0/00.png: x.png", "class0/00\n.png", "class0/\u2028skipped {}.png", "class0/\x1b[31m.png"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+def test_skipped_items_come_back_as_data_whatever_they_are_called(tmp_path, name):
+    folder = image_folder(tmp_path / "images")
+    (folder / name).write_bytes(b"broken")
+    items = list_items(folder)
+    bank = extract(items, small_backbone(), tmp_path / "bank")
+    (skipped,) = skipped_items(bank)
+    assert (skipped.row, skipped.name) == (items.names.index(name), name)
+    assert str(skipped).isprintable()
+    assert bank.n_rows == len(items) - 1
+    assert extract(items, small_backbone(), tmp_path / "bank").content_hash == bank.content_hash  # found finished
+
+
+@pytest.mark.parametrize("note", ["skipped a.png: broken", "skipped {", "skipped " + "[" * 100_000, "skipped [1]"])
+def test_notes_of_another_form_are_left_alone(note):
+    bank = FeatureBank.from_arrays([[1.0]], [0], ["a"], provenance=Provenance(notes=note))
+    assert skipped_items(bank) == []
+
+
+def test_a_class_whose_images_are_all_corrupt_keeps_its_number(tmp_path):
+    folder = image_folder(tmp_path / "images", each=2)
+    for file in (folder / "class1").iterdir():
+        file.write_bytes(b"")
+    bank = extract(list_items(folder), small_backbone(), tmp_path / "bank", shard_size=2)
+    assert bank.class_names == ("class0", "class1", "class2")
+    assert bank.class_sizes.tolist() == [2, 0, 2]
+
+
+def test_a_bank_needs_at_least_one_readable_item(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 1)
+    (folder / "class0" / "00.png").write_bytes(b"")
+    with pytest.raises(ExtractionError, match=r"none of the 1 items could be read.*UnidentifiedImageError"):
+        extract(list_items(folder), small_backbone(), tmp_path / "bank")
+
+
+def test_a_disk_that_fails_is_not_mistaken_for_a_corrupt_image(tmp_path, items):
+    (tmp_path / "images" / "class1" / "00.png").unlink()
+    with pytest.raises(FileNotFoundError):
+        extract(items, small_backbone(), tmp_path / "bank")
+
+
+def test_a_finished_extraction_is_returned_and_not_repeated(tmp_path, items):
+    first = extract(items, small_backbone(), tmp_path / "bank")
+    (tmp_path / ".bank.shards" / "left behind").mkdir(parents=True)
+    seen = []
+    again = extract(items, small_backbone(), tmp_path / "bank", executor=counted(seen))
+    assert (again.content_hash, seen) == (first.content_hash, [])
+    assert not (tmp_path / ".bank.shards").exists()
+
+
+@pytest.mark.parametrize("there", ["another extraction", "another bank", "a file"])
+def test_nothing_is_overwritten(tmp_path, items, there):
+    if there == "another extraction":
+        extract(items, small_backbone(seed=1), tmp_path / "bank")
+    elif there == "another bank":
+        FeatureBank.from_arrays([[1.0]], [0], ["a"]).save(tmp_path / "bank")
+    else:
+        (tmp_path / "bank").write_text("hello")
+    with pytest.raises(ExtractionError, match="choose another name"):
+        extract(items, small_backbone(), tmp_path / "bank")
+
+
+def test_values_that_half_precision_cannot_hold_are_refused(tmp_path, items):
+    small = small_backbone()
+    backbone = replace(small, embed=lambda batch: small.embed(batch) * 1e9)
+    with pytest.raises(ExtractionError, match=r"not finite in float16; try float32"):
+        extract(items, backbone, tmp_path / "bank")
+
+
+def test_a_backbone_that_changes_its_mind_about_shapes_is_refused(tmp_path, items):
+    small = small_backbone()
+    with pytest.raises(ExtractionError, match=r"must give 32 numbers for each of 8 items, got shape \(8, 31\)"):
+        extract(items, replace(small, embed=lambda batch: small.embed(batch)[:, 1:]), tmp_path / "bank")
+
+
+def test_an_error_in_a_thread_ends_the_run(tmp_path, items):
+    def fail(batch):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        extract(items, replace(small_backbone(), embed=fail), tmp_path / "bank", shard_size=2, executor=in_process(2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"batch_size": 0}, "at least 1, got 0 and 256"),
+        ({"shard_size": 0}, "at least 1, got 8 and 0"),
+        ({"dtype": "int8"}, "float16 or float32, got 'int8'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(tmp_path, items, settings, sentence):
+    with pytest.raises(OptionError, match=sentence):
+        extract(items, small_backbone(), tmp_path / "bank", **settings)
+
+
+def test_no_workers_are_refused():
+    with pytest.raises(OptionError, match="workers must be at least 1, got 0"):
+        in_process(0)
+
+
+def test_images_and_sentences_are_not_confused(tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("text,label\nhello,greeting\n")
+    with pytest.raises(ExtractionError, match="reads items of kind image, but these are of kind text"):
+        extract(list_items(table), small_backbone(), tmp_path / "bank")

@@ -1,0 +1,258 @@
+import gzip
+import json
+import os
+import pickle
+import zipfile
+
+import pytest
+
+from handful.errors import ItemsError
+from handful.extraction import items as items_module
+from handful.extraction.decode import Unreadable
+from handful.extraction.items import holds_items, list_items, pick
+from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
+
+ROWS = [
+    {"text": "hello there", "label": "greeting", "split": "train"},
+    {"text": "see you", "label": "farewell", "split": "train"},
+    {"text": "good day", "label": "greeting", "split": "test"},
+]
+
+
+def jsonl(path, rows=ROWS):
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def test_a_folder_a_class(tmp_path):
+    listed = list_items(image_folder(tmp_path / "images", n_classes=2, each=3))
+    assert listed.kind == "image"
+    assert listed.names[:2] == ("class0/00.png", "class0/01.png")
+    assert listed.class_names == ("class0", "class1")
+    assert listed.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert list(listed.source[1:2]) == [image_bytes(1)]
+
+
+def test_a_zip_lists_as_the_folder_it_was_made_of(tmp_path):
+    folder = image_folder(tmp_path / "images")
+    plain = list_items(folder)
+    archived = list_items(zipped(folder, tmp_path / "a.zip"))
+    inside = list_items(zipped(folder, tmp_path / "b.zip", "deep/er/").joinpath("deep", "er"))
+    for other in (archived, inside):
+        assert other.names == plain.names
+        assert other.data_hash == plain.data_hash
+        assert list(other.source) == list(plain.source)
+
+
+def test_rows_of_a_class_stay_together(tmp_path):
+    for name in ("cat", "cat-wild", "cat/tabby"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "9.png").write_bytes(image_bytes(0))
+        (tmp_path / name / "z.png").write_bytes(image_bytes(1))
+    listed = list_items(tmp_path)
+    assert listed.class_names == ("cat", "cat-wild", "cat/tabby")
+    assert listed.labels.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_other_files_and_hidden_ones_are_left_out(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 2)
+    (folder / "README.md").write_text("photographs")
+    (folder / "class0" / ".00.png").write_bytes(b"")
+    (folder / "__MACOSX").mkdir()
+    (folder / "__MACOSX" / "00.png").write_bytes(b"")
+    assert len(list_items(folder)) == 2
+
+
+@pytest.mark.parametrize("change", ["a byte", "a name", "a class", "one more"])
+def test_the_hash_sees_every_change(tmp_path, change):
+    folder = image_folder(tmp_path / "images", 2, 2)
+    before = list_items(folder).data_hash
+    assert list_items(folder).data_hash == before
+    first = folder / "class0" / "00.png"
+    if change == "a byte":
+        data = bytearray(first.read_bytes())
+        data[-20] ^= 1
+        first.write_bytes(data)
+    elif change == "a name":
+        first.rename(folder / "class0" / "000.png")
+    elif change == "a class":
+        first.rename(folder / "class1" / "02.png")
+    else:
+        (folder / "class0" / "02.png").write_bytes(image_bytes(9))
+    assert list_items(folder).data_hash != before
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv"])
+def test_sentences_from_a_table(tmp_path, name):
+    path = tmp_path / name
+    if name.endswith(".csv"):
+        path.write_text("text,label,split\n" + "".join(f"{r['text']},{r['label']},{r['split']}\n" for r in ROWS))
+    else:
+        jsonl(path)
+    listed = list_items(path)
+    assert listed.kind == "text"
+    assert listed.source == ("hello there", "see you", "good day")
+    assert listed.class_names == ("farewell", "greeting")
+    assert listed.labels.tolist() == [1, 0, 1]
+    assert listed.data_hash == list_items(jsonl(tmp_path / "again.jsonl")).data_hash
+
+
+def test_characters_that_look_like_line_ends_stay_inside_sentences(tmp_path):
+    sentence = "one\u2028two\x85three"
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"text": sentence, "label": "a"}, ensure_ascii=False) + "\n\n", encoding="utf-8")
+    assert list_items(path).source == (sentence,)
+
+
+def test_splits_share_the_numbering_of_classes(tmp_path):
+    test = list_items(jsonl(tmp_path / "rows.jsonl"), split="test")
+    assert test.names == ("row 3",)
+    assert test.source == ("good day",)
+    assert test.class_names == ("farewell", "greeting")
+    assert test.labels.tolist() == [1]
+
+
+def test_paths_in_a_table_are_relative_to_it(tmp_path):
+    image_folder(tmp_path / "images", 1, 2)
+    rows = [{"path": "images/class0/01.png", "label": 10}, {"path": "images/class0/00.png", "label": 9}]
+    listed = list_items(jsonl(tmp_path / "rows.jsonl", rows))
+    assert listed.kind == "image"
+    assert listed.class_names == ("9", "10")
+    assert list(listed.source) == [image_bytes(1), image_bytes(0)]
+
+
+def test_a_damaged_entry_of_a_zip_is_unreadable_and_the_others_are_not(tmp_path):
+    archive = zipped(image_folder(tmp_path / "images", 1, 3), tmp_path / "a.zip")
+    with zipfile.ZipFile(archive) as opened:
+        start = opened.getinfo("class0/01.png").header_offset
+    data = bytearray(archive.read_bytes())
+    data[start + 60] ^= 255
+    archive.write_bytes(data)
+    first, second, third = list_items(archive).source
+    assert isinstance(second, Unreadable)
+    assert (first, third) == (image_bytes(0), image_bytes(2))
+
+
+def test_a_file_larger_than_any_image_is_not_read_whole(tmp_path, monkeypatch):
+    folder = image_folder(tmp_path / "images", 1, 1)
+    monkeypatch.setattr(items_module, "MAX_FILE_BYTES", 10)
+    (found,) = list_items(folder).source
+    assert isinstance(found, Unreadable)
+    assert "larger than 10 bytes" in found.reason
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "table"])
+def test_items_can_be_sent_to_another_process(tmp_path, kind):
+    folder = image_folder(tmp_path / "images", 1, 3)
+    path = {"folder": folder, "zip": tmp_path / "a.zip", "table": tmp_path / "rows.jsonl"}[kind]
+    zipped(folder, tmp_path / "a.zip")
+    jsonl(tmp_path / "rows.jsonl")
+    source = list_items(path).source[1:3]
+    assert list(pickle.loads(pickle.dumps(source))) == list(source)
+
+
+def packed(path, n_bytes):
+    with gzip.open(path, "wb") as stream:
+        stream.write(b"text,label\n" + bytes(n_bytes))
+    return path
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda p: p / "nowhere", "does not exist; check the path"),
+        (lambda p: p / "nowhere.csv", "does not exist; check the path"),
+        (lambda p: write(p / "x.txt", "hello"), "is none of these"),
+        (lambda p: write(p / "x.zip", "hello"), "not a complete .zip"),
+        (lambda p: write(p / "x" / "a.png", "").parent, "'a.png' lies in none"),
+        (lambda p: write(p / "x" / "a.txt", "").parent, "holds no image"),
+        (lambda p: write(p / "x.csv", ""), "has no rows"),
+        (lambda p: write(p / "x.csv", "text,path,label\na,b,c\n"), "either a column 'text'"),
+        (lambda p: write(p / "x.csv", "text\na\n"), r"row 1 .* must have a 'label' .* got None"),
+        (lambda p: write(p / "x.csv", "text,label\n,c\n"), "must have a 'text' that is not empty"),
+        (lambda p: write(p / "x.csv", "path,label\nno.png,c\n"), "1 file.s. that do not exist, the first is 'no.png'"),
+        (lambda p: write(p / "x.jsonl", "{\n"), "line 1 .* is not JSON"),
+        (lambda p: write(p / "x.jsonl", "[1]\n"), "must be an object"),
+        (lambda p: write(p / "x.jsonl", '{"text": 3, "label": "a"}\n'), "got 3"),
+        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 1 holds half a character"),
+        (lambda p: write(p / "x.csv", f"text,label\n{'a' * 200_000},b\n"), "not a CSV file"),
+        (lambda p: write(p / "x.jsonl.gz", "plain"), "not a complete table"),
+        (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "[" * 100_000), "line 1 .* is not JSON .*too deep"),
+        (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}"), "line 1 .* is not JSON"),
+        (lambda p: write(p / "x.csv", "path,label\na\0b.png,c\n"), "that do not exist"),
+        (lambda p: (os.mkfifo(p / "x.csv"), p / "x.csv")[1], "not a regular file"),
+        (lambda p: packed(p / "x.csv.gz", 2**27), "would unfold to"),
+    ],
+)
+def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, sentence):
+    with pytest.raises(ItemsError, match=sentence):
+        list_items(make(tmp_path))
+
+
+def test_labels_of_thousands_of_digits_are_names(tmp_path):
+    table = write(tmp_path / "x.csv", f"text,label\na,{'9' * 5000}\nb,10\nc,9\n")
+    assert list_items(table).class_names == ("10", "9", "9" * 5000)
+
+
+def test_names_that_are_not_text_are_written_out(tmp_path):
+    """File names are bytes; handful's files hold text."""
+    folder = tmp_path / "images" / os.fsdecode(b"class \xff")
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"\xfe.png")).write_bytes(b"x")
+    items = list_items(tmp_path / "images")
+    assert items.class_names == (r"class \udcff",)
+    assert items.names == (r"class \udcff/\udcfe.png",)
+    assert list(items.source) == [b"x"]
+
+
+@pytest.mark.parametrize(("name", "there"), [("rows.jsonl", "there are test, train"), (".", "only from a table")])
+def test_an_unknown_split_is_refused(tmp_path, name, there):
+    jsonl(tmp_path / "rows.jsonl")
+    with pytest.raises(ItemsError, match=there):
+        list_items(tmp_path / name, split="valid")
+
+
+def test_the_folders_of_omniglot():
+    listed = list_items(shared_data("images/omniglot.zip") / "base")
+    assert (len(listed), len(listed.class_names)) == (4840, 242)
+    assert listed.class_names[0] == "Balinese/character01"
+
+
+def test_without_labels_images_may_lie_anywhere(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 2)
+    (folder / "z.png").write_bytes(image_bytes(7))
+    for place in (folder, zipped(folder, tmp_path / "a.zip")):
+        listed = list_items(place, labelled=False)
+        assert listed.names == ("z.png", "class0/00.png", "class0/01.png")
+        assert listed.class_names == ("unlabelled",)
+        assert listed.labels.tolist() == [0, 0, 0]
+        with pytest.raises(ItemsError, match=r"'z\.png' lies in none"):
+            list_items(place)
+
+
+def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
+    listed = list_items(jsonl(tmp_path / "a.jsonl", [{"text": "hello"}, {"text": "bye"}]), labelled=False)
+    assert (listed.names, list(listed.source)) == (("row 1", "row 2"), ["hello", "bye"])
+    with pytest.raises(ItemsError, match="has no rows; expected a column 'text' or 'path'"):
+        list_items(jsonl(tmp_path / "b.jsonl", []), labelled=False)
+
+
+def test_what_holds_items(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 1)
+    (tmp_path / "empty").mkdir()
+    assert all(holds_items(place) for place in (folder, zipped(folder, tmp_path / "a.zip"), tmp_path / "x.jsonl.gz"))
+    assert not any(holds_items(tmp_path / name) for name in ("empty", "nothing", "x.parquet"))
+
+
+def test_picked_contents_come_in_the_order_asked_for(tmp_path):
+    folder = image_folder(tmp_path / "images", 1, 3)
+    for place in (folder, zipped(folder, tmp_path / "a.zip")):
+        assert list(pick(list_items(place).source, [2, 0])) == [image_bytes(2), image_bytes(0)]
+    assert pick(("a", "b", "c"), [2, 0]) == ("c", "a")

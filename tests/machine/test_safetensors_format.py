@@ -1,0 +1,121 @@
+"""Files of tensors: what others write is read, what is damaged is refused, nothing is left half written."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from handful.errors import FileFormatError
+from handful.machine.safetensors_format import read_tensors, write_tensors
+
+DTYPES = (
+    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+    torch.uint8, torch.bool,
+)  # fmt: skip
+
+
+@pytest.fixture
+def tensors():
+    generator = torch.Generator().manual_seed(0)
+    floats = {f"of {dtype}": torch.rand(3, 5, generator=generator).mul(9).to(dtype) for dtype in DTYPES}
+    return floats | {
+        "scalar": torch.tensor(2.5),
+        "empty": torch.empty(0, 4),
+        "transposed": torch.arange(6.0).view(2, 3).T,
+    }
+
+
+def assert_same(left, right):
+    assert left.keys() == right.keys()
+    for name, tensor in left.items():
+        assert tensor.dtype == right[name].dtype
+        torch.testing.assert_close(tensor, right[name], rtol=0, atol=0)
+
+
+def test_package_reads_what_we_write(tmp_path, tensors):
+    write_tensors(tmp_path / "ours.safetensors", tensors, {"what": "a test"})
+    assert_same(load_file(tmp_path / "ours.safetensors"), tensors)
+    with safe_open(tmp_path / "ours.safetensors", "pt") as file:
+        assert file.metadata() == {"what": "a test"}
+    assert [path.name for path in tmp_path.iterdir()] == ["ours.safetensors"]
+
+
+def test_we_read_what_the_package_writes(tmp_path, tensors):
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, tmp_path / "theirs.safetensors", {"what": "a test"})
+    ours, metadata = read_tensors(tmp_path / "theirs.safetensors")
+    assert_same(ours, tensors)
+    assert metadata == {"what": "a test"}
+
+
+def test_tensors_that_share_memory_are_written_each_for_itself(tmp_path):
+    whole = torch.arange(6.0)
+    write_tensors(tmp_path / "x", {"whole": whole, "part": whole[2:4], "again": whole})
+    assert_same(read_tensors(tmp_path / "x")[0], {"whole": whole, "part": whole[2:4], "again": whole})
+
+
+def test_what_is_read_does_not_change_with_the_file(tmp_path):
+    write_tensors(tmp_path / "x", {"a": torch.zeros(1000)})
+    found, _ = read_tensors(tmp_path / "x")
+    with (tmp_path / "x").open("r+b") as file:
+        file.seek(-4000, 2)
+        file.write(b"\xff" * 4000)
+    assert found["a"].sum() == 0
+
+
+def test_tensors_of_other_kinds_are_refused_and_leave_nothing(tmp_path):
+    with pytest.raises(FileFormatError, match="complex128"):
+        write_tensors(tmp_path / "x", {"wave": torch.zeros(2, dtype=torch.complex128)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_not_there_or_not_a_file_is_refused(tmp_path):
+    with pytest.raises(FileFormatError, match="does not exist"):
+        read_tensors(tmp_path / "x")
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(FileFormatError, match="not a regular file"):
+        read_tensors(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x80\x04K\x01.",  # a pickle
+        (50).to_bytes(8, "little") + b"{}",
+        (4).to_bytes(8, "little") + b"not{",
+        (2).to_bytes(8, "little") + b"[]",
+        (2**63).to_bytes(8, "little") + b"{}",
+        (100_000).to_bytes(8, "little") + b"[" * 100_000,
+        (100_000).to_bytes(8, "little") + b'{"a":' * 20_000,
+    ],
+)
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(FileFormatError, match="not a safetensors file"):
+        read_tensors(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F32", "shape": [2], "data_offsets": [0, 800]},
+        {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]},
+        {"dtype": "OBJECT", "shape": [2], "data_offsets": [0, 8]},
+        {"dtype": "F32"},
+        {"dtype": "F32", "shape": [2**62, 4], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+    ],
+)
+def test_damaged_entries_are_refused(tmp_path, entry):
+    header = json.dumps({"weight": entry}).encode()
+    (tmp_path / "x").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(FileFormatError, match="not a safetensors file, or it is damaged"):
+        read_tensors(tmp_path / "x")

@@ -1,0 +1,50 @@
+"""Write the table of layers into the documents that show it: python tools/layers.py.
+
+What stands between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contract of
+import-linter in pyproject.toml and the first line of each module's docstring. A test makes it again and compares.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from draw_architecture import ROOT, layers, purpose
+
+DOCUMENTS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md")
+BEGIN, END = "<!-- layers: python tools/layers.py -->\n", "<!-- end of layers -->\n"
+
+
+def table() -> str:
+    """Return the table: one row per module, the highest layer first."""
+    lines = ["| layer | module | what lives there |", "|---|---|---|"]
+    for number, modules in enumerate(layers(), start=1):
+        for place, module in enumerate(modules):
+            said = purpose(module).replace("|", "\\|")
+            lines.append(f"| {number if place == 0 else ''} | `{file_of(module)}` | {said} |")
+    return "\n".join(lines) + "\n"
+
+
+def file_of(module: str) -> str:
+    """Return the folder or file of a module, as seen from the package."""
+    inside = module.removeprefix("handful.").replace(".", "/")
+    return f"{inside}/" if (ROOT / "src" / "handful" / inside).is_dir() else f"{inside}.py"
+
+
+def with_layers(text: str, name: str) -> str:
+    """Return the text of a document with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise SystemExit(f"{name} must have the lines {BEGIN.strip()!r} and {END.strip()!r}, one after the other")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+def write(documents: tuple[Path, ...] = DOCUMENTS) -> None:
+    """Write the table into the documents."""
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        document.write_text(with_layers(text, document.name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
