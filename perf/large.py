@@ -34,7 +34,7 @@ from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
 from handful.large import LargeSolution, Progress, solve
 from handful.large.candidates import Contenders
-from handful.large.inputs import fitted, read_rows
+from handful.large.inputs import read_rows
 
 PRESENT_COUNT = 0.5  # as in handful.estimators
 BLOCK = 8192
@@ -77,7 +77,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     if "nearest" not in figures:
         start = time.process_time()
-        summed = fitted(catalogue, "raw")
+        summed = Catalogue.of_bank(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
         with Memory() as memory:
             start = time.process_time()

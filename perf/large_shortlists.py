@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from handful.catalogue import Catalogue
 from handful.large.candidates import Contenders, FaissIndex, exact_lists
-from handful.large.inputs import fitted, read_rows
+from handful.large.inputs import read_rows
 from handful.large.solve import LIST_LENGTH
 from handful.machine.extras import import_extra
 from large import Synthetic
@@ -49,7 +50,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     faiss = import_extra("faiss", "faiss")
     data = Synthetic(arguments.k, min(1000, arguments.k // 10), 384, 1.0)
     catalogue, queries = data.banks(folder, 5, arguments.q)
-    summed = fitted(catalogue, "raw")
+    summed = Catalogue.of_bank(catalogue, "raw")
     points = read_rows(queries, 0, arguments.asked, "raw").sub_(summed.origin)
     truth = queries.labels[: arguments.asked]
     contenders = Contenders.of(summed.means, 1.0)

@@ -1,15 +1,15 @@
 import torch
 
+from handful.catalogue import Catalogue
 from handful.large.candidates import Contenders
 from handful.large.crew import in_process
-from handful.large.inputs import fitted
 from handful.large.shard import Work
 from tests.large_at_hand import large_problem
 
 
 def test_results_are_the_same_on_any_number_of_threads_and_in_order(tmp_path):
     problem = large_problem()
-    catalogue = fitted(problem.catalogue, "raw")
+    catalogue = Catalogue.of_bank(problem.catalogue, "raw")
     contenders = Contenders.of(catalogue.means, 1.0)
     results = []
     for workers in (1, 3):

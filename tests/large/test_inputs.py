@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from handful.banks import FeatureBank, write_parquet
+from handful.catalogue import Catalogue, fitted
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
 from handful.inference import calibration
 from handful.inference.frame import Frame
-from handful.large import inputs
-from handful.large.inputs import content_hash, fitted, given, read_rows, squared_scale
+from handful.large.inputs import content_hash, given, read_rows, squared_scale
 from handful.task import TaskBatch
 from handful.transforms import transform
 from tests.large_at_hand import large_problem
@@ -17,8 +17,8 @@ def test_means_are_those_of_a_frame_whatever_the_block(monkeypatch):
     problem = large_problem()
     bank = problem.catalogue
     frame = Frame(TaskBatch.single(bank.features, bank.labels, problem.queries.features, bank.n_classes))
-    monkeypatch.setattr(inputs, "BLOCK_ROWS", 7)
-    catalogue = fitted(bank, "raw")
+    monkeypatch.setattr(fitted, "BLOCK_ROWS", 7)
+    catalogue = Catalogue.of_bank(bank, "raw")
     means = catalogue.means + catalogue.origin
     torch.testing.assert_close(means, frame.placed(frame.support.mean())[0], atol=1e-6, rtol=1e-5)
     assert catalogue.shots.tolist() == frame.support.mass[0].tolist()
@@ -34,13 +34,13 @@ def test_rows_are_transformed_as_they_are_read():
 
 def test_a_transform_that_needs_other_rows_is_refused():
     with pytest.raises(OptionError, match="range_scale"):
-        fitted(large_problem().catalogue, "range_scale")
+        Catalogue.of_bank(large_problem().catalogue, "range_scale")
 
 
 def test_a_class_without_example_is_named():
     bank = FeatureBank.from_arrays([[1.0], [2.0]], [0, 2], ["ant", "bee", "cat"])
     with pytest.raises(TaskError, match="'bee' has none"):
-        fitted(bank, "raw")
+        Catalogue.of_bank(bank, "raw")
 
 
 def test_a_row_that_is_not_finite_is_named():
@@ -83,14 +83,14 @@ def test_a_catalogue_needs_labels(tmp_path):
 
 def test_where_no_class_has_two_examples_queries_say_how_far_items_spread():
     problem = large_problem()
-    several = fitted(problem.catalogue, "l2")
+    several = Catalogue.of_bank(problem.catalogue, "l2")
     assert squared_scale(several, problem.queries) == several.squared_scale
     _, first = np.unique(problem.catalogue.labels, return_index=True)
     bank, queries = problem.catalogue, problem.queries
     single = FeatureBank.from_arrays(bank.features[first], bank.labels[first], bank.class_names)
     task = TaskBatch.single(single.features, single.labels, queries.features, single.n_classes)
     expected = float(calibration.squared_scale(Frame(transform("l2", task)))[0])
-    assert squared_scale(fitted(single, "l2"), queries) == pytest.approx(expected, rel=1e-4)
+    assert squared_scale(Catalogue.of_bank(single, "l2"), queries) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):

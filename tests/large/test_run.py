@@ -1,8 +1,8 @@
 import torch
 
+from handful.catalogue import Catalogue
 from handful.large.checkpoint import load_state
 from handful.large.crew import in_process
-from handful.large.inputs import fitted
 from handful.large.progress import Reporter
 from handful.large.run import Run, lists_name
 from handful.large.shard import Work
@@ -11,7 +11,7 @@ from tests.large_at_hand import large_problem
 
 def test_a_run_adds_its_shards_and_reports_each(tmp_path):
     problem = large_problem()
-    catalogue = fitted(problem.catalogue, "raw")
+    catalogue = Catalogue.of_bank(problem.catalogue, "raw")
     work = Work(problem.queries, catalogue.origin, "raw", tmp_path, 150, 8)
     reports = []
     with in_process()(work) as crew:

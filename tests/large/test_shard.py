@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from handful.catalogue import Catalogue
 from handful.large import shard
 from handful.large.answers import read_answers
 from handful.large.candidates import Contenders
-from handful.large.inputs import fitted
 from handful.large.shard import Work
 from handful.numerics.moments import soft_moments
 from tests.large_at_hand import large_problem
@@ -18,7 +18,7 @@ SCALE = 2.0
 @pytest.fixture
 def setting(tmp_path):
     problem = large_problem()
-    catalogue = fitted(problem.catalogue, "raw")
+    catalogue = Catalogue.of_bank(problem.catalogue, "raw")
     points = torch.from_numpy(problem.queries.features) - catalogue.origin
 
     def work(list_length: int, shard_rows: int = 150) -> Work:

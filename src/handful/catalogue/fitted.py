@@ -22,10 +22,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.usual import Usual
-from handful.errors import LabelError, OptionError
+from handful.errors import LabelError, OptionError, TaskError
 from handful.inference.batches import AgainstOne
 from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame
@@ -38,8 +39,8 @@ from handful.transforms import ROW_TRANSFORMS, transform_rows
 KEPT_NUMBERS = 2**23
 # What was added waits beside the rest until somebody asks, or until there are this many additions.
 MOST_ADDITIONS = 16
-# Examples that are summed at once.
-BLOCK_NUMBERS = 2**24
+# Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
+BLOCK_ROWS, BLOCK_NUMBERS = 16_384, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +155,20 @@ class Catalogue:
         if made is None:
             raise LabelError("a catalogue needs at least one example; there was none")
         return made._calibrated()
+
+    @classmethod
+    def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
+        """Make one of the rows of a bank; classes are numbers, in the order of the bank's names."""
+        empty = np.flatnonzero(np.bincount(bank.labels, minlength=bank.n_classes) == 0)
+        if len(empty) > 0:
+            raise TaskError(
+                f"every class needs at least one example in the catalogue, but {bank.class_names[empty[0]]!r} has "
+                "none; add an example, or restrict the bank with .classes(...)"
+            )
+        size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
+        blocks = (torch.from_numpy(block.astype(np.float32, copy=False)) for block in bank.blocks(size))
+        labels = bank.labels.astype(np.int64)
+        return cls.streamed(blocks, (labels[start : start + size] for start in range(0, bank.n_rows, size)), transform)
 
     # -- what a batch is compared with -------------------------------------------------------------------------------
 

@@ -30,7 +30,6 @@ from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
 from handful.large.crew import Executor
-from handful.large.inputs import fitted
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 
@@ -127,10 +126,10 @@ def classify(
                 "both must come from the same backbone"
             )
         about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
-        catalogued = fitted(examples, STREAMED.transform)
+        fitted = Catalogue.of_bank(examples, STREAMED.transform)
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
             found = inferred(
-                catalogued,
+                fitted,
                 torch.from_numpy(np.array(points, np.float32)),
                 STREAMED.make_options(),
                 np.array(examples.class_names),
@@ -145,9 +144,9 @@ def classify(
                 streamed=False,
             )
         place = Path(work) / "run" if folder is None else Path(folder)
-        run = large.solve(catalogued, points, place, executor=executor, on_progress=on_progress)
+        run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
         answers = Answers.streamed(run)
-        diagnostics = _diagnosed(catalogued, examples.class_names, points, answers, run)
+        diagnostics = _diagnosed(fitted, examples.class_names, points, answers, run)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
         return Classified(ready, answers, counts, presence, diagnostics, *about, streamed=True)
 

@@ -27,8 +27,6 @@ from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
-# Rows of the catalogue summed at once, and numbers that such a block may hold.
-BLOCK_ROWS, BLOCK_NUMBERS = 16_384, 2**24
 # Queries that stand for all where the spread of a batch is asked for.
 SAMPLED_QUERIES = 1024
 
@@ -114,26 +112,8 @@ def _unlabelled(features: Any) -> FeatureBank:
 
 def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
     """Rows start … stop-1 in single precision, transformed, in memory."""
-    return transform_rows(transform, raw_rows(bank, start, stop), first=start)
-
-
-def raw_rows(bank: FeatureBank, start: int, stop: int) -> Float[Tensor, "row dim"]:
-    """Rows start … stop-1 in single precision, in memory."""
-    return torch.from_numpy(bank.take(np.arange(start, min(stop, bank.n_rows))).astype(np.float32, copy=False))
-
-
-def fitted(bank: FeatureBank, transform: str) -> Catalogue:
-    """Stream the rows of a bank into a catalogue whose classes are numbers, in the order of the bank's names."""
-    empty = np.flatnonzero(np.bincount(bank.labels, minlength=bank.n_classes) == 0)
-    if len(empty) > 0:
-        raise TaskError(
-            f"every class needs at least one example in the catalogue, but {bank.class_names[empty[0]]!r} has none; "
-            "add an example, or restrict the bank with .classes(...)"
-        )
-    size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
-    starts = range(0, bank.n_rows, size)
-    rows = (raw_rows(bank, start, start + size) for start in starts)
-    return Catalogue.streamed(rows, (bank.labels[start : start + size].astype(np.int64) for start in starts), transform)
+    rows = bank.take(np.arange(start, min(stop, bank.n_rows)))
+    return transform_rows(transform, torch.from_numpy(rows.astype(np.float32, copy=False)), first=start)
 
 
 def squared_scale(catalogue: Catalogue, queries: FeatureBank) -> float:

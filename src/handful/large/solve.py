@@ -27,7 +27,7 @@ from handful.large.calibrated_paddle import CalibratedRun
 from handful.large.candidates import SHORTLISTS, FaissIndex
 from handful.large.checkpoint import FORMAT, begin, refuse_another
 from handful.large.crew import Executor, in_process
-from handful.large.inputs import fitted, given, squared_scale
+from handful.large.inputs import given, squared_scale
 from handful.large.paddle import PaddleRun
 from handful.large.progress import Progress, Reporter
 from handful.large.run import Run
@@ -146,7 +146,7 @@ def solve(
             summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
         else:
             labelled = examples.open(place)
-            summed, names = fitted(labelled, change), labelled.class_names
+            summed, names = Catalogue.of_bank(labelled, change), labelled.class_names
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
