@@ -7,6 +7,7 @@ w‖²`, and the margin by which another class is nearer, in nats, is c² times 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,8 @@ CONFUSED_SHARE = 0.5
 BLOCK_NUMBERS = 2**23
 # Entries of each kind that are printed.
 MOST_PRINTED = 10
+# Odds beyond this are not worth a number.
+MOST_NATS_IN_WORDS = math.log(1e6)
 
 
 class Suspect(NamedTuple):
@@ -97,7 +100,7 @@ class CatalogueReport:
         ]
         lines += [
             f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
-            f"(by {suspect.nats:.1f} nats)."
+            f"({_odds(suspect.nats)})."
             for suspect in self.suspects[:MOST_PRINTED]
         ]
         hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
@@ -156,6 +159,11 @@ def _nearest_rivals(
     if not rivals:
         return np.empty(0, np.int64), np.empty(0)
     return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
+
+
+def _odds(nats: float) -> str:
+    """Return nats as odds, in words."""
+    return f"{math.exp(nats):,.0f} to 1" if nats < MOST_NATS_IN_WORDS else "more than a million to 1"
 
 
 def _listed(labels: list[Any]) -> str:
