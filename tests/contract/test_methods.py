@@ -239,6 +239,7 @@ def test_what_lies_under_the_padding_is_never_read(name, seed):
     )
     a, b = solve(name, task), solve(name, dirty)
     close(a.log_assignments.exp(), b.log_assignments.exp())
+    close(a.proportions, b.proportions)
     close_parts(defined_parts(a), defined_parts(b))
 
 

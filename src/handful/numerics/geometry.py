@@ -253,7 +253,8 @@ def masked(
     weights: Float[Tensor, "task query class"], query_mask: Bool[Tensor, "task query"] | None
 ) -> Float[Tensor, "task query class"]:
     """`u_nk`, and zero for padded queries."""
-    return weights if query_mask is None else weights * query_mask.unsqueeze(-1)
+    # Not a product: what lies under the padding may be NaN.
+    return weights if query_mask is None else weights.where(query_mask.unsqueeze(-1), 0)
 
 
 def times_transposed(
