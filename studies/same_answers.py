@@ -45,7 +45,7 @@ def write(out: Path, banks: list[Path], n_tasks: int) -> None:
             labels, chances = predictions(bank, shots, k_eff, n_tasks)
             kept[f"{path.name} {shots} {k_eff}"], kept[f"{path.name} {shots} {k_eff} chance"] = labels, chances
             print(f"{path.name}: {shots} shots, {k_eff} present: {labels.size} items", flush=True)
-    np.savez_compressed(out, **kept)
+    np.savez_compressed(out, **kept)  # type: ignore[arg-type]
 
 
 def compare(first: Path, second: Path) -> None:

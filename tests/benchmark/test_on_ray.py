@@ -32,6 +32,7 @@ def test_features_travel_rather_than_the_place_of_their_file(tmp_path):
     assert held.content_hash == bank.content_hash
 
 
+@pytest.mark.slow
 def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_on(ray, tmp_path, monkeypatch):
     def dies(cell, material, indices):
         if cell.method == "paddle" and 3 in indices:
