@@ -16,12 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
 # Files that stand for older names of others.
 OLD_NAMES = {"features"}
-# Classes that share a name on purpose, with the reason.
-HOMONYMS = {
-    "Catalogue": "the labelled side as the estimators and the streamed solver each hold it",
-    "Course": "a protocol of the streamed runs, and one that keeps it",
-}
-
 sys.path[:0] = [str(ROOT / "tools")]
 
 
@@ -64,7 +58,7 @@ def test_a_table_changed_by_hand_is_found_out():
 
 def test_no_two_classes_share_a_name():
     sources = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
-    assert {name: files for name, files in homonyms(sources).items() if name not in HOMONYMS} == {}
+    assert homonyms(sources) == {}
 
 
 def test_classes_that_share_a_name_are_found():

@@ -435,7 +435,7 @@ class LargeArrays(TorchDispatchMode):
 def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name, monkeypatch):
     """Few queries and dimensions, so that only arrays of shape [support, class] are large."""
     # Calibration takes tasks in blocks of a fixed size; a block of one task shows that nothing outlives its block.
-    monkeypatch.setattr(handful.inference.calibration, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(handful.inference.calibration, "MARGIN_BLOCK_NUMBERS", 1)
     n_classes, shots, most = 30, 5, []
     for n_tasks in (1, 2):
         task = random_task(7, n_tasks=n_tasks, n_classes=n_classes, shots=shots, n_query=2, dim=3, dtype=torch.float32)

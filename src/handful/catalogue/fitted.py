@@ -40,7 +40,7 @@ KEPT_NUMBERS = 2**23
 # What was added waits beside the rest until somebody asks, or until there are this many additions.
 MOST_ADDITIONS = 16
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
-BLOCK_ROWS, BLOCK_NUMBERS = 16_384, 2**24
+BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Catalogue:
                 f"every class needs at least one example in the catalogue, but {bank.class_names[empty[0]]!r} has "
                 "none; add an example, or restrict the bank with .classes(...)"
             )
-        size = min(BLOCK_ROWS, max(1, BLOCK_NUMBERS // bank.dim))
+        size = min(BLOCK_ROWS, max(1, SUMMED_NUMBERS // bank.dim))
         blocks = (torch.from_numpy(block.astype(np.float32, copy=False)) for block in bank.blocks(size))
         labels = bank.labels.astype(np.int64)
         return cls.streamed(blocks, (labels[start : start + size] for start in range(0, bank.n_rows, size)), transform)
@@ -316,7 +316,7 @@ class Catalogue:
         sums = points.new_zeros(len(classes), points.shape[-1])
         shots = points.new_zeros(len(classes))
         own = torch.from_numpy(codes).to(points.device)
-        size = max(1, BLOCK_NUMBERS // points.shape[-1])
+        size = max(1, SUMMED_NUMBERS // points.shape[-1])
         for start in range(0, len(points), size):
             rows = slice(start, start + size)
             centred = points[rows] - self.origin

@@ -26,7 +26,7 @@ MISLABELLED_NATS = 3.0
 # Two classes cannot be told apart when this share of their examples is nearer to the other one than to its own.
 CONFUSED_SHARE = 0.5
 # Numbers in one block of margins.
-BLOCK_NUMBERS = 2**23
+COMPARED_NUMBERS = 2**23
 # Entries of each kind that are printed.
 MOST_PRINTED = 10
 # Odds beyond this are not worth a number.
@@ -146,7 +146,7 @@ def _nearest_rivals(
     means, shots, scale = catalogue.means, catalogue.shots, catalogue.squared_scale or 1.0
     offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
     rivals, margins = [], []
-    size = max(1, BLOCK_NUMBERS // len(means))
+    size = max(1, COMPARED_NUMBERS // len(means))
     for start in range(0, len(rows), size):
         block, classes = rows[start : start + size].to(means.device), own[start : start + size].to(means.device)
         points = catalogue.examples.points[block] - catalogue.origin

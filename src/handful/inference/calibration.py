@@ -39,7 +39,7 @@ LEAST_NATS, MOST_NATS = 1e-2, 1e2
 # features and a hundred classes present that falls below the nearest prototype, and 15 hardly does.
 NATS_OF_SPREAD = 15.0
 # Numbers in one block of tasks, of their left-out points or of their margins: what fits a second-level cache.
-BLOCK_NUMBERS = 250_000
+MARGIN_BLOCK_NUMBERS = 250_000
 
 
 def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
@@ -145,7 +145,7 @@ def left_out(
 
 def _blocks(n_tasks: int, numbers: int) -> list[slice]:
     """Cut tasks of that many numbers each into blocks."""
-    size = max(1, BLOCK_NUMBERS // numbers)
+    size = max(1, MARGIN_BLOCK_NUMBERS // numbers)
     return [slice(start, start + size) for start in range(0, n_tasks, size)]
 
 
