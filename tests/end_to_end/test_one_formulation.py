@@ -1,0 +1,43 @@
+"""One formulation: a task, a batch against a fitted catalogue, a stack of batches and a streamed run answer alike."""
+
+import numpy as np
+import pytest
+import torch
+
+import handful
+from handful import large
+from handful.catalogue import Catalogue
+from handful.datasets import load_clinc150
+from handful.estimators import PaddleClassifier
+from handful.inference.stack import label
+
+SAME = {"atol": 1e-4, "rtol": 0}
+
+
+@pytest.mark.parametrize(("shots", "present"), [(5, 5), (5, 20), (5, 150), (1, 5)])
+def test_four_ways_to_one_answer(shots, present, tmp_path):
+    bank, rng = load_clinc150(), np.random.default_rng(present)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(150)]
+    support = np.concatenate([of_class[:shots] for of_class in rows])
+    X, y = torch.from_numpy(bank.take(support).astype(np.float32)), bank.labels[support].astype(np.int64)
+    batches = []
+    for _ in range(3):
+        pool = np.concatenate([rows[k][shots:] for k in rng.choice(150, present, replace=False)])
+        batches.append(torch.from_numpy(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32)))
+
+    catalogue, classifier = Catalogue.of(X, y), PaddleClassifier().fit(X, y)
+    stacked = label(catalogue.against(torch.stack(batches)), max_iter=1000, tol=1e-3)
+    for place, batch in enumerate(batches):
+        task = handful.transform("l2", handful.TaskBatch.single(X, y, batch, 150))
+        of_task = handful.solve("calibrated_paddle", task).log_assignments[0].exp()
+        torch.testing.assert_close(stacked.log_assignments[place].exp(), of_task, **SAME)
+        inferred = classifier.infer(batch)
+        torch.testing.assert_close(inferred.probabilities.float(), of_task, **SAME)
+        # Lists hold every class. The streamed run reads the same catalogue.
+        run = large.solve(catalogue, batch.numpy(), tmp_path / str(place), list_length=150, shard_rows=40)
+        found = list(run.answers())
+        best = np.concatenate([part["probability"] for part in found])
+        torch.testing.assert_close(torch.from_numpy(best), of_task.amax(-1), **SAME)
+        assert run.labels().tolist() == of_task.argmax(-1).tolist()
+        np.testing.assert_allclose(run.expected_counts.numpy(), inferred.expected_counts, atol=75 * 1e-4)
+        assert run.scale == pytest.approx(inferred.scale, rel=1e-5)
