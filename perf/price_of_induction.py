@@ -191,13 +191,11 @@ STAGES: dict[str, dict[str, tuple[str, str | None]]] = {
         "checking classes that left": ("would_return", None),
     },
     "calibrated": {
-        "scale": ("squared_scale", None),
-        "sums of the support": ("moments_of", "scale"),
-        "products": ("space", None),
-        "first iterations, most classes": ("begin", None),
-        "putting tasks together": ("joined", None),
-        "two passes, few classes": ("two_passes", None),
-        "move, answer, check": ("move", None),
+        "comparing with all classes": ("compare", None),
+        "scale": ("squared_scale", "comparing with all classes"),
+        "sums of the support": ("moments_of", "comparing with all classes"),
+        "two passes, few classes": ("settle", None),
+        "move, answer, check": ("assign", None),
     },
 }
 

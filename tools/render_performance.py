@@ -58,9 +58,47 @@ def memory(results: Row) -> str:
     )
 
 
+def one_catalogue(results: Row) -> str:
+    """Render what many batches against one catalogue cost."""
+    titles = ("catalogue", "K", "iterations", "bare ms", "stacked, ratio", "aim", "one batch ms", "its ratio", "aim")
+    rows = ((name, row) for name, row in results.items() if name != "growing")
+    return markdown_table(
+        titles,
+        (
+            (
+                name.partition(" = ")[0].replace("K", "synthetic"),
+                f"{row['n_classes']:,}",
+                f"{row['iterations']:.0f}",
+                f"{row['bare_ms']:.2f}",
+                f"{row['stacked_ratio']:.2f}",
+                row.get("aims", ["–"])[0],
+                f"{row['single_ms']:.1f}",
+                f"{row['single_ratio']:.1f}",
+                row.get("aims", ["–", None])[1] or "–",
+            )
+            for name, row in rows
+        ),
+    )
+
+
+def growing(results: Row) -> str:
+    """Render what changing and saving a large catalogue costs, in milliseconds by the clock."""
+    names = {
+        "add_ms": "add a class of five examples",
+        "join_ms": "first use after that",
+        "save_ms": "save",
+        "write_bytes_ms": "write as many bytes",
+        "load_ms": "load",
+        "read_bytes_ms": "read as many bytes",
+    }
+    return markdown_table(("what", "ms"), ((said, f"{results['growing'][name]:.0f}") for name, said in names.items()))
+
+
 SECTIONS: dict[str, tuple[Path, Callable[[Row], str]]] = {
     "price": (ROOT / "perf" / "results" / "price_of_induction.json", price),
     "working set": (ROOT / "studies" / "results" / "working_set.json", working_set),
+    "one catalogue": (ROOT / "perf" / "results" / "one_catalogue.json", one_catalogue),
+    "growing": (ROOT / "perf" / "results" / "one_catalogue.json", growing),
     "memory": (ROOT / "perf" / "results" / "memory.json", memory),
 }
 

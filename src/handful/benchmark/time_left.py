@@ -33,7 +33,7 @@ def time_left(states: Sequence[CellProgress]) -> TimeLeft:
     >>> from handful.benchmark import Cell
     >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
     >>> quick, slow = (Cell("clinc150", spec, method) for method in ("paddle", "tim"))
-    >>> time_left([Progress(quick, 1000, 0, 1000, 5.0), Progress(slow, 10, 0, 1000, 30.0)])
+    >>> time_left([CellProgress(quick, 1000, 0, 1000, 5.0), CellProgress(slow, 10, 0, 1000, 30.0)])
     TimeLeft(cpu_seconds=2970.0, unknown_cells=0)
     """
     spent: dict[str, tuple[float, int]] = {}

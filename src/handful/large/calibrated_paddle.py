@@ -158,11 +158,11 @@ class CalibratedRun:
                 after = replace(self._on(after, living), stage=before.stage, in_stage=before.in_stage + 1)
                 at.living, at.comparisons = living, at.comparisons + 1
         at.joint = after
+        self._save()
         if at.n_iter > int(before.n_iter):  # else it was only judged
             self.run.note_traffic(traffic)
-        self._save()
-        change = float((after.counts - after.counts_before).abs().max())
-        self.run.reporter.iterated("iterate", at.n_iter, change, self.tol, self.max_iter - int(after.in_stage))
+            change = float((after.counts - after.counts_before).abs().max())
+            self.run.reporter.iterated("iterate", at.n_iter, change, self.tol, self.max_iter - int(after.in_stage))
         return after
 
     def _check(self, joint: State) -> State:
