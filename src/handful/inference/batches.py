@@ -17,8 +17,8 @@ from handful.numerics.geometry import FeatureSpace, GramSpace, Space
 from handful.numerics.moments import Moments
 from handful.shapes import Bool, Float, Int
 
-# Scores in one block, so that what follows finds them in a second-level cache.
-BLOCK_SCORES = 200_000
+# Scores that one product forms, so that the means are read from memory once for many items.
+PRODUCT_SCORES = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class AgainstOne:
 
     def _fill(self, room: Float[Tensor, "task query class"]) -> Iterator[slice]:
         n_tasks, slots, n_classes = room.shape
-        size = max(1, BLOCK_SCORES // (slots * n_classes))
+        size = max(1, PRODUCT_SCORES // (slots * n_classes))
         calibrated = bool(self.squared_scale.isfinite().all())
         offsets = torch.linalg.vector_norm(self.means, dim=-1).square_().mul_(-0.5)
         for start in range(0, n_tasks, size):

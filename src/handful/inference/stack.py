@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -39,6 +40,8 @@ NEGLIGIBLE_RETURN = 1e-6
 LOWEST, LOWEST_SINGLE = -690.0, -80.0
 # Classes are looked for that may leave at every that many iterations.
 NARROW_EVERY = 4
+# Scores in one block when all classes are looked at: with a copy of them, what fits a second-level cache.
+BLOCK_SCORES = 200_000
 # Taking finished batches out costs a copy of the others: wait until this share is done.
 COMPACT_SHARE = 0.25
 
@@ -151,19 +154,27 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
 def compare(batches: Batches) -> FirstLook:
     """Compare the items with all classes, and count at equal proportions and the sharp factor."""
     scores, blocks = batches.scored()
-    highest, counts = scores.new_empty(scores.shape[:2]), scores.new_empty(len(scores), batches.n_classes)
-    uniform = -batches.n_query * math.log(batches.n_classes)
-    for rows in blocks:
-        block = scores[rows]
-        best = torch.amax(block, -1, out=highest[rows])
-        nats = (SHARPEST * batches.squared_scale[rows]).to(block).reshape(-1, 1, 1)
-        near = (block - best.unsqueeze(-1)).mul_(nats).clamp_(min=LOWEST_SINGLE).exp_()
-        total = near.sum(-1)
-        shares, logs = total.reciprocal(), total.log()
-        if batches.mask is not None:
-            shares, logs = shares * batches.mask[rows], logs * batches.mask[rows]
-        counts[rows] = torch.bmm(shares.unsqueeze(1), near).squeeze(1)
-        uniform[rows] += logs.sum(-1, dtype=torch.float64)
+    n_tasks, slots, n_classes = scores.shape
+    highest, counts = scores.new_empty(n_tasks, slots), scores.new_zeros(n_tasks, n_classes)
+    uniform = -batches.n_query * math.log(n_classes)
+    # Some items of one batch, or some batches.
+    n_items, n_batches = max(1, min(slots, BLOCK_SCORES // n_classes)), max(1, BLOCK_SCORES // (slots * n_classes))
+    room = scores.new_empty(n_batches * n_items * n_classes)
+    for filled in blocks:
+        start, stop, _ = filled.indices(n_tasks)
+        for first, item in product(range(start, stop, n_batches), range(0, slots, n_items)):
+            rows, items = slice(first, min(first + n_batches, stop)), slice(item, item + n_items)
+            block = scores[rows, items]
+            best = block.amax(-1)
+            nats = (SHARPEST * batches.squared_scale[rows]).to(block).reshape(-1, 1, 1)
+            near = torch.sub(block, best.unsqueeze(-1), out=room[: block.numel()].view(block.shape))
+            total = near.mul_(nats).clamp_(min=LOWEST_SINGLE).exp_().sum(-1)
+            shares, logs = total.reciprocal(), total.log()
+            if batches.mask is not None:
+                shares, logs = shares * batches.mask[rows, items], logs * batches.mask[rows, items]
+            counts[rows] += torch.bmm(shares.unsqueeze(1), near).squeeze(1)
+            highest[rows, items] = best
+            uniform[rows] += logs.sum(-1, dtype=torch.float64)
     return FirstLook(scores, highest, counts, uniform)
 
 
@@ -289,6 +300,7 @@ def assign(
 ) -> tuple[Float[Tensor, "task class"], Bool[Tensor, "task"]]:
     """Write `ln u_nk` in the place of the scores; return proportions, and where a class without a column returns."""
     scores, few = first.scores, []
+    items = torch.arange(scores.shape[1], device=scores.device).reshape(1, -1, 1)
     nats, empty = scores.new_ones(len(scores), 1, 1), scores.new_zeros(*scores.shape[:2], 1)
     held = scores.new_zeros(len(scores), batches.n_classes)
     returns = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
@@ -300,14 +312,14 @@ def assign(
             continue
         part = taken(group, ~even) if bool(even.any()) else group
         rows = part.rows
-        log_u, nats[rows], alone = _assign_few(batches.select(rows), columns_of(scores[rows], part.classes), part)
+        places = rows.reshape(-1, 1, 1), items, part.classes.unsqueeze(1)
+        log_u, nats[rows], alone = _assign_few(batches.select(rows), scores[places], part)
         empty[rows] = alone
         # No item can give a class without a count more than it would give its nearest.
         most = (alone + nats[rows] * first.highest[rows].unsqueeze(-1)).squeeze(-1).exp_()
         returns[rows] = batches.n_classes * _over_items(most, batches.mask, rows) > NEGLIGIBLE_RETURN
         few.append((rows, part.classes, log_u))
     torch.addcmul(empty, scores, nats, out=scores)
-    items = torch.arange(scores.shape[1], device=scores.device).reshape(1, -1, 1)
     for rows, classes, log_u in few:
         scores[rows.reshape(-1, 1, 1), items, classes.unsqueeze(1)] = log_u
         held[rows.unsqueeze(-1), classes] = _over_items(log_u.exp().mT, batches.mask, rows.unsqueeze(-1))
