@@ -313,7 +313,8 @@ def assign(
         part = taken(group, ~even) if bool(even.any()) else group
         rows = part.rows
         places = rows.reshape(-1, 1, 1), items, part.classes.unsqueeze(1)
-        log_u, nats[rows], alone = _assign_few(batches.select(rows), scores[places], part)
+        chosen = batches if len(rows) == len(scores) else batches.select(rows)  # all of them, in their order
+        log_u, nats[rows], alone = _assign_few(chosen, scores[places], part)
         empty[rows] = alone
         # No item can give a class without a count more than it would give its nearest.
         most = (alone + nats[rows] * first.highest[rows].unsqueeze(-1)).squeeze(-1).exp_()

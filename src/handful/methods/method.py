@@ -63,7 +63,7 @@ class Method:
         for name in values:
             if name not in known:
                 raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known) or 'none'}")
-        hints = typing.get_type_hints(self.options)
+        hints = typing.get_type_hints(self.options) if values else {}
         return self.options(**{name: option(name, hints[name], value) for name, value in values.items()})
 
 
