@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.catalogue.fitted import Catalogue, ClassMeans, Examples
+from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
+from handful.catalogue.parts import ClassMeans, Examples
 from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json

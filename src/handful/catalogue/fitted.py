@@ -24,6 +24,7 @@ from torch import Tensor
 
 from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
+from handful.catalogue.parts import ClassMeans, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.usual import Usual
 from handful.errors import LabelError, OptionError, TaskError
@@ -41,53 +42,6 @@ KEPT_NUMBERS = 2**23
 MOST_ADDITIONS = 16
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
 BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
-
-
-@dataclass(frozen=True, eq=False)
-class ClassMeans:
-    """Number and mean of the examples of some classes."""
-
-    classes: npt.NDArray[Any]  # in increasing order
-    shots: Float[Tensor, "class"]
-    means: Float[Tensor, "class dim"]  # about the catalogue's origin
-
-    def rows(self, kept: npt.NDArray[Any]) -> ClassMeans:
-        """Keep some of the classes."""
-        places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.means.device)
-        return ClassMeans(self.classes[kept], self.shots[places], self.means[places])
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled rows, in the order in which they were given."""
-
-    labels: npt.NDArray[Any]
-    points: Float[Tensor, "row dim"]  # transformed
-    positions: npt.NDArray[np.int64]  # how many examples the catalogue had been given before each
-
-    def rows(self, kept: npt.NDArray[np.bool_]) -> Examples:
-        """Keep some of the rows."""
-        if kept.all():
-            return self
-        places = torch.from_numpy(np.flatnonzero(kept)).to(self.points.device)
-        return Examples(self.labels[kept], self.points[places], self.positions[kept])
-
-    def then(self, other: Examples) -> Examples:
-        """Return these rows and the others after them."""
-        return Examples(
-            np.concatenate([self.labels, other.labels]),
-            torch.cat([self.points, other.points]),
-            np.concatenate([self.positions, other.positions]),
-        )
-
-    def whole_classes(self, most: int) -> Examples:
-        """Keep at most that many rows, of whole classes, chosen by a hash of their label."""
-        if len(self.labels) <= most:
-            return self
-        classes, codes, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
-        order = np.argsort([_hash(label) for label in classes.tolist()], kind="stable")
-        chosen = order[np.cumsum(counts[order]) <= most]
-        return self.rows(np.isin(codes, chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +196,7 @@ class Catalogue:
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself: people fix that first."""
-        return report_on(self)
+        return report_on(self._whole, self.examples, self.origin, self.squared_scale or 1.0)
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
@@ -375,19 +329,3 @@ class Catalogue:
         classes, codes = distinct(self.examples.labels)
         points = self.examples.points
         return Frame(TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes)))
-
-
-def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
-    """Make one part of several; of a class that several have, the last counts."""
-    if len(parts) == 1:
-        return parts[0]
-    classes = np.concatenate([part.classes for part in parts])
-    # The last of equal labels comes first when the parts are turned round.
-    labels, first = np.unique(classes[::-1], return_index=True)
-    places = torch.from_numpy(len(classes) - 1 - first).to(parts[0].means.device)
-    shots, means = (torch.cat([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
-    return ClassMeans(labels, shots, means)
-
-
-def _hash(label: Any) -> str:
-    return hashlib.blake2b(repr(label).encode(), digest_size=8).hexdigest()

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from handful.catalogue.labels import places_of
+from handful.catalogue.parts import ClassMeans, Examples
 from handful.shapes import Float, Int
-
-if TYPE_CHECKING:
-    from handful.catalogue.fitted import Catalogue
 
 # An example looks mislabelled when another class is nearer by this many nats: odds of twenty to one.
 MISLABELLED_NATS = 3.0
@@ -109,55 +107,52 @@ class CatalogueReport:
         return "\n".join(lines if len(lines) > 1 else [*lines, "Nothing looks wrong."])
 
 
-def report_on(catalogue: Catalogue) -> CatalogueReport:
-    """Look at the kept examples."""
-    classes, shots = catalogue.classes, catalogue.shots.cpu().numpy()
-    names, own = classes.tolist(), places_of(catalogue.examples.labels, classes)
+def report_on(
+    known: ClassMeans, examples: Examples, origin: Float[Tensor, "dim"], squared_scale: float
+) -> CatalogueReport:
+    """Look at the examples; c² turns half squared distances into nats."""
+    names, shots = known.classes.tolist(), known.shots.cpu().numpy()
+    own = places_of(examples.labels, known.classes)
     checked = np.flatnonzero(shots[own] > 1)
-    rival, nats = _nearest_rivals(catalogue, torch.from_numpy(own[checked]), torch.from_numpy(checked))
+    points = examples.points[torch.from_numpy(checked).to(origin.device)] - origin
+    rival, nearer_by = _nearest_rivals(known, points, torch.from_numpy(own[checked]).to(origin.device))
+    nats = squared_scale * nearer_by
     suspects = [
-        Suspect(
-            int(catalogue.examples.positions[checked[row]]),
-            names[own[checked[row]]],
-            names[rival[row]],
-            float(nats[row]),
-        )
+        Suspect(int(examples.positions[checked[row]]), names[own[checked[row]]], names[rival[row]], float(nats[row]))
         for row in np.argsort(-nats, kind="stable")
         if nats[row] >= MISLABELLED_NATS
     ]
-    nearer = nats > 0
-    pairs = np.sort(np.stack([own[checked], rival], -1)[nearer], -1)
-    n_checked = np.bincount(own[checked], minlength=len(classes))
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    pairs = np.sort(np.stack([own[checked], rival], -1)[nats > 0], -1)
+    n_checked = np.bincount(own[checked], minlength=len(names))
     shares = [
-        (n / (n_checked[j] + n_checked[k]), j, k) for (j, k), n in zip(found.tolist(), counts.tolist(), strict=True)
+        (n / (n_checked[j] + n_checked[k]), j, k)
+        for (j, k), n in zip(*(found.tolist() for found in np.unique(pairs, axis=0, return_counts=True)), strict=True)
     ]
     confusions = [
-        Confusion(names[j], names[k], share) for share, j, k in sorted(shares, reverse=True) if share >= CONFUSED_SHARE
+        Confusion(names[j], names[k], float(share))
+        for share, j, k in sorted(shares, reverse=True)
+        if share >= CONFUSED_SHARE
     ]
-    single = classes[shots == 1].tolist()
-    return CatalogueReport(len(classes), int(shots.sum()), single, confusions, suspects, len(checked))
+    single = known.classes[shots == 1].tolist()
+    return CatalogueReport(len(names), int(shots.sum()), single, confusions, suspects, len(checked))
 
 
 def _nearest_rivals(
-    catalogue: Catalogue, own: Int[Tensor, "row"], rows: Int[Tensor, "row"]
+    known: ClassMeans, points: Float[Tensor, "row dim"], own: Int[Tensor, "row"]
 ) -> tuple[Int[np.ndarray, "row"], Float[np.ndarray, "row"]]:
-    """Return the nearest other class of each example, and by how many nats it is nearer than its own."""
-    means, shots, scale = catalogue.means, catalogue.shots, catalogue.squared_scale or 1.0
+    """Return the nearest other class of each example, and by how much nearer than its own it is, in half squares."""
+    means, shots = known.means, known.shots
     offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
     rivals, margins = [], []
-    size = max(1, COMPARED_NUMBERS // len(means))
-    for start in range(0, len(rows), size):
-        block, classes = rows[start : start + size].to(means.device), own[start : start + size].to(means.device)
-        points = catalogue.examples.points[block] - catalogue.origin
+    for part, classes in zip(
+        *(rows.split(max(1, COMPARED_NUMBERS // len(means))) for rows in (points, own)), strict=True
+    ):
         count = shots[classes]
-        away = 0.5 * (points - means[classes]).square().sum(-1) * (count + 1) / (count - 1)
-        scores = torch.addmm(offsets, points, means.mT)
-        best = scores.scatter_(1, classes.unsqueeze(-1), -torch.inf).max(-1)
+        away = 0.5 * (part - means[classes]).square().sum(-1) * (count + 1) / (count - 1)
+        scores = torch.addmm(offsets, part, means.mT).scatter_(1, classes.unsqueeze(-1), -torch.inf)
+        best = scores.max(-1)
         rivals.append(best.indices)
-        margins.append(scale * (away - (0.5 * points.square().sum(-1) - best.values)))
-    if not rivals:
-        return np.empty(0, np.int64), np.empty(0)
+        margins.append(away - (0.5 * part.square().sum(-1) - best.values))
     return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
 
 
