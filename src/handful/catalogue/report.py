@@ -144,15 +144,17 @@ def _nearest_rivals(
     means, shots = known.means, known.shots
     offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
     rivals, margins = [], []
-    for part, classes in zip(
-        *(rows.split(max(1, COMPARED_NUMBERS // len(means))) for rows in (points, own)), strict=True
-    ):
+    size = max(1, COMPARED_NUMBERS // len(means))
+    for start in range(0, len(points), size):
+        part, classes = points[start : start + size], own[start : start + size]
         count = shots[classes]
         away = 0.5 * (part - means[classes]).square().sum(-1) * (count + 1) / (count - 1)
         scores = torch.addmm(offsets, part, means.mT).scatter_(1, classes.unsqueeze(-1), -torch.inf)
         best = scores.max(-1)
         rivals.append(best.indices)
         margins.append(away - (0.5 * part.square().sum(-1) - best.values))
+    if not rivals:
+        return np.empty(0, np.int64), np.empty(0)
     return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
 
 

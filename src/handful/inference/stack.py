@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from handful.inference.joint import DONE, OPENING, SHARPEST, Rules, State, Tally, advance, opening, tilts
-from handful.numerics.geometry import Space
+from handful.numerics.geometry import Space, columns_of
 from handful.numerics.simplex import softmax
 from handful.shapes import Bool, Float, Int
 
@@ -143,7 +143,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
         others = settle(again, repeated, batches.n_classes, max_iter=max_iter, tol=tol)
         proportions[rows], _ = assign(again, repeated, others)
         first.scores[rows] = repeated.scores
-        kept = [taken(group, ~returns[group.rows]) for group in groups]
+        kept = [_taken(group, ~returns[group.rows]) for group in groups]
         moved = [replace(group, rows=rows[group.rows]) for group in others]
         groups = [group for group in (*kept, *moved) if len(group.rows) > 0]
     if batches.mask is not None:
@@ -192,12 +192,12 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     groups = []
     for width in sorted(set(needs.tolist())):
         rows = (needs == width).nonzero().squeeze(-1).to(classes.device)
-        part, begun = columns.take(rows), taken(state, rows)
+        part, begun = columns.take(rows), _taken(state, rows)
         kept = part.narrow(begun, width)
-        found = _settled(part, taken(rules, rows), on_columns(begun, kept))
+        found = _settled(part, _taken(rules, rows), _on_columns(begun, kept))
         holds = width_for(int((found.counts > NEGLIGIBLE_MASS).sum(-1).max()), width)
         last = largest(found.counts, holds)
-        groups.append(Settled(rows, on_columns(found, last), classes[rows].gather(-1, kept).gather(-1, last)))
+        groups.append(Settled(rows, _on_columns(found, last), classes[rows].gather(-1, kept).gather(-1, last)))
     return groups
 
 
@@ -222,13 +222,13 @@ def _settled(columns: Columns, rules: Rules, state: State) -> State:
             if not bool(waiting.any()):
                 break
             if float(waiting.float().mean()) <= 1 - COMPACT_SHARE:
-                columns, rules, state = columns.take(waiting), taken(rules, waiting), taken(state, waiting)
+                columns, rules, state = columns.take(waiting), _taken(rules, waiting), _taken(state, waiting)
                 rows, places, waiting = rows[waiting], places[waiting], waiting[waiting]
         if iteration % NARROW_EVERY == 0:
             need = width_for(int(columns.alive(state).sum(-1).max()), state.counts.shape[-1])
             if 2 * need <= state.counts.shape[-1]:
                 kept = columns.narrow(state, need)
-                state, places = on_columns(state, kept), places.gather(-1, kept)
+                state, places = _on_columns(state, kept), places.gather(-1, kept)
     return final
 
 
@@ -310,7 +310,7 @@ def assign(
             held[row] = _assign_evenly(batches.select(group.rows.new_tensor([row])), scores[row])
         if bool(even.all()):
             continue
-        part = taken(group, ~even) if bool(even.any()) else group
+        part = _taken(group, ~even) if bool(even.any()) else group
         rows = part.rows
         places = rows.reshape(-1, 1, 1), items, part.classes.unsqueeze(1)
         chosen = batches if len(rows) == len(scores) else batches.select(rows)  # all of them, in their order
@@ -374,23 +374,16 @@ def largest(counts: Float[Tensor, "task column"], width: int) -> Int[Tensor, "ta
     return counts.topk(width).indices.sort().values
 
 
-def columns_of(values: Float[Tensor, "task query class"], classes: Int[Tensor, "task column"]) -> Tensor:
-    """Entries of the chosen classes, batch by batch."""
-    if classes.shape[-1] == values.shape[-1]:
-        return values
-    return values.gather(-1, classes.unsqueeze(1).expand(-1, values.shape[1], -1))
-
-
-def on_columns(state: State, kept: Int[Tensor, "task column"]) -> State:
+def _on_columns(state: State, kept: Int[Tensor, "task column"]) -> State:
     """Keep some columns of the counts."""
     return replace(state, counts=state.counts.gather(-1, kept), counts_before=state.counts_before.gather(-1, kept))
 
 
-def taken(tree: T, rows: Tensor) -> T:
+def _taken(tree: T, rows: Tensor) -> T:
     """Keep some batches in every tensor of a dataclass."""
     values = {f.name: getattr(tree, f.name) for f in fields(tree)}  # type: ignore[arg-type]
-    return type(tree)(**{n: _taken(v, rows) for n, v in values.items()})
+    return type(tree)(**{name: _some(value, rows) for name, value in values.items()})
 
 
-def _taken(value: Any, rows: Tensor) -> Any:
-    return value[rows] if isinstance(value, Tensor) else taken(value, rows) if isinstance(value, State) else value
+def _some(value: Any, rows: Tensor) -> Any:
+    return value[rows] if isinstance(value, Tensor) else _taken(value, rows) if isinstance(value, State) else value

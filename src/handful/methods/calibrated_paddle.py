@@ -38,8 +38,9 @@ from handful.inference.batches import AgainstOne, EachItsOwn
 from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame, Labels
 from handful.inference.joint import tilts
-from handful.inference.stack import Batches, Settled, columns_of, label
+from handful.inference.stack import Batches, Settled, label
 from handful.methods.method import Method, require
+from handful.numerics.geometry import columns_of
 from handful.numerics.simplex import softmax
 from handful.shapes import Float
 from handful.solution import Solution
