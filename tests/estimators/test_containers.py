@@ -33,8 +33,8 @@ AS = {
     "polars, arrays": lambda x: pl.DataFrame({"v": x}),
     "arrow": lambda x: pa.table(dict(zip(COLUMNS, x.T, strict=True))),
     "arrow, vectors": lambda x: pa.table({"v": x.tolist()}),
-    "arrow, record batch": lambda x: pa.record_batch(dict(zip(COLUMNS, x.T, strict=True))),
-    "arrow, record batch of vectors": lambda x: pa.record_batch({"v": x.tolist()}),
+    "arrow, record batch": lambda x: pa.RecordBatch.from_pydict(dict(zip(COLUMNS, x.T, strict=True))),
+    "arrow, record batch of vectors": lambda x: pa.RecordBatch.from_pydict({"v": x.tolist()}),
     "arrow, arrays": lambda x: pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 3)}),
 }
 

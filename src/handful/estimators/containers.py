@@ -83,9 +83,10 @@ def _polars_vectors(X: Any) -> Any:
 
 
 def _arrow_vectors(X: Any) -> Any:
+    table = sys.modules["pyarrow"].Table
+    X = X if isinstance(X, table) else table.from_batches([X])  # scikit-learn knows tables
     if X.num_columns == 1 and X.schema.types[0].num_fields == 1:
-        # A column of a Table is chunked, one of a RecordBatch is not; only the latter needs leave to copy.
-        return _stacked(X.column(0).to_numpy(zero_copy_only=False).tolist())
+        return _stacked(X.column(0).to_numpy().tolist())
     return X
 
 
