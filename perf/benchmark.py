@@ -1,4 +1,4 @@
-"""Wall time of a run of PADDLE, and what it is spent on: `python perf/benchmark.py [TASKS]`.
+"""Wall time of a run of PADDLE, and where it goes: `python perf/benchmark.py [TASKS]`.
 
 One process, one thread; clinc150 with all 150 classes in the support, 10 shots, K_eff = 5, 75 queries.
 """

@@ -1,10 +1,10 @@
-"""CPU time of drawing tasks beside that of solving them with PADDLE, in one run on one thread.
+"""CPU time of drawing tasks compared with solving them with PADDLE, in one run on one thread.
 
     python perf/draw.py
 
 Tasks as in the paper's largest setting: 227 classes, 5 shots, |Q| = 75 over 5 classes, here with random features of 512
-dimensions and the range scaling behind the published numbers. Drawing is timed over 10,000 tasks, gathering and solving
-over the first 64 and told per task.
+dimensions and the range scaling of the published numbers. Drawing is timed over 10,000 tasks, gathering and solving
+over the first 64; times are per task.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processor time of EfficientNet-Lite0 for an image, by batch size, on one thread: python perf/extraction.py."""
+"""CPU time of EfficientNet-Lite0 per image, by batch size, on one thread: python perf/extraction.py."""
 
 from __future__ import annotations
 

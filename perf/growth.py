@@ -3,9 +3,9 @@
     python perf/growth.py --out perf/results/growth.json --plot docs/growth.svg
     python perf/growth.py --render perf/results/growth.json --plot docs/growth.svg
 
-One size at a time moves away from K = 20, |Q| = 75, d = 512, 5 shots. A point is the CPU time a task of `N_ITER`
-iterations on one thread, the least of a few repeats, read from row numbers in a bank; a line's exponent is the slope of
-a straight line through the logarithms of its last three points. Sizes that would take too long are left out.
+One size at a time varies around K = 20, |Q| = 75, d = 512, 5 shots. A point is the CPU time per task of `N_ITER`
+iterations on one thread, starting from row numbers in a bank, the smallest of a few repeats. A line's exponent is the
+slope of a straight line through the logarithms of its last three points. Sizes that would take too long are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def operations(geometry: str, classes: int, queries: int, dimensions: int, shots
 
 
 def milliseconds(geometry: str, classes: int, queries: int, dimensions: int, shots: int) -> float:
-    """CPU time a task."""
+    """CPU time per task."""
     generator = torch.Generator().manual_seed(0)
     spectrum = torch.arange(1, dimensions + 1).float().rsqrt()
     table = 1.4 * spectrum * torch.randn(BANK_ROWS, dimensions, generator=generator)
@@ -113,7 +113,7 @@ def plot(points: list[dict[str, Any]], path: Path) -> None:
         panel.set_xlabel(titles[axis])
         panel.grid(visible=True, which="major", alpha=0.3)
         panel.legend(fontsize=8, frameon=False)
-    figure.supylabel(f"CPU ms a task, {N_ITER} iterations", fontsize="medium")
+    figure.supylabel(f"CPU ms per task, {N_ITER} iterations", fontsize="medium")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

@@ -1,4 +1,4 @@
-"""CPU time of LR+ICI, and of its credibility path beside scikit-learn's on the same problem, on one thread.
+"""CPU time of LR+ICI, and of its credibility path compared with scikit-learn's on the same problem, on one thread.
 
     python perf/ici.py [--also-160]
 

@@ -1,15 +1,15 @@
-"""A large batch, streamed: CPU time beside that of the bare pass over all classes, memory, and what is found.
+"""A large batch, streamed: CPU time compared with the bare pass over all classes, memory, and what is found.
 
     python perf/large.py --k 100000 --q 1000000 --d 384        # the full size: about an hour of one core
     python perf/large.py --k 10000 --q 100000                  # a minute or two
 
 Features are synthetic: a variance that falls off over the dimensions as 1/j, for class centres and for points around
-them; K_eff of the K classes occur, their sizes as 1/rank. One process, one thread. The bare pass reads the same blocks,
+them; K_eff of the K classes occur, with sizes as 1/rank. One process, one thread. The bare pass reads the same blocks,
 multiplies them with the same prototypes and takes the nearest; time is the process's CPU time, so a loaded machine does
-not change the ratio. Memory is the peak of anonymous pages (`RssAnon`): mapped files are not in it.
+not change the ratio. Memory is the peak of anonymous pages (`RssAnon`), without mapped files.
 
-With --scratch the data stay there, and with --json every measurement is noted when it is made; called again with both,
-what has been measured is not measured again, and labels of the exact run are there to compare with.
+With --scratch the data are kept there, and with --json every measurement is saved as soon as it is made. Called again
+with both, the script skips what has been measured, and compares with the saved labels of the exact run.
 """
 
 from __future__ import annotations

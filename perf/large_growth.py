@@ -1,9 +1,10 @@
-"""How a streamed run grows with |Q| and K, beside the cost model of docs/scale.md: `python perf/large_growth.py`.
+"""How the time of a streamed run grows with |Q| and K, and the cost model: `python perf/large_growth.py`.
 
 Runs `perf/large.py` over |Q| = 10⁴, 10⁵, 10⁶ and K = 10³, 10⁴, 10⁵ as far as |Q|K stays within --most. The figures of
-a size are the file perf/results/large/k…-q….json, which `perf/large.py --json` may have written as well; sizes that
-have one are not run again. Prints all in a table, writes the model's rates to docs/figures/large_growth.json and draws
-the runs log-log with its lines. The model, with n iterations, lists of m, L living classes and s shots, is
+a size are in the file perf/results/large/k…-q….json, which `perf/large.py --json` may have written as well; sizes that
+have one are not run again. Prints a table, writes the model's rates to docs/figures/large_growth.json and draws
+the runs log-log with the model's lines. The model of docs/scale.md, with n iterations, lists of m, L living classes
+and s shots, is
 
     T = a |Q|Kd + b |Q|m  (compare)  +  c |Q|m n  (iterate)
         +  e |Q|Ld + f |Q|m  (compare again, move, answer)  +  g Ksd  (sum the catalogue)

@@ -1,8 +1,8 @@
-"""What FAISS finds in a large catalogue, beside exact lists: `python perf/large_shortlists.py --scratch FOLDER`.
+"""What FAISS finds in a large catalogue, compared with exact lists: `python perf/large_shortlists.py --scratch FOLDER`.
 
-For each kind of index and effort: CPU seconds for a million queries, from those of a sample; how often the true class
+For each kind of index and effort: CPU seconds for a million queries, estimated from a sample; how often the true class
 of a query is in its list of 32, how often the nearest class is, and the share of the exact list that is found. Data are
-those of `perf/large.py`, found in its scratch folder or made; one thread. Writes perf/results/large/shortlists.json.
+those of `perf/large.py`, read from its scratch folder or made; one thread. Writes perf/results/large/shortlists.json.
 """
 
 from __future__ import annotations

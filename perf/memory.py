@@ -1,9 +1,9 @@
-"""The most memory a chunk of PADDLE takes, beside what the formula in docs/performance.md says.
+"""The peak memory of a chunk of PADDLE, compared with the formula in docs/performance.md.
 
     python perf/memory.py [--out perf/results/memory.json]
 
-Every tensor that torch makes while one chunk is solved is counted as long as it lives, in bytes of its storage; the
-bank and the row numbers are there before. Counting depends neither on the allocator nor on the rest of the machine.
+Every tensor that torch makes while one chunk is solved is counted as long as it exists, in bytes of its storage. The
+bank and the row numbers are not counted. The count depends neither on the allocator nor on the rest of the machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def formula(n_tasks: int, block: int, classes: int, width: float, dim: int) -> float:
     """Bytes of float32: the larger of what stands while the last block is begun, and of what stands afterwards.
 
-    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B ((2K + |Q|) d + 12|Q|K),  T (2.5|Q|² + 2|Q|K + 7|Q|w) )`, w columns left a task.
+    `4 max( T (|Q|² + |Q|K + 2|Q|w) + B ((2K + |Q|) d + 12|Q|K),  T (2.5|Q|² + 2|Q|K + 7|Q|w) )`, w columns per task.
     """
     of_block = (2 * classes + N_QUERY) * dim + 12 * N_QUERY * classes
     begun = n_tasks * (N_QUERY**2 + N_QUERY * classes + 2 * N_QUERY * width) + block * of_block
@@ -58,7 +58,7 @@ def formula(n_tasks: int, block: int, classes: int, width: float, dim: int) -> f
 
 
 def mean_width(task: handful.TaskBatch) -> float:
-    """Columns a task is left with when the tasks of all blocks go on together."""
+    """Columns left per task when the tasks of all blocks continue together."""
     widths: list[int] = []
     joined = groups.joined
 

@@ -2,9 +2,9 @@
 
     python perf/methods.py
 
-Gaussian classes in 512 dimensions, 5 shots, 75 queries in which five of the classes are present. Options are each
-method's defaults, features went through the transform it names (not timed; the base mean of CL2N is zero here).
-Tasks lie in memory; where one task takes longer than a second, it is timed alone.
+Gaussian classes in 512 dimensions, 5 shots, 75 queries of five of the classes. Each method has its default options and
+gets features after the transform it names (not timed; the base mean of CL2N is zero here). Tasks are in memory. If one
+task takes longer than a second, it is timed alone.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""One catalogue, many batches: what joint labelling costs beside one matrix product and argmax over the same items.
+"""One catalogue, many batches: the cost of joint labelling against one matrix product and argmax over the same items.
 
     python perf/one_catalogue.py [--bank clinc150=PATH ...] [--out perf/results/one_catalogue.json]
 
 Batches of 75 items against one catalogue of five examples per class, d = 384, five classes in each batch, one thread.
 Items are Gaussian about their class on the unit sphere; with `--bank` also real features, whose batches take several
-times as many iterations. The bare pass multiplies the items with the means and takes the largest; it is the engine run
-bare. Everything takes turns within one process, and a figure is the median over the turns, in CPU milliseconds per
+times as many iterations. The bare pass multiplies the items with the means and takes the largest.
+All measurements alternate within one process, and a figure is the median over the rounds, in CPU milliseconds per
 batch and as a ratio.
 
 - *stacked*: 200 batches at once (20 where K is 5,000 or more) through `Catalogue.against` and `label`;
 - *single*: one batch through `PaddleClassifier.infer`, diagnostics included, against the bare pass over that batch;
-- *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds by the clock, and the
-  first use of the new catalogue, which joins what was added with the rest; saving and loading beside a plain copy.
+- *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds of wall time, and the
+  first use of the new catalogue, which joins what was added with the rest; saving and loading against a plain copy.
 """
 
 from __future__ import annotations

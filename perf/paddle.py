@@ -1,12 +1,12 @@
-"""CPU time of PADDLE beside that of the straightforward arithmetic, in one run on one thread.
+"""CPU time of PADDLE compared with the straightforward arithmetic, in one run on one thread.
 
     python perf/paddle.py
 
 Prints, for three shapes with |Q| = 75 and d = 512, milliseconds per task for 20 iterations of (a) handful's PADDLE on
-tasks that lie in memory and (b) the same iterations in feature space with the support sums formed again each time by a
-product with one-hot labels, as the public code does. Denormal floats are flushed while (b) runs: the ratio is one
-of arithmetic; handful avoids them by itself, and a last line shows what an iteration costs when most assignments lie in
-their range, beside an early iteration.
+tasks in memory and (b) the same iterations in feature space, with the support sums computed again each time by a
+product with one-hot labels, as the public code does. Denormal floats are flushed while (b) runs, so that the ratio
+compares only arithmetic; handful avoids them by itself. A last line shows what an iteration costs when most assignments
+are in their range, compared with an early iteration.
 """
 
 from __future__ import annotations

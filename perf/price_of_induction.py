@@ -1,17 +1,17 @@
-"""What transduction costs beside induction: PADDLE, plain and calibrated, against the bare nearest prototype.
+"""What transduction costs compared with induction: PADDLE, plain and calibrated, against the bare nearest prototype.
 
     python perf/price_of_induction.py [--bank clinc150=PATH ...] [--out docs/results/price_of_induction.json]
     python perf/price_of_induction.py --profile
 
-Tasks are row numbers in a bank that lies in memory in single precision, |Q| = 75, five classes in each query. The bare
+Tasks are row numbers in a bank in memory in single precision, |Q| = 75, five classes in each query. The bare
 pass reads the support once, sums it by class, multiplies the queries with the prototypes and takes the largest. It is
 written as fast as plain torch allows, with the same read-and-sum as the library (`embedding_bag`), on the same threads,
-in the chunk size that suits it best. PADDLE runs through the public door, `gather` and `solve`, to convergence at the
-default tolerance, and its predictions are asked for. The public code's arithmetic is that of `perf/paddle.py` at 20
+in the chunk size that suits it best. PADDLE runs through the public `gather` and `solve` to convergence at the
+default tolerance, and its predictions are computed. The public code's arithmetic is that of `perf/paddle.py` at 20
 iterations, on points already copied out, eight tasks at a time, denormals flushed; it is compared with 20 of ours.
 
-All contenders take turns within one process, and a figure is the median over the turns: CPU milliseconds a task on one
-thread, wall-clock milliseconds on two.
+All measurements alternate within one process, and a figure is the median over the rounds: CPU milliseconds per task on
+one thread, wall-clock milliseconds on two.
 
 With `--profile` it prints where the time of the two methods goes instead: shares of CPU time by stage, on one thread,
 under Python's own profiler, which makes stages of many small calls look a little longer than they are.
@@ -126,7 +126,7 @@ def contenders(case: Case) -> dict[str, Callable[[], Tensor]]:
 
 
 def public_milliseconds(case: Case) -> float:
-    """CPU time a task of the public code's arithmetic; a few tasks will do."""
+    """CPU time per task of the public code's arithmetic; a few tasks are enough."""
     task, _ = handful.gather(case.bank, case.drawn())
     part = task.select(slice(0, PUBLIC_CHUNK))
     _ = part.support, part.query
@@ -144,7 +144,7 @@ def timed(function: Callable[[], object], clock: Callable[[], float]) -> float:
 
 
 def measure(case: Case, n_threads: int) -> dict[str, Any]:
-    """Milliseconds a task of every contender, in turns, and the ratios."""
+    """Milliseconds per task of every method, measured in turns, and the ratios."""
     torch.set_num_threads(n_threads)
     clock = time.process_time if n_threads == 1 else time.perf_counter
     entrants = contenders(case)

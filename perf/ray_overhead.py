@@ -1,8 +1,8 @@
-"""What Ray costs on one machine, beside running in process: `python perf/ray_overhead.py`.
+"""What Ray costs on one machine, compared with running in process: `python perf/ray_overhead.py`.
 
-Start-up is paid once per run, the overhead of a range once for each of them: a range is up to 64 tasks of a cell. Times
-are wall times on a machine whose load is printed with them; ranges are timed several times in turn, and the shortest
-counts. The ranges are those of a run: clinc150, 150 classes, 10 shots, K_eff = 5.
+Start-up happens once per run, the overhead of a range once per range (up to 64 tasks of a cell). Times are wall times
+on a machine whose load is printed with them; ranges are timed several times in turn, and the shortest time counts. The
+ranges are those of a run: clinc150, 150 classes, 10 shots, K_eff = 5.
 """
 
 from __future__ import annotations

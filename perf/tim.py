@@ -1,11 +1,11 @@
-"""CPU time of TIM and α-TIM with closed-form gradients beside the same loop with autograd, in one run on one thread.
+"""CPU time of TIM and α-TIM with closed-form gradients against the same loop with autograd, in one run on one thread.
 
     python perf/tim.py
 
 Prints, for K = 20 and K = 160 with 5 shots, |Q| = 75 and d = 512, microseconds per task and iteration of (a) handful,
-(b) the loop as one writes it with autograd and torch's Adam, (c) the two matrix products alone, which neither can do
-without: W Zᵀ and R Z, in the faster of the layouts. Tasks lie in memory and all go at once; one task alone is timed
-as well, where calls weigh more than arithmetic. Denormal floats are flushed for all three; handful avoids them itself.
+(b) the usual loop with autograd and torch's Adam, (c) the two matrix products alone, which both need: W Zᵀ and R Z, in
+the faster of the layouts. Tasks are in memory and solved all at once; a single task is timed as well, where calls cost
+more than arithmetic. Denormal floats are flushed for all three; handful avoids them itself.
 """
 
 from __future__ import annotations

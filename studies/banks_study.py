@@ -5,7 +5,7 @@
     python studies/study_page.py
 
 All classes of a bank are in the support. RUN is an ordinary run of the benchmark (`handful bench status RUN` shows how
-far it is, `handful report RUN` draws it) that goes on where it was stopped. Stages:
+far it is, `handful report RUN` draws it) that continues where it was stopped. Stages:
 
 - **table**: 5, 10 and 20 shots where a bank has the rows, K_eff = 5, |Q| = 75 (the paper's Tables 1 and 2);
 - **k_eff**: 1, 2, 5, 10, 20, 50 and all classes allowed in the query, 5 shots (its figure);
@@ -15,13 +15,13 @@ far it is, `handful report RUN` draws it) that goes on where it was stopped. Sta
   these along K_eff on the two banks with fewest classes;
 - **optimiser**: criterion against time of PADDLE's updates and of projected gradient, and their seconds, on CLINC150.
 
-Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. A
-query that the smallest classes of a bank could not fill is as large as they allow. Settings are the published ones:
+Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. If
+the smallest classes of a bank cannot fill a query, it is as large as they allow. Settings are the published ones:
 each method's defaults after the transform it names (`l2` for `cl2n`, which needs base classes). Published PADDLE also
 runs on unit vectors times 5.
 
-`keep` writes a summary of each cell, not its rows, to `studies/results/study/<bank>.json`: a cell that several runs
-have is taken from the one with most tasks. `study_page.py` writes `docs/study_results.md` and its figures from those.
+`keep` writes a summary of each cell, not its rows, to `studies/results/study/<bank>.json`. If several runs have a
+cell, the one with most tasks is used. `study_page.py` writes `docs/study_results.md` and its figures from those.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def main() -> None:
     running.add_argument("run", type=Path)
     running.add_argument("banks", nargs="+", type=Path)
     running.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
-    running.add_argument("--tasks", type=int, default=N_TASKS, help="most tasks a cell; a later run may ask for more")
+    running.add_argument("--tasks", type=int, default=N_TASKS, help="most tasks per cell; a later run may ask for more")
     running.add_argument("--budget-minutes", type=float, default=30.0)
     keeping = verbs.add_parser("keep")
     keeping.add_argument("runs", nargs="+", type=Path)

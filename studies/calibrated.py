@@ -1,16 +1,15 @@
-"""What calibration buys, bank by bank: calibrated PADDLE beside nearest prototype and published PADDLE at fixed scales.
+"""What calibration gains, bank by bank: calibrated PADDLE against nearest prototype and PADDLE at fixed scales.
 
     python studies/calibrated.py BANK [BANK ...] [--tasks 500] [--scale-tasks 200]
     python studies/calibrated.py --render
 
 For every bank and 1, 5 and 10 shots (omniglot659: 1 and 5): K_eff = 1, 2, 5, 10, 20 and all classes (balanced,
 |Q| = 2K), L2 features, |Q| = 75 (less where K_eff classes have fewer rows; a tenth of the tasks at all classes). The
-gain over nearest prototype is paired, task by task, with a 95 % interval. At K_eff = 5 also PADDLE on unit vectors
-times 5,
-and at the best constant factor of a grid of 0.25 over 2 … 12, chosen with the answers in hand, on the first
-`--scale-tasks` tasks. Banks with 100 rows per class or more also get |Q| from 10 to 2,000.
+gain over nearest prototype is paired, task by task, with a 95 % interval. At K_eff = 5 also published PADDLE
+on unit vectors times 5, and at the best constant factor from 2 to 12 in steps of 0.25, chosen with the true labels, on
+the first `--scale-tasks` tasks. Banks with 100 rows per class or more also get |Q| from 10 to 2,000.
 
-Each finished cell is kept in `studies/results/calibrated/<bank>.json`; a cell that is there already is not run again.
+Each finished cell is saved in `studies/results/calibrated/<bank>.json`; a saved cell is not run again.
 `--render` writes `docs/calibrated_results.md` and the figure `docs/images/accuracy_against_scale.svg` from those files.
 """
 
@@ -208,19 +207,19 @@ def render() -> None:
         "# Calibrated PADDLE, measured",
         "",
         "Written by `python studies/calibrated.py --render` from what `python studies/calibrated.py BANK …` measured.",
-        "Accuracy in percent; the gain over nearest prototype is paired, ± 95 %. Everything was chosen on clinc150,",
-        "cub200 and omniglot659, as they are and made harder by random projection to few dimensions.",
+        "Accuracy in percent; the gain over nearest prototype is paired, ± 95 %. All choices were made on clinc150,",
+        "cub200 and omniglot659, unchanged and made harder by random projection to few dimensions.",
         "",
         "## Banks it was built on",
         "",
         *gains(banks, tuning=True),
         "## Banks it had not seen",
         "",
-        "Run once in this form. Two earlier forms had been run on them too: one failed on tinyimagenet200 at 5 shots",
-        "with many classes present, the other there at 1 shot with all. What fixed them was found on the banks above.",
+        "Run once in this form. Two earlier forms had been run on them too. Both failed on tinyimagenet200: one at 5",
+        "shots with many classes present, the other at 1 shot with all. The fixes were found on the banks above.",
         "",
         *gains(banks, tuning=False),
-        "## Beside the best constant scale",
+        "## Compared with the best constant scale",
         "",
         "K_eff = 5. Published PADDLE on unit vectors times 5, and at the best constant factor for the bank, found on",
         "the test tasks themselves; the difference is calibrated minus best, paired, on the tasks of the last column.",
@@ -228,10 +227,10 @@ def render() -> None:
         *table("bank | shots | L2×5 | calibrated | tasks | best constant (factor) | difference | tasks", best),
         "![accuracy against scale](images/accuracy_against_scale.svg)",
         "",
-        "## Which classes are here",
+        "## Which classes are present",
         "",
-        "K_eff = 5: precision and recall, in percent, of the classes called present. Nearest prototype calls a class",
-        "present that it predicts for some query; calibrated PADDLE one with an expected count of at least one half.",
+        "K_eff = 5: precision and recall, in percent, of the classes called present. For nearest prototype these are",
+        "the classes predicted for some query, for calibrated PADDLE those with an expected count of one half or more.",
         "",
         *table(
             "bank | shots | precision, nearest prototype | recall | precision, calibrated | recall",
@@ -246,7 +245,7 @@ def render() -> None:
 
 
 def draw(at_five: list[tuple[str, str, dict[str, Any]]]) -> None:
-    """Accuracy of published PADDLE against the scale of unit vectors, calibrated PADDLE as a line; a panel a bank."""
+    """Accuracy of PADDLE against the scale of unit vectors, calibrated PADDLE as a line; one panel per bank."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,10 +1,10 @@
-"""Why calibrated PADDLE is as it is: the scale by shots, the best multiple of it by the number of classes, one shot.
+"""Design choices of calibrated PADDLE: the scale by shots, its best multiple by the number of classes, one shot.
 
     python studies/calibration_choices.py FOLDER
 
 writes docs/calibration_choices.md from the three tuning banks in the folder.
 
-Banks: clinc150, cub200 and omniglot659, as they are and made harder by a random projection to few dimensions. L2
+Banks: clinc150, cub200 and omniglot659, unchanged and made harder by a random projection to few dimensions. L2
 features, |Q| = 75, all classes in the support; 24 tasks per cell (6 where 100 classes or all are present, |Q| = 2K),
 seed 0.
 """
@@ -113,7 +113,7 @@ def main() -> None:
     lines = [
         "# What calibrated PADDLE was built from",
         "",
-        "Written by `python studies/calibration_choices.py FOLDER`, the folder holding the banks clinc150, cub200 and",
+        "Written by `python studies/calibration_choices.py FOLDER`; the folder holds the banks clinc150, cub200 and",
         "omniglot659; 24 tasks per cell, 6 where 100 classes or all are present. Projected: to "
         + ", ".join(f"{dim} ({name})" for name, dim in PROJECTED.items())
         + " dimensions at random.",

@@ -1,4 +1,4 @@
-"""Numbers behind the thresholds of `handful.estimators.diagnostics`: what ordinary batches give, what broken ones do.
+"""Numbers behind the thresholds of `handful.estimators.diagnostics`: values for ordinary and for broken batches.
 
     python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 --tasks 30
 

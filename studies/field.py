@@ -4,17 +4,17 @@
     python studies/field.py --render
 
 All classes in the support, 5 and 10 shots (omniglot659: 5), 75 queries of 5 classes. RUN is a folder for two runs of
-the benchmark, RUN/tuning and RUN/test; both go on where they were stopped.
+the benchmark, RUN/tuning and RUN/test; both continue where they were stopped.
 
 - **Published** is the method's defaults after the transform it names (unit length in place of `cl2n`, which needs base
-  classes that these banks have not).
+  classes that these banks do not have).
 - **Tuned** is the value of a grid with the highest mean accuracy over the three tuning banks, at 5 shots and the K and
   K_eff to be tested: other tasks (seed 1), the same classes. The grids are those that PADDLE's authors swept for their
   competitors; PADDLE, soft K-means and EM for the prior get the length of unit vectors as well, which matters most to
   them.
-- Quick methods solve 500 tasks per cell; slow ones 30, or as many as the budget of CPU minutes a cell allows.
+- Quick methods solve 500 tasks per cell; slow ones 30, or as many as the budget of CPU minutes per cell allows.
 
-Differences are paired: calibrated PADDLE minus the method on the tasks both have. What is measured is kept in
+Differences are paired: calibrated PADDLE minus the method on the tasks both have. Results are saved in
 `studies/results/field.json`; `--render` writes `docs/field_results.md` from it.
 """
 
@@ -208,12 +208,12 @@ def render() -> None:
     lines = [
         "# Against the field",
         "",
-        "All classes in the support, 75 queries of 5 classes; accuracy in percent, and in brackets by how much",
-        "calibrated PADDLE is ahead on the same tasks, ± 95 %, with the number of tasks where it is not 500. Measured",
-        "by `python studies/field.py RUN BANK …`, written by `python studies/field.py --render`. Slow methods have as",
+        "All classes in the support, 75 queries of 5 classes. Accuracy in percent; in brackets by how much calibrated",
+        "PADDLE is ahead on the same tasks, ± 95 %, and the number of tasks where it is not 500. Measured by",
+        "`python studies/field.py RUN BANK …`, written by `python studies/field.py --render`. Slow methods have as",
         "many tasks as a budget of CPU time allowed.",
         "",
-        "Tuned settings, chosen on clinc150, cub200 and omniglot659, and on how many tasks of each:",
+        "Tuned settings, chosen on clinc150, cub200 and omniglot659, and the number of tasks of each:",
         "",
         *(
             f"- {method}: {_said(value)}; {', '.join(map(str, about['tuned_on'][method]))}"
@@ -235,7 +235,7 @@ def render() -> None:
     lines += [
         "## Where another method is not behind",
         "",
-        "Calibrated PADDLE less that method, in points:",
+        "Calibrated PADDLE minus that method, in points:",
         "",
         *behind(cells),
     ]
@@ -243,7 +243,7 @@ def render() -> None:
 
 
 def behind(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Cells whose paired interval is not wholly on our side."""
+    """Cells whose paired interval is not entirely above zero."""
     found = [c for c in cells if c["method"] != OURS and c["ahead"] - c["ahead_half_width"] <= 0]
     return [
         f"- {c['method']}, {c['settings']}, on {c['bank']} at {c['shots']} shots: "

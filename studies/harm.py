@@ -1,4 +1,4 @@
-"""Where labelling a batch jointly does harm: the default classifier beside each item alone, under real conditions.
+"""Where labelling a batch jointly does harm: the default classifier against each item alone, under real conditions.
 
     python studies/harm.py DATA [--only requests laboratories shifted shots wrong_labels unknown certainty]
     python studies/harm_page.py
@@ -23,7 +23,7 @@ DATA is a folder that holds the data of the conditions asked for:
   class, batches of 75 from 5 or 20 classes.
 
 Both classifiers get the same unit vectors. `--tasks` sets the number of batches of shots, wrong_labels and certainty
-(60); unknown has a third of it. One thread; all of it takes some minutes. What is measured is kept in
+(60); unknown has a third of it. One thread; all of it takes a few minutes. Results are saved in
 `studies/results/harm.json`, condition by condition; `harm_page.py` writes the documents from it.
 """
 
@@ -164,7 +164,7 @@ def shifted(data: Path, _: int) -> Iterator[Row]:
 
 
 def shots(data: Path, tasks: int) -> Iterator[Row]:
-    """Classes with one example beside classes with fifty."""
+    """Classes with one example next to classes with fifty."""
     for name in BANKS:
         features, labels = bank(data / name)
         outcomes, examples_of = [], []

@@ -1,7 +1,7 @@
 """Write the documents about harm from what `harm.py` measured: python studies/harm_page.py.
 
-Reads `studies/results/harm.json`; writes what stands between `<!-- harm NAME -->` and `<!-- end of harm NAME -->` in
-`docs/harm_results.md`, `docs/when_transduction_hurts.md` and `README.md`. A test makes it again and compares.
+Reads `studies/results/harm.json`; writes the text between `<!-- harm NAME -->` and `<!-- end of harm NAME -->` in
+`docs/harm_results.md`, `docs/when_transduction_hurts.md` and `README.md`. A test renders it again and compares.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def unknown(rows: list[Row]) -> str:
 
 
 def certainty(rows: list[Row]) -> str:
-    """Render accuracy beside confidence, and presence beside what is there."""
+    """Render accuracy against confidence, and presence against what is there."""
     lines = [
         [
             row["data"],

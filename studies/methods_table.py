@@ -5,8 +5,8 @@
 
 Every method sees the same tasks, at its defaults, after the transform it names. A cell is one method on one bank: 200
 tasks where the first two take less than 0.2 s of CPU time each, else the first 20 of them, or as many as
-`--budget-minutes` of CPU time allow (the first two are always taken). Each cell is stored when it is finished, and one
-that is stored is not run again, unless its budget stopped it and there is more budget now.
+`--budget-minutes` of CPU time allow (but at least the first two). Each cell is stored when it is finished. A stored
+cell is not run again, unless its budget stopped it and the budget is larger now.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def load(results: Path) -> list[Cell]:
 
 
 def store(results: Path, cell: Cell) -> None:
-    """Put a cell in the place of an older one of the same identity; several runs may share the file."""
+    """Replace an older cell of the same identity; several runs may share the file."""
     folder = os.open(results.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -182,7 +182,7 @@ def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, re
 
 
 def figures(cell: Cell) -> str:
-    """Mean accuracy and interval in percent; in brackets tasks and CPU seconds a task."""
+    """Mean accuracy and interval in percent; in brackets tasks and CPU seconds per task."""
     accuracy, width, seconds = 100 * cell["accuracy"], 100 * cell["half_width"], cell["cpu_seconds_per_task"]
     return f"{accuracy:.1f} ± {width:.1f} ({cell['n_tasks']}; {seconds:.2g} s)"
 
@@ -230,25 +230,26 @@ def page(cells: Sequence[Cell]) -> str:
     return f"""# All methods on real features
 
 Accuracy in percent with its 95 % interval (Student's, over tasks); in brackets the number of tasks and the CPU seconds
-that `solve` took for one of them on one thread, of a machine that did other work as well.
+per task of `solve`, on one thread of a machine that did other work as well.
 
 {table(cells)}
 
 Made by `python studies/methods_table.py {" ".join(f"…/{bank}" for bank in banks)} --budget-minutes …`
 and, from what that stored in `studies/results/methods_table.json`, by `python studies/methods_table.py --render`.
-Budgets used: {budgets} CPU minutes a cell.
+Budgets used: {budgets} CPU minutes per cell.
 
 - Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from what the
-  support left of {SPEC.query.k_eff} classes; seed {SEED}. All methods see the same tasks, a method with fewer tasks the
-  first of them. A class of omniglot659 has 20 drawings: there the query is all that is left of five classes, 15 each.
-- Tasks a cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
+  support left of {SPEC.query.k_eff} classes; seed {SEED}. All methods see the same tasks; a method with fewer
+  tasks sees the first of them. A class of omniglot659 has 20 drawings, so there the query is all that is left of five
+  classes, 15 each.
+- Tasks per cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
   {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
-- Options are the defaults and the transform is the one the method names, but for `cl2n` (nearest_prototype, bd_cspn,
-  laplacian_shot), which needs the mean feature of base classes: these banks have none, so `l2` stands in its place.
-- Rows called "{PUBLIC}" are what stands behind PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
+- Options are the defaults and the transform is the one the method names, except `cl2n` (nearest_prototype, bd_cspn,
+  laplacian_shot), which needs the mean feature of base classes: these banks have none, so `l2` is used instead.
+- Rows called "{PUBLIC}" are the versions in PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
   pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
 - No option was tuned on these banks, but `calibrated_paddle` as a whole was built on them; other banks and tuned
-  competitors stand in [against the field](../field_results.md).
+  competitors are in [against the field](../field_results.md).
 
 Cells that the budget stopped:
 
@@ -261,7 +262,7 @@ Cells that were not run:
 
 
 def listed(lines: Sequence[str]) -> str:
-    """One point a line."""
+    """One point per line."""
     return "\n".join(f"- {line}" for line in lines or ["none"])
 
 
@@ -269,7 +270,7 @@ def main() -> None:
     """Run, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", nargs="*", type=Path, help="folders of banks")
-    parser.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes a cell may take")
+    parser.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes per cell")
     parser.add_argument("--methods", nargs="+", default=list(handful.METHODS), choices=list(handful.METHODS))
     parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are stored")
     parser.add_argument("--render", action="store_true", help="run nothing, write the page")

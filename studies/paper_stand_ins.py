@@ -1,16 +1,16 @@
-"""The paper's plans on one open bank in place of its own: do all of them run, how long do they take, what do they show.
+"""The paper's plans on one open bank in place of its own data: do they run, how long do they take, what do they show.
 
     python studies/paper_stand_ins.py RUN BANK [--plan NAME ...] [--budget SECONDS]
     python studies/paper_stand_ins.py --render
 
 BANK is a bank of at least 100 classes with 100 rows each (CLINC150 in full, `clinc150-minilm`); RUN is a folder for the
-runs, which go on where they were stopped. Of BANK are made
+runs, which continue where they were stopped. From BANK are made
 
 - `mini`: its first 100 classes as 64 base, 16 validation and 20 test classes;
 - `tiered`: all its classes, and no base classes (`l2` takes the place of `cl2n`, which needs them);
 - `inat` and `inat_support`: all its classes; a fixed support of 2 to 20 rows per class, and the rest as queries.
 
-Nothing here compares with the paper's numbers: other data, another network. What is measured is kept in
+Nothing here can be compared with the paper's numbers: data and network are different. Results are saved in
 `studies/results/paper_stand_ins.json`; `--render` writes the tables of `docs/how_to/reproduce_the_paper.md` from it.
 """
 
@@ -97,7 +97,7 @@ def measured(name: str, folder: Path, banks: Banks, budget: float) -> list[Row]:
 
 
 def of_methods(rows: list[Row]) -> str:
-    """Render methods by columns, with processor seconds a task in the last one and the tasks behind them."""
+    """Render methods by columns; the last one has CPU seconds per task and the number of tasks."""
     columns = list(dict.fromkeys((row["bank"], row["shots"]) for row in rows))
     titles = [f"`{bank}`" + (f", {shots} shots" if shots else "") for bank, shots in columns]
     lines = []
@@ -106,7 +106,7 @@ def of_methods(rows: list[Row]) -> str:
         cells = [f"{mine[c]['accuracy']:.1f} ± {mine[c]['half_width']:.1f}" for c in columns]
         last = mine[columns[-1]]
         lines.append([f"`{method}`", *cells, f"{last['cpu_seconds']:.2g} ({last['tasks']})"])
-    return markdown_table(["method", *titles, "CPU s a task (tasks), last column"], lines)
+    return markdown_table(["method", *titles, "CPU s per task (tasks), last column"], lines)
 
 
 def of_k_eff(rows: list[Row]) -> str:

@@ -1,4 +1,4 @@
-"""Same answers: predictions of calibrated PADDLE by two versions of handful, on the same tasks.
+"""Compare predictions of calibrated PADDLE by two versions of handful, on the same tasks.
 
     python studies/same_answers.py write old.npz BANK ...     # in a checkout of the one version
     python studies/same_answers.py write new.npz BANK ...     # in a checkout of the other

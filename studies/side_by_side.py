@@ -1,4 +1,4 @@
-"""One batch labelled twice, each item alone and jointly: what the studies of harm share."""
+"""One batch labelled twice, each item alone and jointly: code shared by the studies of harm."""
 
 from __future__ import annotations
 

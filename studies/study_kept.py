@@ -1,4 +1,4 @@
-"""What `banks_study.py` kept of its cells: summaries in place of rows, to be chosen by what varies between them."""
+"""Summaries that `banks_study.py` kept of its cells, in place of rows, selected by what varies between them."""
 
 from __future__ import annotations
 

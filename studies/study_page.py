@@ -153,7 +153,7 @@ def ablations(study: Study) -> list[str]:
 
 
 def optimiser_section(study: Study) -> list[str]:
-    """Criterion against time, and seconds a task."""
+    """Criterion against time, and seconds per task."""
     found = json.loads((KEPT / "traces.json").read_text())
     traces = {
         name: Trace(torch.tensor([kept["objective"]]), torch.tensor([kept["change"]]), torch.tensor(kept["seconds"]))
@@ -170,12 +170,12 @@ def optimiser_section(study: Study) -> list[str]:
     return [
         "## Ablation: the optimiser",
         "",
-        "One task of CLINC150, 20 shots, unit vectors times 5: PADDLE's closed updates and projected gradient on the",
-        "same objective; by the clock of a machine that did other work as well.",
+        "One task of CLINC150, 20 shots, unit vectors times 5: PADDLE's closed-form updates and projected gradient",
+        "on the same objective; wall time on a machine that did other work as well.",
         "",
         "![mean move of the prototypes against elapsed time](images/study_optimiser.svg)",
         "",
-        "CPU milliseconds a task (drawing and scoring included, a machine that did other work as well) and accuracy,",
+        "CPU milliseconds per task (drawing and scoring included, a machine that did other work as well) and accuracy,",
         "published features:",
         "",
         *table(["method", "milliseconds", "accuracy"], rows),
@@ -203,7 +203,7 @@ def weight_section(weighted: Study) -> list[str]:
         "## Ablation: the weight λ of the partition term",
         "",
         "20 shots, |Q| = 75. The paper's λ = |Q| is dotted; one line for the published scale of features, one for unit",
-        f"vectors times 5; {min(counts)} to {max(counts)} tasks a point.",
+        f"vectors times 5; {min(counts)} to {max(counts)} tasks per point.",
         "",
         "![accuracy against λ](images/study_weight.svg)",
         "",
@@ -223,21 +223,21 @@ def _save(figure: Any, name: str) -> None:
 
 
 def findings(study: Study) -> list[str]:
-    """Say what the tables say, in sentences whose numbers are taken from them."""
+    """Summarise the tables in sentences; the numbers are taken from them."""
     table_part, sweep = study.where(k_eff=5).usual, study.where(shots=5).usual
     everything = Study([r for r in sweep.found if r.cell.spec.query.k_eff not in K_EFFS])
     few = Study([r for r in sweep.found if r.cell.spec.query.k_eff <= 2])
     lines = ["## What carries over, and what does not", ""]
     ours = table_part.where(label=OURS).found
     lines += [
-        "- **With five classes present, counting classes pays.** Calibrated PADDLE is first or even with the first in "
+        "- **With five classes present, counting classes helps.** Calibrated PADDLE is first or tied for first in "
         f"{sum(r.entry['first'] for r in ours)} of {len(ours)} columns (bank and shots). PADDLE as published is above "
         f"nearest prototype in {_above(table_part, 'paddle')}; below it on {_below(table_part, 'paddle')}.",
-        "- **The scale of the features decides, and the published one does not carry over.** On unit vectors times 5, "
+        "- **The scale of the features decides, and the published one does not transfer.** On unit vectors times 5, "
         "a number found on some of these banks, PADDLE is above nearest prototype in "
         f"{_above(table_part, SCALED_LABEL)}. Nothing in the published method finds that number, or notices that a "
         "bank needs another.",
-        "- **The partition term is what does it**, as in the paper: with it minus without it, "
+        "- **The gain comes from the partition term**, as in the paper: with it minus without it, "
         f"{_partition(table_part)}.",
         "- **Methods that expect balance are misled by few classes**, as in the paper. Against nearest prototype, "
         f"{_each_above(table_part, ('pt_map', 'tim_adm', 'bd_cspn'))}.",
@@ -245,11 +245,11 @@ def findings(study: Study) -> list[str]:
         f"{_gains(few, OURS)} points over nearest prototype; with all classes allowed, {_gains(everything, OURS)}.",
         "- **Where transduction hurts.** With all classes allowed, PADDLE as published gains "
         f"{_gains(everything, 'paddle')} points, on unit vectors times 5 {_gains(everything, SCALED_LABEL)}, EM for "
-        f"the prior {_gains(everything, 'prior_em')}: minus where few classes were assumed and many were there.",
+        f"the prior {_gains(everything, 'prior_em')}: negative where few classes were assumed and many occur.",
         "- **More queries help calibrated PADDLE and may ruin PADDLE.** From 75 queries of ten classes to the most a "
         f"bank has, calibrated PADDLE changes by {_growth(study, OURS)} points, PADDLE as published by "
-        f"{_growth(study, 'paddle')}, soft K-means by {_growth(study, 'soft_kmeans')}: many queries pull the "
-        "means of five examples where they like.",
+        f"{_growth(study, 'paddle')}, soft K-means by {_growth(study, 'soft_kmeans')}: many queries can pull the "
+        "means of five examples far away.",
         "",
     ]
     return lines
@@ -306,14 +306,14 @@ def render() -> None:
     lines = [
         "# The paper's study on open features",
         "",
-        "Every table, figure and ablation of the paper, on seven banks of real features that anybody can make again.",
+        "Every table, figure and ablation of the paper, on seven banks of real features that anyone can reproduce.",
         "Measured by `python studies/banks_study.py run RUN BANK …`, summarised by",
         "`python studies/banks_study.py keep RUN …` into `studies/results/study/` (a summary of each cell, with its",
         "plan, versions and hashes), and written from there by `python studies/study_page.py`.",
         "",
         "All K classes of a bank are in the support. Accuracy in percent, ± 95 % over tasks; 1,000 tasks, or the",
         f"number in brackets: the first of the same list. **Bold**: {SLOW_TASKS} tasks or more, and no method in that",
-        "column is ahead by a paired interval. Settings are published ones, untuned; tuned competitors stand in",
+        "column is ahead by a paired interval. Settings are published ones, untuned; tuned competitors are in",
         "[against the field](field_results.md). calibrated_paddle was built on clinc150, cub200 and omniglot659.",
         "Sentences (clinc150, banking77, hwu64) are MiniLM's features, photographs EfficientNet-Lite0's, and the",
         "characters of omniglot659 those of a Conv-4 that had not seen their alphabets.",

@@ -1,11 +1,11 @@
-"""Whether leaving classes out changes an answer: PADDLE with its working set beside the iteration over all classes.
+"""Whether leaving classes out changes an answer: PADDLE with its working set against the iteration over all classes.
 
     python studies/working_set.py BANK ... [--tasks 500] [--out studies/results/working_set.json]
 
-For each bank, a folder of features.npy, labels.npy and classes.json, tasks with all classes, five shots, five classes
-in a query of 75 and the published transform are solved both ways at the default tolerance, in double precision, so that
-what differs is the working set and not rounding: in single precision slow tasks of some banks differ by more than that
-from double precision even over all classes. Prints a table in Markdown and writes the same figures as JSON.
+A bank is a folder of features.npy, labels.npy and classes.json. Tasks with all classes, five shots, five classes in a
+query of 75 and the published transform are solved both ways at the default tolerance. Double precision is used so that
+differences come from the working set and not from rounding: in single precision, rounding alone changes slow tasks of
+some banks by more. Prints a table in Markdown and writes the same figures as JSON.
 """
 
 from __future__ import annotations

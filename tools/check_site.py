@@ -1,6 +1,6 @@
 """Check that every local link, picture and anchor of the built site leads somewhere: python tools/check_site.py FOLDER.
 
-Offline: links to other places are left alone. Ends with 1 and names the page and the link where one is dead.
+Works offline: links to other sites are not checked. Exits with 1 and names page and link if a link is dead.
 """
 
 from __future__ import annotations

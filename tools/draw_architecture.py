@@ -1,4 +1,4 @@
-"""Draw the layers from the contracts that import-linter holds: python tools/draw_architecture.py.
+"""Draw the layers from the contracts that import-linter checks: python tools/draw_architecture.py.
 
 Reads `[[tool.importlinter.contracts]]` of pyproject.toml and the first line of each module's docstring, and writes
 docs/drawn/architecture.svg. The site draws it again whenever it is built.

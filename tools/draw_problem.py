@@ -1,8 +1,8 @@
 """Draw the problem in one picture: python tools/draw_problem.py. Writes docs/drawn/problem.svg.
 
-One batch of 75 sentences, of which five intents out of 150 occur (CLINC150, task 0 of seed 0, five examples of each
-intent): how many sentences each intent really holds, how many a classifier gives it that looks at each sentence alone,
-and how many when the batch is labelled as a whole (`nearest_prototype` and `calibrated_paddle`).
+One batch of 75 sentences with five intents out of 150 (CLINC150, task 0 of seed 0, five examples of each intent): how
+many sentences each intent really has, how many it gets when each sentence is labelled alone, and how many when the
+batch is labelled as a whole (`nearest_prototype` and `calibrated_paddle`).
 """
 
 from __future__ import annotations

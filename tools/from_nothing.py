@@ -1,14 +1,14 @@
-"""Do what a newcomer does, in a new environment that has the wheel and nothing else, and time it.
+"""Follow the first steps of a new user in a new environment with only the wheel, and time them.
 
     python tools/from_nothing.py --out perf/results/from_nothing.json
 
 The wheel is built from this repository and installed with its extras; the README, *60 seconds* and the tutorials are
 then run as written, in empty folders: first their Python (as doctests), then every `handful …` line that they give for
-a terminal. Pictures that the README's lines name and a reader would have are those that the tutorial drew. Ends with 1
+a terminal. Where the README's lines need a reader's own pictures, those drawn by the tutorial are used. Exits with 1
 if anything fails.
 
-Of the extra `vision` those packages are left out that need torchvision, which must fit the build of torch to the
-letter; no page of these uses them.
+Packages of the extra `vision` that need torchvision are left out, because torchvision must match the build of torch
+exactly; none of these pages uses them.
 """
 
 from __future__ import annotations

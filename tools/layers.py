@@ -1,7 +1,7 @@
 """Write the table of layers into the documents that show it: python tools/layers.py.
 
-What stands between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contract of
-import-linter in pyproject.toml and the first line of each module's docstring. A test makes it again and compares.
+The text between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contract of
+import-linter in pyproject.toml and the first line of each module's docstring. A test renders it again and compares.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 FOLDER holds `features.npy` (22,500 x 384: all-MiniLM-L6-v2, attention-masked mean of the last hidden states, at most
 128 tokens, not normalised), `labels.npy`, `classes.json` and `original_split.npy` (0 test, 1 train, 2 validation), rows
-in the order of CLINC150's data_full.json without its out-of-scope part. Kept are the test and validation sentences, 50
+in the order of CLINC150's data_full.json without its out-of-scope part. The test and validation sentences are kept, 50
 of each of the 150 intents. A row is stored as 8-bit integers and one scale, x ≈ scale · code with scale = max|x| / 127;
 the smallest cosine between a row and what is stored for it is printed, with the size of the file.
 """

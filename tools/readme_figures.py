@@ -1,7 +1,7 @@
 """Write the figures of README.md from the files of the studies: python tools/readme_figures.py.
 
-What stands between the two markers in README.md is made here from `studies/results/calibrated/*.json`, which
-`python studies/calibrated.py BANK …` writes. A test makes it again and compares.
+The text between the two markers in README.md is made here from `studies/results/calibrated/*.json`, which
+`python studies/calibrated.py BANK …` writes. A test renders it again and compares.
 """
 
 from __future__ import annotations

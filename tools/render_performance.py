@@ -2,7 +2,7 @@
 
     python tools/render_performance.py
 
-A table stands between `<!-- name -->` and `<!-- end -->`; the rest of the page is written by hand.
+A table is between `<!-- name -->` and `<!-- end -->`; the rest of the page is written by hand.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def working_set(results: Row) -> str:
 
 
 def memory(results: Row) -> str:
-    """Render counted peaks beside the formula."""
+    """Render counted peaks against the formula."""
     titles = ("K", "shots", "T", "B", "w", "counted MB", "formula MB", "formula / counted")
     columns = ("classes", "shots", "tasks", "block", "width", "counted_mb", "formula_mb")
     return markdown_table(
@@ -87,9 +87,9 @@ def growing(results: Row) -> str:
         "add_ms": "add a class of five examples",
         "join_ms": "first use after that",
         "save_ms": "save",
-        "write_bytes_ms": "write as many bytes",
+        "write_bytes_ms": "write the same number of bytes",
         "load_ms": "load",
-        "read_bytes_ms": "read as many bytes",
+        "read_bytes_ms": "read the same number of bytes",
     }
     return markdown_table(("what", "ms"), ((said, f"{results['growing'][name]:.0f}") for name, said in names.items()))
 

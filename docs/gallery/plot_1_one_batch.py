@@ -2,8 +2,8 @@
 One batch, jointly
 ==================
 
-Seventy-five sentences, five intents among 150. Each sentence alone goes to its nearest prototype; the batch as a
-whole goes to the few intents that explain it.
+Seventy-five sentences of five intents, among 150. Labelled alone, each sentence goes to its nearest prototype. Labelled
+jointly, the batch goes to the few intents that explain it.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ alone = handful.solve("nearest_prototype", task)
 jointly = handful.solve("calibrated_paddle", task)
 
 # %%
-# Every intent that anybody believes in, and how many sentences each gives it.
+# Every intent that is present or predicted, and its number of sentences.
 
 answers = {"really there": truth, "each alone": alone.predictions, "jointly": jointly.predictions}
 counts = {who: np.bincount(labels[0], minlength=bank.n_classes) for who, labels in answers.items()}

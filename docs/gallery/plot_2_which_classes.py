@@ -2,8 +2,8 @@
 Which classes are present
 =========================
 
-Before any single label, a batch asks: which of the 150 intents are in it? Precision counts how many of the intents a
-method believes in are really there; recall, how many of those there it finds.
+Which of the 150 intents are in a batch? Precision is the share of predicted intents that are really present; recall is
+the share of present intents that are found.
 """
 
 import matplotlib.pyplot as plt
@@ -34,9 +34,9 @@ for k_eff in K_EFF:
         found[method].append(presence(solution.predictions, truth))
 
 # %%
-# Looking at each sentence alone finds nearly all that is there, and much that is not. Labelled jointly by
-# ``calibrated_paddle``, the intents believed in are mostly there; the price is one missed now and then, as soon as so
-# many occur that some have only a sentence or two.
+# Labelling each sentence alone finds nearly all intents that are present, and many that are not. The intents that
+# ``calibrated_paddle`` finds jointly are mostly present. It misses one now and then when so many occur that some have
+# only a sentence or two.
 
 figure, panels = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, sharey=True, layout="constrained")
 for panel, (name, column) in zip(panels, (("precision", 0), ("recall", 1)), strict=True):

@@ -2,8 +2,8 @@
 Accuracy against the scale of the features
 ==========================================
 
-Unit-length vectors times a factor. Published PADDLE weighs distances against nats, so the factor decides what it
-answers; ``calibrated_paddle`` finds its own.
+Unit-length vectors times a factor. Published PADDLE compares distances with nats, so its answer depends on the
+factor; ``calibrated_paddle`` finds its own.
 """
 
 import matplotlib.pyplot as plt
@@ -33,6 +33,5 @@ axis.grid(alpha=0.25)
 axis.legend(frameon=False)
 
 # %%
-# On the left PADDLE puts the batch into one class; on the right its prior no longer counts. In between lies a narrow
-# stretch where distances are nats, and it is another one for every encoder. :doc:`/feature_scaling` says what to do
-# about it.
+# On the left PADDLE puts the batch into one class; on the right its prior has no effect. In between is a narrow range
+# where distances are nats. It is different for every encoder. :doc:`/feature_scaling` explains what to do.

@@ -2,8 +2,8 @@
 What labelling jointly gains and costs
 ======================================
 
-The same 150 sentences to label, spread evenly over more and more of 150 intents. Above zero the batch helps; below,
-it does harm.
+Batches of 150 sentences, spread evenly over more and more of 150 intents. Above zero the batch helps; below, it does
+harm.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ for k_eff in K_EFF:
         gains[method].append(accuracy(method, transform, parameters, task, truth) - alone)
 
 # %%
-# With five intents present both PADDLEs gain about the same. The more are there, the less a batch has to say; the
-# calibrated one then ends where nearest prototype is, while PADDLE as published goes on paying for every class it uses.
+# With five intents present both PADDLEs gain about the same. The more are present, the less the batch helps. The
+# calibrated one then ends level with nearest prototype, while published PADDLE still pays for every class it uses.
 
 for method, values in gains.items():
     print(f"{method:<18}", *(f"{value:+6.1f}" for value in values))
@@ -56,6 +56,6 @@ axis.grid(alpha=0.25)
 axis.legend(frameon=False)
 
 # %%
-# ``laplacian_shot`` expects nothing about proportions, so it gains and loses little; ``bd_cspn`` moves all prototypes
-# towards a batch that most of them have nothing in, and loses throughout. :doc:`/when_transduction_hurts` has the cases
-# that a single bank cannot show.
+# ``laplacian_shot`` assumes nothing about proportions, so it gains and loses little; ``bd_cspn`` moves all prototypes
+# towards a batch in which most of them have no items, and always loses. :doc:`/when_transduction_hurts` has cases that
+# a single bank cannot show.

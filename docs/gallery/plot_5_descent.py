@@ -2,8 +2,8 @@
 The description length falls
 ============================
 
-PADDLE lowers one function: the nats it takes to describe the data, and those to describe which classes hold it. Here
-it is at every iteration of eight tasks, and its two halves at the answer.
+PADDLE lowers one function: the nats needed to describe the data, plus those needed to describe the class labels. The
+figure shows it at every iteration of eight tasks, and its two halves at the answer.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ lower.set_ylim(top=1.25 * float(solution.objective.max()))
 lower.legend(frameon=False, ncols=2, loc="upper center")
 
 # %%
-# Each task stops by itself, when its prototypes stand still:
+# Each task stops by itself, when its prototypes no longer move:
 
 print("iterations:", solution.n_iter.tolist())
 print("converged: ", solution.converged.tolist())

@@ -2,8 +2,8 @@
 The weight of the partition term
 ================================
 
-λ says how much a class in use costs. At λ = 0 PADDLE is soft K-means; the paper takes λ = |Q|, which is the length of
-the labels in nats, and needs no tuning where distances are nats too.
+λ is the weight of the cost of classes in use. At λ = 0 PADDLE is soft K-means. The paper takes λ = |Q|: the cost is
+then the length of the labels in nats, and needs no tuning where distances are nats too.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
     believed = [sum(len(row.unique()) for row in answer.predictions) / task.n_tasks for answer in answers]
     upper.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")
     lower.plot(weights, believed, marker=mark)
-for axis, name in ((upper, "accuracy, %"), (lower, "classes believed in")):
+for axis, name in ((upper, "accuracy, %"), (lower, "classes predicted")):
     axis.axvline(75, color="black", linestyle=":", linewidth=1)
     axis.set_ylabel(name)
     axis.grid(alpha=0.25)
@@ -33,5 +33,5 @@ lower.set_xlabel("λ (dotted: λ = |Q|)")
 figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 # %%
-# A larger λ believes in fewer classes. Which λ is best moves with the scale of the features: the two are one
-# question, which ``calibrated_paddle`` asks of the support.
+# A larger λ gives fewer classes. The best λ depends on the scale of the features, which ``calibrated_paddle`` estimates
+# from the support.

@@ -2,7 +2,7 @@
 The larger the batch, the more it says
 ======================================
 
-With a few items a batch says little about which classes are there; with a hundred, a lot.
+A batch of a few items says little about which classes are present; a batch of a hundred says a lot.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Balanced, uniform, unequal
 ==========================
 
-Three rules spread a batch over the classes that occur: as many of each, uniformly from their pooled rows, or in
-random proportions. What they draw, and how the methods take it.
+Three rules spread a batch over the classes that occur: the same number of each, uniformly from their pooled rows, or in
+random proportions. The figures show what they draw, and how the methods do on it.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 How certain, and how often right
 ================================
 
-A probability should be kept: of all items labelled with 80 %, eight in ten should be right. Ten groups of items, from
-the least certain to the most; below the dotted line a method is more certain than it is right.
+Of all items labelled with a probability of 80 %, eight in ten should be right. The figure has ten groups of items, from
+the least certain to the most certain; below the dotted line a method is overconfident.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ axis.grid(alpha=0.25)
 axis.legend(frameon=False)
 
 # %%
-# Most groups sit in the upper right corner: certain, and right. But both methods are more certain than they are right,
-# and ``calibrated_paddle``, although right more often, is so most of all where it doubts. What is calibrated in it is
-# the scale of the distances, on the examples alone; proportions found in the batch sharpen what comes out. So read a
-# low certainty as a reason to look, which it is, and not as a rate of errors.
+# Most groups are in the upper right corner: certain, and right. But both methods are overconfident. The method
+# ``calibrated_paddle`` is right more often, but most overconfident where its certainty is low. Its calibration concerns
+# the scale of the distances, on the examples alone; proportions found in the batch then make probabilities more
+# extreme. So treat a low certainty as a reason to look at an item, not as an error rate.

@@ -27,7 +27,7 @@ complete(journal, banks)
 columns = columns_of(results(journal))
 
 # %%
-# Methods saw the same tasks, so what counts is the difference task by task:
+# All methods saw the same tasks, so compare them task by task:
 
 for column in columns:
     alone, paddle, calibrated = column.results
