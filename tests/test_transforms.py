@@ -166,5 +166,7 @@ def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
 def test_features_that_have_lost_digits_are_refused():
     task = random_task(3, dtype=torch.float32)
     lost = task.with_features(task.support * 1e-42, task.query * 1e-42)
-    with pytest.raises(TaskError, match=r"features of task 0 are at most .*e-4.*multiply them before"):
+    with pytest.raises(
+        TaskError, match=r"features of task 0 are at most .*e-4.*multiply them by a large number before"
+    ):
         handful.transform("l2", lost)

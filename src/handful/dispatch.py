@@ -58,7 +58,7 @@ def named(method: object) -> Method:
 
 
 def tasks_per_chunk(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
-    """How many tasks to solve at once: the largest number for which `numbers_per_task` fit in `CHUNK_NUMBERS`."""
+    """How many tasks to solve at once: as many as fit in `CHUNK_NUMBERS`, at `numbers_per_task` each, at least one."""
     return max(1, CHUNK_NUMBERS // numbers_per_task(task, support_arrays, in_blocks=in_blocks))
 
 

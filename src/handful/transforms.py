@@ -2,9 +2,10 @@
 
 No method transforms features by itself. `METHODS[...].transform` names the transform that published results used.
 
-All but `raw` work for features of any scale. If the longest vector of a task is far from one, features are first
-multiplied by a power of two, which changes no digit. Otherwise squares would overflow or underflow, and constants (the
-offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the rest.
+All but `raw` give the same result for features of any scale. If the longest vector of a task is far from one, features
+are first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or underflow, and
+constants (the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the
+rest.
 """
 
 from __future__ import annotations
