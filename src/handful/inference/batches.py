@@ -98,7 +98,7 @@ class AgainstOne:
         return replace(self, points=self.points[rows], mask=mask, squared_scale=self.squared_scale[rows])
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         means, shots = self.means.unsqueeze(0), self.class_shots.unsqueeze(0)
         if classes is not None:
             means, shots = self.means[classes], self.class_shots[classes]
@@ -147,6 +147,6 @@ class EachItsOwn:
         return part
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         assert self._space is not None
         return self._space if classes is None else self._space.restrict(self._space.support.mean(), classes)[0]

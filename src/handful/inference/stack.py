@@ -86,7 +86,7 @@ class Batches(Protocol):
         ...
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         ...
 
 
