@@ -62,7 +62,7 @@ def test_support_and_query_may_come_from_two_banks():
 
 def test_a_draw_from_other_labels_is_refused():
     drawn = draw(np.repeat([0, 1], 500), TaskSpec(ShotsPerClass(5), UniformOverPool(2), 50), 0, range(5))
-    with pytest.raises(TaskError, match="drawn from other labels"):
+    with pytest.raises(TaskError, match="whose labels were used for the draw"):
         gather(random_bank(n_classes=2), drawn)
 
 

@@ -87,7 +87,10 @@ def test_sizes():
             {"support": torch.ones(3, 4, 3)},
             r"axis 'task' of support has length 3 but query has 2 tasks; give one entry per task",
         ),
-        ({"query": torch.ones(5, 3)}, r"query must have the axes \(task, query, dim\), got shape \(5, 3\); a single"),
+        (
+            {"query": torch.ones(5, 3)},
+            r"query must have the axes \(task, query, dim\), got shape \(5, 3\); for a single task",
+        ),
         ({"query": torch.ones(2, 0, 3)}, r"axis 'query' of query is empty"),
         ({"query_mask": torch.ones(2, 5)}, r"query_mask must be boolean, True where a row is real, got torch.float32"),
         ({"query_mask": torch.ones(2, 6).bool()}, r"axis 'query' has length 5 in query but 6 in query_mask"),

@@ -90,10 +90,10 @@ def test_a_missing_or_needless_parameter_is_refused():
     ):
         handful.transform("cl2n", random_task(0))
     with pytest.raises(
-        TransformError, match=r"'l2' takes nothing beside the task, got base_mean; call transform\('l2'"
+        TransformError, match=r"'l2' takes nothing besides the task, got base_mean; call transform\('l2'"
     ):
         handful.transform("l2", random_task(0), base_mean=[0.0])
-    with pytest.raises(TransformError, match=r"one number a dimension, shape \(8,\), got shape \(3,\)"):
+    with pytest.raises(TransformError, match=r"one number per dimension, shape \(8,\), got shape \(3,\)"):
         handful.transform("cl2n", random_task(0), base_mean=[0.0, 1.0, 2.0])
 
 
@@ -166,5 +166,7 @@ def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
 def test_features_that_have_lost_digits_are_refused():
     task = random_task(3, dtype=torch.float32)
     lost = task.with_features(task.support * 1e-42, task.query * 1e-42)
-    with pytest.raises(TaskError, match=r"features of task 0 are at most .*e-4.*multiply them before"):
+    with pytest.raises(
+        TaskError, match=r"features of task 0 are at most .*e-4.*multiply them by a large number before"
+    ):
         handful.transform("l2", lost)

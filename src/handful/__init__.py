@@ -43,7 +43,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-# Loaded when they are first asked for: `import handful` needs neither scikit-learn nor what reads images.
+# Loaded on first use, so that `import handful` needs neither scikit-learn nor the packages that read images.
 _LATER = {"PaddleClassifier": "handful.estimators", "classify": "handful.classification"}
 
 

@@ -1,6 +1,6 @@
-"""Numbers that callers give: whole ones, real ones, with one sentence for whatever is neither.
+"""Checks of arguments and options, each with an error message that says what is expected.
 
-A whole number is what `operator.index` accepts, so NumPy's integers count and 2.5, "3" and True do not.
+A whole number is what `operator.index` accepts, except a bool: NumPy integers pass, and 2.5, "3" and True do not.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from handful.errors import HandfulError, OptionError
 
-# What a tensor of whole numbers can hold.
+# The largest int64.
 LARGEST_WHOLE = 2**63 - 1
 WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
 
 
 def whole(name: str, value: object, *, least: int, error: type[HandfulError]) -> int:
-    """Return `value` as an int of at least `least`, or refuse it with `error`."""
+    """Return `value` as an int of at least `least`, or raise `error`."""
     number = _plain(int, value)
     if number is None or not least <= number <= LARGEST_WHOLE:
         raise error(f"{name} must be a whole number of at least {least}, got {value!r}")
@@ -30,7 +30,7 @@ def whole(name: str, value: object, *, least: int, error: type[HandfulError]) ->
 
 
 def option(name: str, hint: Any, value: object) -> Any:
-    """Return the value of an option as its annotation has it: int, float, bool or str, or None where that is allowed.
+    """Return the value of an option in the type of its annotation: int, float, bool or str, or None if allowed.
 
     Raises `OptionError` for a value of another type, and for numbers that are not finite.
     """
@@ -47,7 +47,7 @@ def option(name: str, hint: Any, value: object) -> Any:
 
 
 def _plain(kind: type, value: object) -> Any:
-    """Return the value as Python's own type, None if it is not of that kind."""
+    """Return the value as a plain Python `kind`, or None if it is not of that kind."""
     if kind is bool:
         return bool(value) if isinstance(value, bool | np.bool_) else None
     if kind is str:
@@ -56,7 +56,7 @@ def _plain(kind: type, value: object) -> Any:
         return None
     if kind is int:
         try:
-            return operator.index(value)  # type: ignore[arg-type]  # refusing is the point
+            return operator.index(value)  # type: ignore[arg-type]  # a TypeError is expected here
         except TypeError:
             return None
     return float(value) if isinstance(value, Real) and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""solve: find the method, build its options, cut the batch into chunks that fit, join the answers."""
+"""solve: find the method, build its options, cut the batch into chunks that fit in memory, join the answers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from handful.methods import METHODS, Method
 from handful.solution import Solution
 from handful.task import TaskBatch
 
-# Numbers that live at once while a chunk is solved: 64 MB of float32.
+# Numbers in memory at once while a chunk is solved: 64 MB of float32.
 CHUNK_NUMBERS = 16_000_000
-# Arrays of shape [query, class] that an iteration holds at the same time.
+# Arrays of shape [query, class] in memory at the same time during an iteration.
 LIVE_ASSIGNMENTS = 8
-# And how many outlive their block of tasks, where a method works through blocks on a shrinking set of classes.
+# How many of them remain after their block of tasks, if a method works in blocks on a shrinking set of classes.
 LASTING_ASSIGNMENTS = 3
 
 
@@ -24,10 +24,10 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     method : str or Method
         A key of `METHODS`, or a `Method` itself.
     task : TaskBatch
-        Features as the method shall see them: no transform is applied, see `transform`. Those whose squares do not
-        fit their dtype, or are too small for the method to tell classes apart, are refused.
+        The tasks, with features as the method will use them: no transform is applied, see `transform`. Raises
+        `TaskError` if squares of features do not fit their dtype, or if features are too small to tell classes apart.
     **options
-        Fields of that method's options, see `Method.options`.
+        Options of the method, see `Method.options`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     refuse_beyond_reach(task, chosen.degree, advice)
     most = tasks_per_chunk(task, chosen.support_arrays, in_blocks=chosen.in_blocks)
     n_chunks = -(-task.n_tasks // most)
-    size = -(-task.n_tasks // n_chunks)  # all about equally large: a small last chunk would pay the most for its size
+    size = -(-task.n_tasks // n_chunks)  # about equal sizes: a small last chunk would be inefficient
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     solution = Solution.join([chosen.solve(chunk, settings) for chunk in chunks])
     refuse_no_answer(task, solution, advice)
@@ -51,22 +51,22 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
 
 
 def named(method: object) -> Method:
-    """Return the method of that name."""
+    """Return the method with the given name."""
     if not isinstance(method, str) or method not in METHODS:
         raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
     return METHODS[method]
 
 
 def tasks_per_chunk(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
-    """How many tasks to solve at once: `numbers_per_task` of all must fit `CHUNK_NUMBERS`."""
+    """How many tasks to solve at once: as many as fit in `CHUNK_NUMBERS`, at `numbers_per_task` each, at least one."""
     return max(1, CHUNK_NUMBERS // numbers_per_task(task, support_arrays, in_blocks=in_blocks))
 
 
 def numbers_per_task(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
     """`|Q|² + (8|Q| + r|S|) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
 
-    r counts the arrays of shape [support, class] that a method keeps; none where the support is summed once. Where a
-    method works through blocks, it is `|Q|² + 3|Q|K`: points and most assignments go with their block.
+    r is the number of arrays of shape [support, class] that a method keeps; zero if the support is summed once. If a
+    method works in blocks, it is `|Q|² + 3|Q|K`: points and most assignments are freed with their block.
     """
     n_query, n_classes = task.query_slots, task.n_classes
     if in_blocks:

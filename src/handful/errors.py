@@ -1,8 +1,8 @@
-"""The few exceptions we raise; every message says what was expected, what came and what to do."""
+"""The exceptions that handful raises; every message says what was expected, what was given and what to do."""
 
 
 class HandfulError(Exception):
-    """Parent of all errors raised on purpose by handful.
+    """Base class of all errors raised by handful.
 
     Examples
     --------
@@ -16,7 +16,7 @@ class HandfulError(Exception):
 
 
 class TaskError(HandfulError, ValueError):
-    """A task cannot be posed as given: shapes, labels or values are wrong."""
+    """A task is invalid: shapes, labels or values are wrong."""
 
 
 class OptionError(HandfulError, ValueError):
@@ -28,59 +28,59 @@ class TransformError(HandfulError, ValueError):
 
 
 class UnknownNameError(HandfulError, KeyError):
-    """A method or transform was asked for by a name that is in no table."""
+    """There is no method or transform with the given name."""
 
     def __str__(self) -> str:
-        """Print the sentence itself; `KeyError` would print its repr."""
+        """Return the sentence itself; `KeyError` would return its repr."""
         return str(self.args[0])
 
 
 class UndefinedError(HandfulError, LookupError):
-    """A quantity was asked for that the method at hand does not have."""
+    """The method does not have the requested quantity."""
 
 
 class BankError(HandfulError, ValueError):
-    """A feature bank, or a file meant to become one, is not what it should be."""
+    """A feature bank, or a file to be read as one, is invalid."""
 
 
 class MissingExtraError(HandfulError, ImportError):
-    """A part of handful was asked for whose optional packages are not installed."""
+    """A part of handful needs optional packages that are not installed."""
 
 
 class ItemsError(HandfulError, ValueError):
-    """What was given to extract features from cannot be listed."""
+    """The items to extract features from cannot be listed."""
 
 
 class ExtractionError(HandfulError, RuntimeError):
-    """Features cannot be extracted as asked: the backbone does not fit the items, or nothing is left of them."""
+    """Features cannot be extracted: the backbone does not fit the items, or no item is left."""
 
 
 class PlanError(HandfulError, ValueError):
-    """A benchmark plan, or the run made of it, is not what it should be."""
+    """A benchmark plan, or a run of it, is invalid."""
 
 
 class FileFormatError(HandfulError, ValueError):
-    """A file of tensors is damaged, or holds what the format cannot."""
+    """A file of tensors is damaged, or the tensors cannot be stored in the format."""
 
 
 class CheckpointError(HandfulError, ValueError):
-    """A file meant to hold a trained network does not, or holds another one."""
+    """A file does not hold a trained network, or holds a different one."""
 
 
 class TrainingError(HandfulError, RuntimeError):
-    """A network cannot be trained as asked: the images, the classes or the folder of the run do not allow it."""
+    """A network cannot be trained with these images, classes or run folder."""
 
 
 class LabelError(HandfulError, ValueError):
-    """Labels given to a classifier are of the wrong kind, unknown where they should be known, or the reverse."""
+    """Labels given to a classifier are of the wrong kind, or are unknown where they must be known, or the reverse."""
 
 
 class HandfulWarning(UserWarning):
-    """Parent of all warnings about an answer; each says what was seen, what it means and what to do.
+    """Base class of all warnings about an answer; each says what was observed, what it means and what to do.
 
     Examples
     --------
-    Once you know why one of them comes, it can be turned off:
+    Once you know the reason for a warning, you can turn it off:
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -94,11 +94,11 @@ class NotConvergedWarning(HandfulWarning):
 
 
 class CollapseWarning(HandfulWarning):
-    """Nearly all items got the label of one class, which few of them would have got alone."""
+    """Nearly all items were given the same class, although few of them would get it if labelled on their own."""
 
 
 class CalibrationBorderWarning(HandfulWarning):
-    """The examples could not fix the scale of the features."""
+    """The examples were not enough to determine the scale of the features."""
 
 
 class UnlikeSupportWarning(HandfulWarning):

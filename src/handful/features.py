@@ -1,4 +1,4 @@
-"""The public names of `handful.banks`, under the name that the package had before."""
+"""The public names of `handful.banks`, under the former name of that package."""
 
 from handful.banks import FeatureBank, Provenance, from_hugging_face, read_bank, write_parquet
 

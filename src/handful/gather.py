@@ -1,4 +1,4 @@
-"""gather: features of a bank at the rows of a draw, as tasks; the one bridge between banks and draws."""
+"""gather: features of a bank at the rows of a draw, as tasks; the only link between banks and draws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from handful.tasks import Draw
 def gather(
     bank: FeatureBank, draw: Draw, *, support_bank: FeatureBank | None = None
 ) -> tuple[TaskBatch, Int[Tensor, "task query"]]:
-    """`z[task, n] = features[rows[task, n]]`, in single precision, and the labels of the query beside it.
+    """`z[task, n] = features[rows[task, n]]`, in single precision, and the labels of the query separately.
 
     Parameters
     ----------
@@ -26,14 +26,14 @@ def gather(
     draw : Draw
         Rows of each task.
     support_bank : FeatureBank, optional
-        The other bank a `FixedSupport` with labels refers to.
+        The other bank that a `FixedSupport` with labels refers to.
 
     Returns
     -------
     task : TaskBatch
         Without query labels. A support that all tasks share has a task axis of length one.
     query_labels : Int[Tensor, "task query"]
-        Classes of the queries, 0 … K-1, for `score` alone.
+        Classes of the queries, 0 … K-1, for scoring only.
 
     Examples
     --------
@@ -75,10 +75,11 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
 
 
 def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Tensor | Lookup:
-    """Points of a bank: as rows still to be read where it fits into memory in single precision, else copied out."""
+    """Points of a bank: as a `Lookup` if the bank is in memory in single precision, otherwise copied."""
     if rows.size and int(rows.max()) >= bank.n_rows:
         raise TaskError(
-            f"the draw names row {int(rows.max())} but the bank has {bank.n_rows} rows; it was drawn from other labels"
+            f"the draw contains row {int(rows.max())} but the bank has {bank.n_rows} rows; "
+            "give the bank whose labels were used for the draw"
         )
     if (plain := bank.in_memory) is not None:
         stored = rows if plain.rows is None else plain.rows[rows]

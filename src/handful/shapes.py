@@ -1,8 +1,8 @@
-"""Shape annotations, `Float[Tensor, "task query class"]`: read by people, checked in the tests.
+"""Shape annotations, `Float[Tensor, "task query class"]`: documentation for readers, checked in the tests.
 
-Axes are always named `task`, `support`, `query`, `class`, `dim`, in that order; `#task` may also have length
-one, for what all tasks share. jaxtyping checks them while the tests run; without it they are plain `Annotated`,
-so the installed package needs nothing for them.
+Axes are always named `task`, `support`, `query`, `class`, `dim`, in that order. `#task` may also have length one, if
+all tasks share the array. jaxtyping checks the annotations while the tests run. Without it they are plain `Annotated`,
+so the installed package does not depend on it.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Solution: what a method answers about a batch of tasks."""
+"""Solution: the answer of a method for a batch of tasks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from handful.shapes import Bool, Float, Int
 
 @dataclass(frozen=True)
 class DescriptionLength:
-    """The objective in nats and its two halves: what it takes to describe the data, and the partition.
+    """The objective in nats, as the sum of two parts: the cost of describing the data, and of the partition.
 
     Examples
     --------
     >>> import handful
     >>> task = handful.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.0]], n_classes=2)
     >>> length = handful.solve("paddle", task).description_length
-    >>> length.partition.abs().round(decimals=3).tolist()  # one class holds all: it costs nothing to say so
+    >>> length.partition.abs().round(decimals=3).tolist()  # all queries in one class: no cost
     [0.0]
     """
 
@@ -35,24 +35,23 @@ class DescriptionLength:
 class Solution:
     """The joint answer for every query of every task.
 
-    Prototypes and description length are computed when first asked for: they cost as much as several iterations,
-    and most callers want labels. Until then a solution holds a reference to its task, from which they are computed,
-    and no copy of its points. Methods whose prototypes are not means of the answer (TIM, PT-MAP and others that move
-    them step by step) also keep these. Methods without prototypes or without an objective leave them out, and asking
-    then raises `UndefinedError`.
+    Prototypes and description length are computed on first use: they cost as much as several iterations, and most
+    callers only need labels. For this a solution keeps a reference to its task, but no copy of its points. Methods
+    whose prototypes are not means of the answer (TIM, PT-MAP and others that move them step by step) also store the
+    prototypes. If a method has no prototypes or no objective, accessing them raises `UndefinedError`.
 
     Attributes
     ----------
     log_assignments : Float[Tensor, "task query class"]
-        `ln u_nk`; each row sums to one after `exp`. Padded queries have -inf throughout.
+        `ln u_nk`; each row sums to one after `exp`. Rows of padded queries are -inf.
     proportions : Float[Tensor, "task class"]
-        Share of the query that each class holds.
+        Share of the query in each class.
     n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
-        Iterations each task took, and whether it met its tolerance; always true where a method has none to meet.
+        Number of iterations of each task, and whether it met the tolerance; always True for methods without one.
     query_mask : Bool[Tensor, "task query"] or None
         As in the task: False where a query is padding.
     trace : Trace or None
-        Objective and criterion at each iteration, when the options asked to record them.
+        Objective and criterion at each iteration, if the options ask to record them.
     find_prototypes, measure : callable or None
         Functions of `log_assignments` that compute prototypes and description length.
 
@@ -84,26 +83,26 @@ class Solution:
 
     @cached_property
     def prototypes(self) -> Float[Tensor, "task class dim"]:
-        """Where each class ended, in the coordinates of the task's features."""
+        """Final prototype of each class, in the coordinates of the task's features."""
         if self.find_prototypes is None:
             raise UndefinedError("the method behind this solution has no prototypes; use log_assignments")
         return self.find_prototypes(self.log_assignments)
 
     @cached_property
     def description_length(self) -> DescriptionLength:
-        """Objective at the answer, in its two halves."""
+        """Objective at the answer, in two parts."""
         if self.measure is None:
             raise UndefinedError("the method behind this solution has no objective; use log_assignments")
         return self.measure(self.log_assignments)
 
     @property
     def objective(self) -> Float[Tensor, "task"]:
-        """Sum of the two halves of the description length."""
+        """Sum of the two parts of the description length."""
         return self.description_length.data + self.description_length.partition
 
     @staticmethod
     def join(parts: Sequence[Solution]) -> Solution:
-        """Put solutions of consecutive chunks of tasks together; all come from one method."""
+        """Concatenate the solutions of consecutive chunks of tasks, all from the same method."""
         first = parts[0]
         if len(parts) == 1:
             return first
@@ -136,7 +135,7 @@ def _join_lengths(
 
 
 def _join_traces(traces: list[Trace]) -> Trace:
-    """Chunks ran one after the other: a shorter one keeps its last column, and seconds add up."""
+    """Join traces of chunks that ran one after the other: shorter ones repeat their last column, seconds add up."""
     longest = max(len(t.seconds) for t in traces)
 
     def stretched(column: Tensor) -> Tensor:

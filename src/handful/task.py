@@ -26,8 +26,8 @@ class TaskBatch:
     """Labelled support and unlabelled query of independent tasks, stacked along a leading task axis.
 
     NumPy arrays are accepted and become tensors that share their memory. Points given as rows of a table (`Lookup`, as
-    `gather` gives them) are copied out when `support` or `query` is first asked for, and not before. Tasks of unequal
-    size are padded and masked, see `TaskBatch.pad`; a support that all tasks share has a task axis of length one.
+    `gather` returns them) are copied when `support` or `query` is first used. Tasks of unequal size are padded and
+    masked, see `TaskBatch.pad`. A support that all tasks share has a task axis of length one.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class TaskBatch:
     n_classes : int
         K, the same for all tasks.
     support_mask, query_mask : Bool[Tensor, "#task support"], Bool[Tensor, "task query"], optional
-        False where a row is padding; None when nothing is.
+        False where a row is padding; None if there is no padding.
     check : bool
-        Whether to look at the values (finite, labels in range, no class empty) and not only at the shapes.
-        It reads everything once; only code that has checked already should switch it off.
+        Whether to check values (finite, labels in range, no empty class) as well as shapes. This reads all values
+        once; turn it off only if they have been checked already.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class TaskBatch:
 
     @classmethod
     def single(cls, support: Any, support_labels: Any, query: Any, n_classes: SupportsIndex) -> TaskBatch:
-        """Pose one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors."""
+        """Build one task: support [support, dim], labels [support], query [query, dim]; arrays, lists or tensors."""
         arrays = [
             _tensor(*pair) for pair in (("support", support), ("support_labels", support_labels), ("query", query))
         ]
@@ -123,7 +123,7 @@ class TaskBatch:
         )
 
     def __getattr__(self, name: str) -> Tensor:
-        """Read the support or the query on first use; an attribute that is there never comes here."""
+        """Read the support or the query on first use; Python calls this only for attributes that are not set."""
         unread = self.__dict__.get(_unread(name))
         if unread is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -132,7 +132,7 @@ class TaskBatch:
         return points
 
     def source(self, name: str) -> Tensor | Lookup:
-        """`support` or `query`, without reading it if nobody has."""
+        """`support` or `query`; an unread `Lookup` is returned as it is."""
         found: Tensor | Lookup | None = self.__dict__.get(name)
         return self.__dict__[_unread(name)] if found is None else found
 
@@ -159,31 +159,31 @@ class TaskBatch:
 
     @property
     def device(self) -> torch.device:
-        """Where the features lie."""
+        """Device of the features."""
         return self.source("query").device
 
     @property
     def support_slots(self) -> int:
-        """Rows of the support, padding counted."""
+        """Number of rows of the support, including padding."""
         return self.support_labels.shape[1]
 
     @property
     def query_slots(self) -> int:
-        """Rows of the query, padding counted."""
+        """Number of rows of the query, including padding."""
         return self.source("query").shape[1]
 
     @property
     def n_query(self) -> Int[Tensor, "task"]:
-        """|Q| of each task, padding not counted."""
+        """|Q| of each task, without padding."""
         if self.query_mask is None:
             return torch.full((self.n_tasks,), self.query_slots, device=self.device)
         return self.query_mask.sum(-1)
 
     @cached_property
     def magnitude(self) -> Float[Tensor, "task"]:
-        """Length of the longest vector of each task, over support and query, padding left out.
+        """Length of the longest vector of each task, over support and query, without padding.
 
-        Where squares do not fit the dtype it is the largest number in the vector, so never infinite.
+        If squares do not fit the dtype, it is the largest absolute value in the vector, so it is never infinite.
         """
         of_sets = []
         for name, mask in (("support", self.support_mask), ("query", self.query_mask)):
@@ -193,7 +193,7 @@ class TaskBatch:
         return torch.maximum(*of_sets)
 
     def select(self, rows: Tensor | slice) -> TaskBatch:
-        """Return the chosen tasks; what all tasks share stays shared."""
+        """Return the chosen tasks; arrays that all tasks share stay shared."""
 
         def part(value: Tensor | Lookup | None) -> Any:
             return value if value is None or (len(value) == 1 and self.n_tasks > 1) else value[rows]
@@ -209,7 +209,7 @@ class TaskBatch:
         )
 
     def each_point(self, function: Callable[[Tensor], Tensor]) -> TaskBatch:
-        """Return the same tasks after a function of single points; what is named by rows of a table stays so."""
+        """Return the same tasks after applying a function of single points; a `Lookup` stays a `Lookup`."""
         support, query = (
             points.each(function) if isinstance(points, Lookup) else function(points)
             for points in (self.source("support"), self.source("query"))
@@ -217,13 +217,13 @@ class TaskBatch:
         return self.with_features(support, query)
 
     def with_features(self, support: Tensor | Lookup, query: Tensor | Lookup) -> TaskBatch:
-        """Return the same tasks with other features, as transforms make them."""
+        """Return the same tasks with other features; used by transforms."""
         return TaskBatch(
             support, self.support_labels, query, self.n_classes, self.support_mask, self.query_mask, check=False
         )
 
     def _widened(self, n_support: int, n_query: int) -> TaskBatch:
-        """Give every task rows of padding, and a support of its own."""
+        """Pad every task to the given sizes, and give each its own support."""
         n, extra_s, extra_q = self.n_tasks, n_support - self.support.shape[1], n_query - self.query.shape[1]
         pad = torch.nn.functional.pad
         return TaskBatch(
@@ -252,7 +252,7 @@ def _points(name: str, value: Any) -> Tensor | Lookup:
 
 
 def _unread(name: str) -> str:
-    """Name under which a batch keeps points that nobody has asked for yet."""
+    """Name of the attribute that holds points that have not been read yet."""
     return f"_unread_{name}"
 
 
@@ -261,7 +261,7 @@ def _present(mask: Tensor | None, like: Tensor) -> Tensor:
 
 
 def _check_shapes(task: TaskBatch) -> None:
-    """Refuse wrong axes and dtypes; costs nothing, so it is never skipped."""
+    """Refuse wrong axes and dtypes; this check is cheap and never skipped."""
     expected = {
         "support": ("task", "support", "dim"),
         "support_labels": ("task", "support"),
@@ -277,7 +277,7 @@ def _check_shapes(task: TaskBatch) -> None:
         if len(shape) != len(axes):
             raise TaskError(
                 f"{name} must have the axes ({', '.join(axes)}), got shape {shape}; "
-                "a single task is posed with TaskBatch.single(...)"
+                "for a single task use TaskBatch.single(...)"
             )
     sizes: dict[str, tuple[int, str]] = {}
     n_tasks = task.n_tasks
@@ -321,10 +321,10 @@ def _check_shapes(task: TaskBatch) -> None:
 
 
 def _check_values(task: TaskBatch) -> None:
-    """Refuse values no method can use: not finite, labels out of range, a class or a query set without a row."""
+    """Refuse values that no method can use: not finite, labels out of range, a class or a query without rows."""
     for name in ("support", "query"):
         source = task.source(name)
-        if isinstance(source, Tensor):  # whoever names rows of a table answers for what is in it
+        if isinstance(source, Tensor):  # the rows of a table are checked by its owner
             _check_finite(name, source, getattr(task, f"{name}_mask"))
     real = _present(task.support_mask, task.support_labels)
     labels = task.support_labels
@@ -349,7 +349,7 @@ def _check_values(task: TaskBatch) -> None:
 
 
 def _check_finite(name: str, values: Tensor, mask: Tensor | None) -> None:
-    # A sum is finite only if its terms are: one cheap pass for the common case, the search only on suspicion.
+    # A sum is finite only if its terms are. This one cheap pass covers the common case; the search runs only if needed.
     if bool(values.sum().isfinite()):
         return
     bad = ~values.isfinite().all(-1)

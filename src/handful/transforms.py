@@ -1,10 +1,11 @@
-"""Feature transforms, each under its own name: pure functions from a TaskBatch to a TaskBatch.
+"""Feature transforms, each with its own name: pure functions from a TaskBatch to a TaskBatch.
 
-No method transforms features by itself. What a published result applied is named in `METHODS[...].transform`.
+No method transforms features by itself. `METHODS[...].transform` names the transform that published results used.
 
-All but `raw` give the same for features of any scale. Where the longest vector of a task is far from one, features are
-first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or vanish, and constants
-(the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the rest.
+All but `raw` give the same result for features of any scale. If the longest vector of a task is far from one, features
+are first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or underflow, and
+constants (the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the
+rest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from handful.task import Array, TaskBatch
 
 # Exponent and offset of PT-MAP's power transform, as its authors published them.
 POWER, POWER_OFFSET = 0.5, 1e-6
-# A task whose longest vector lies between these is taken as it is.
+# A task whose longest vector is in this range is not rescaled.
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
 
 
@@ -40,23 +41,23 @@ def l2(task: TaskBatch) -> TaskBatch:
 
 
 def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
-    """`z ← factor · z / ‖z‖`: what decides how a method weighs a distance against a nat, made explicit."""
+    """`z ← factor · z / ‖z‖`: the factor sets how a method weighs distances against nats."""
     return task.each_point(lambda points: unit(points).mul_(factor))
 
 
 def range_scale(task: TaskBatch) -> TaskBatch:
-    """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: each dimension by its range over the task's query."""
+    """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: scale each dimension by its range over the task's query."""
     task = _near_one(task)
     low, width = _query_range(task)
-    # The second step works in the first one's result: fresh memory for a large support costs more than the arithmetic.
+    # The second step is done in place: allocating memory for a large support costs more than the arithmetic.
     return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
 
 
 def range_scale_public_code(task: TaskBatch) -> TaskBatch:
-    """`z_j ← z_j / (max_Q z_j - min_Q z_j) - min_Q z_j`: the scaling in PADDLE's public code, slip included.
+    """`z_j ← z_j / (max_Q z_j - min_Q z_j) - min_Q z_j`: the scaling in PADDLE's public code, with its mistake.
 
     The minimum is subtracted unscaled, so the result is `range_scale` moved by a constant vector per task. Methods
-    that see only differences of features answer the same; reported prototypes differ by that vector.
+    that use only differences of features give the same answer; reported prototypes differ by that vector.
     """
     task = _near_one(task)
     low, width = _query_range(task)
@@ -69,12 +70,12 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
     Parameters
     ----------
     base_mean : Float[Tensor, "dim"]
-        Mean over the classes the backbone was trained on; no class of the task takes part in it.
+        Mean over the classes the backbone was trained on, without any class of the task.
     """
     origin = torch.as_tensor(base_mean).to(task.device, task.dtype)
     if origin.shape != (task.dim,):
         raise TransformError(
-            f"base_mean must have one number a dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
+            f"base_mean must have one number per dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
             "give the mean feature of the base classes"
         )
     largest = torch.maximum(task.magnitude.max(), magnitudes(origin))
@@ -87,9 +88,9 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
     """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
 
-    Support and query are centred each about its own mean, over the rows that are real. A negative feature keeps its
-    sign and takes the root of its magnitude, where the formula has no value. The authors also rotate the points of a
-    task into their span (the R factor of a QR decomposition); that changes no distance, so it is left out.
+    Support and query are each centred on their own mean, without padding. For a negative feature, where the formula is
+    undefined, the root of its magnitude is used with its sign. The authors also rotate the points of a task into their
+    span (the R factor of a QR decomposition); this changes no distance and is left out.
     """
     task = _near_one(task)
     sets = (task.support, task.support_mask), (task.query, task.query_mask)
@@ -110,14 +111,14 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
 )
 
 
-# Rows that are summed at most before the sum is squared.
+# Maximum number of rows that are summed before the sum is squared.
 MOST_SUMMED = 16_384
-# Those that need no row but the one they change.
+# Transforms that work on each row alone.
 ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"raw": lambda rows: rows, "l2": unit})
 
 
 def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
-    """Apply the transform of that name, with the parameters it asks for.
+    """Apply the transform with the given name and its parameters.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
     wanted = parameters_of(name)
     if set(parameters) != set(wanted):
         raise TransformError(
-            f"transform {name!r} takes {_listed(wanted)} beside the task, got {_listed(tuple(parameters))}; "
+            f"transform {name!r} takes {_listed(wanted)} besides the task, got {_listed(tuple(parameters))}; "
             f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
         )
     if name != "raw":
@@ -139,7 +140,7 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
 
 
 def transform_rows(name: str, rows: Float[Tensor, "*batch dim"], first: int = 0) -> Float[Tensor, "*batch dim"]:
-    """Apply a transform of `ROW_TRANSFORMS`; rows that their dtype cannot hold, or square, are refused.
+    """Apply a transform of `ROW_TRANSFORMS`; refuse rows whose values or squares do not fit their dtype.
 
     `first` is the number of the first row, for the message.
     """
@@ -152,7 +153,7 @@ def transform_rows(name: str, rows: Float[Tensor, "*batch dim"], first: int = 0)
     # Sums over rows are squared as well.
     if 0 < largest < least or largest > most / MOST_SUMMED:
         raise TaskError(
-            f"the longest of the rows {first} … {first + len(sizes) - 1} has the length {largest:.2g}: {rows.dtype} "
+            f"the longest of the rows {first} … {first + len(sizes) - 1} has length {largest:.2g}: {rows.dtype} "
             "cannot hold its square, or has lost digits of it; use transform='l2', or multiply all features by a "
             "number that brings them near one"
         )
@@ -160,7 +161,7 @@ def transform_rows(name: str, rows: Float[Tensor, "*batch dim"], first: int = 0)
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
-    """Names of what a transform needs beside the task; with their values they say what it does, all of it."""
+    """Names of the parameters that a transform needs besides the task; their values define it completely."""
     if name not in TRANSFORMS:
         raise UnknownNameError(f"no transform is called {name!r}; there are {', '.join(TRANSFORMS)}")
     return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]
@@ -171,18 +172,18 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def refuse_lost_digits(task: TaskBatch) -> None:
-    """Refuse tasks whose features are all so small that their dtype has lost digits of them."""
+    """Refuse tasks whose features are all so small that their dtype has lost digits."""
     lost = (task.magnitude > 0) & (task.magnitude < torch.finfo(task.dtype).tiny)
     if bool(lost.any()):
         t = int(lost.nonzero()[0])
         raise TaskError(
             f"the features of task {t} are at most {float(task.magnitude[t]):.2g}, so small that {task.dtype} has lost "
-            "digits of them; multiply them before they are converted to that dtype"
+            "digits of them; multiply them by a large number before converting them to that dtype"
         )
 
 
 def _near_one(task: TaskBatch) -> TaskBatch:
-    """Multiply the features of tasks far from one by a power of two; tasks that share a support by the same one."""
+    """Multiply features far from one by a power of two per task, or by a single one if tasks share a support."""
     largest = task.magnitude.amax(0, keepdim=True) if len(task.source("support")) == 1 else task.magnitude
     ordinary = (largest >= SMALLEST) & (largest <= LARGEST) | (largest == 0)
     if bool(ordinary.all()):
@@ -198,7 +199,7 @@ def _root(features: Tensor) -> Tensor:
 
 
 def _centred(features: Float[Tensor, "set point dim"], mask: Tensor | None) -> Float[Tensor, "set point dim"]:
-    """`z - z̄`, with z̄ the mean over the rows that are real; padding becomes zero."""
+    """`z - z̄`, with z̄ the mean over the rows without padding; padding becomes zero."""
     if mask is None:
         return features - features.mean(-2, keepdim=True)
     real = mask.unsqueeze(-1)

@@ -57,7 +57,9 @@ def test_a_run_without_an_answer_ends_with_1_and_says_why(bank, tmp_path, capsys
     assert main(["bench", *map(str, arguments)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].endswith("3/3, 3 failed")
-    assert "the first failed with: TaskError: task 0: beside the support, the pool of its query's 2 classes" in lines[2]
+    assert (
+        "the first failed with: TaskError: task 0: without the support, the pool of its query's 2 classes" in lines[2]
+    )
 
 
 def test_a_run_goes_on_with_its_own_plan_or_a_longer_one(bank, tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_features_of_any_scale_are_read_or_refused(factor):
     rows = np.array([[3.0, 4.0], [0.0, 0.0]])
     bank = FeatureBank.from_arrays((rows * factor).astype("float32"), [0, 0], ["ant"])
     np.testing.assert_allclose(read_rows(bank, 0, 2, "l2").numpy(), rows / 5, rtol=1e-6)
-    with pytest.raises(TaskError, match=r"longest of the rows 0 … 1 has the length .*use transform='l2'"):
+    with pytest.raises(TaskError, match=r"longest of the rows 0 … 1 has length .*use transform='l2'"):
         read_rows(bank, 0, 2, "raw")
 
 

@@ -128,8 +128,8 @@ def test_a_published_task_never_changes():
         ([0.0, 1.0], 0, [0], "got float64"),
         ([-1, 0], 0, [0], "class numbers"),
         ([], 0, [0], "class numbers"),
-        ([0, 0, 1, 1], 0, [], "at least one"),
-        ([0, 0, 1, 1], 0, [-3], "from 0 on"),
+        ([0, 0, 1, 1], 0, [], "one or more task numbers"),
+        ([0, 0, 1, 1], 0, [-3], "each at least 0"),
         ([0, 0, 1, 1], -1, [0], r"2\^64-1, got -1"),
     ],
 )

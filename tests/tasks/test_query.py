@@ -65,7 +65,7 @@ def test_rounding_moves_what_is_nearest_one_half(exact, expected):
         (
             UniformOverPool(1),
             34,
-            r"task \d: beside the support, the pool of its query's 1 classes .* fewer than the 34 queries",
+            r"task \d: without the support, the pool of its query's 1 classes .* fewer than the 34 queries",
         ),
         (Balanced(6), 54, "a class of its query has 8 rows left, fewer than the 9"),
         (Dirichlet(6), 124, "has 123 rows left, fewer than the 124"),

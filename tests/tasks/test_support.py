@@ -60,7 +60,7 @@ def test_a_fixed_support_of_some_classes_is_padded():
         (lambda: FixedSupport([-1]), "distinct row numbers"),
         (lambda: FixedSupport([1, 2], [0]), "each of its 2 rows, got 1"),
         (lambda: FixedSupport([0, 10]), r"no row of class 2 \(3 such classes\)"),
-        (lambda: FixedSupport([50]), "names row 50, but there are 50 rows"),
+        (lambda: FixedSupport([50]), "contains row 50, but there are 50 rows"),
     ],
 )
 def test_impossible_supports_are_refused(rule, sentence):

@@ -1,4 +1,4 @@
-"""Alternation: run a step on a batch until each task stands still, and wrap what comes out as a Solution."""
+"""Alternation: iterate a step on a batch until each task converges, and wrap the result as a Solution."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class LoopOptions(Protocol):
 
     @property
     def max_iter(self) -> int:
-        """Most iterations a task may take."""
+        """Maximum number of iterations per task."""
         ...
 
     @property
     def tol(self) -> float:
-        """Criterion at which a task stops."""
+        """Tolerance at which a task stops."""
         ...
 
     @property
@@ -68,7 +68,7 @@ def alternate(
 
 
 def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
-    """Return the last U with all that follows from it."""
+    """Return the solution at the last U."""
     return solution_at(frame, labelled(frame, outcome), measure)
 
 
@@ -80,8 +80,8 @@ def labelled(frame: Frame, outcome: Outcome[SoftLabels]) -> Outcome[Labels]:
 def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Solution:
     """Wrap labels over all classes.
 
-    Prototypes are the class means over the support and the query assigned by that U; `measure` gives the objective
-    there, when asked for.
+    Prototypes are the class means over the support and the query assigned by that U. `measure` computes the objective
+    there, on first use.
     """
     return frame.solution(
         outcome.answer,

@@ -17,7 +17,7 @@ from handful.numerics.geometry import FeatureSpace, GramSpace, Space
 from handful.numerics.moments import Moments
 from handful.shapes import Bool, Float, Int
 
-# Scores that one product forms, so that the means are read from memory once for many items.
+# Scores computed by one product, so that the means are read from memory once for many items.
 PRODUCT_SCORES = 4_000_000
 
 
@@ -34,7 +34,7 @@ class AgainstOne:
     means, class_shots : Float[Tensor, "class dim"], Float[Tensor, "class"]
         Class means, and how many examples each is the mean of.
     squared_scale : Float[Tensor, "task"]
-        c². Where it is not finite, the spread of the batch stands in for that of the examples.
+        c². Where it is not finite, the spread of the batch is used instead of that of the examples.
     """
 
     points: Float[Tensor, "task query dim"]
@@ -79,13 +79,13 @@ class AgainstOne:
             yield rows
 
     def _scale_of_spread(self, rows: slice, highest: Float[Tensor, "block query"], between: Tensor) -> Tensor:
-        """c² where no class has two examples, from the distances of the items to their nearest means."""
+        """c² when no class has two examples, from the distances of the items to their nearest means."""
         nearest = 0.5 * self.points[rows].square().sum(-1) - highest
         mask = None if self.mask is None else self.mask[rows]
         return NATS_OF_SPREAD / spread_of(nearest, mask, self.class_shots.unsqueeze(0), between.unsqueeze(0)).double()
 
     def nearest(self) -> tuple[Float[Tensor, "task query"], Int[Tensor, "task query"]]:
-        """Return the score and the place of the class whose mean is nearest to each item."""
+        """Return the score and the index of the class whose mean is nearest to each item."""
         scores, blocks = self.scored()
         for _ in blocks:
             pass
@@ -98,7 +98,7 @@ class AgainstOne:
         return replace(self, points=self.points[rows], mask=mask, squared_scale=self.squared_scale[rows])
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         means, shots = self.means.unsqueeze(0), self.class_shots.unsqueeze(0)
         if classes is not None:
             means, shots = self.means[classes], self.class_shots[classes]
@@ -106,7 +106,7 @@ class AgainstOne:
 
 
 class EachItsOwn:
-    """Every batch against a support of its own; read and calibrated block by block while the batches are scored."""
+    """Every batch against its own support, which is read and calibrated block by block while batches are scored."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame, self._space = frame, None
@@ -147,6 +147,6 @@ class EachItsOwn:
         return part
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         assert self._space is not None
         return self._space if classes is None else self._space.restrict(self._space.support.mean(), classes)[0]

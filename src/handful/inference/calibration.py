@@ -1,20 +1,21 @@
-"""Calibration: the scale at which half squared distances are nats, asked of the support alone.
+"""Calibration: the scale at which half squared distances are nats, estimated from the support alone.
 
-Leave a support point out of its own class's mean and compare it with two classes, its own and another. With the
-features multiplied by c, the odds of its own are `exp(c² Δ)`, where
+Leave a support point out of the mean of its class and compare it with two classes, its own and another. With the
+features multiplied by c, the odds in favour of its own class are `exp(c² Δ)`, where
 
     Δ = ½‖z - w_other‖² - ½ (1 - 1/s²) ‖z - w_own⁻‖²,      w_own⁻ = the mean of the s - 1 others of its class,
 
 and c² is the slope of a logistic regression without intercept: it minimises the convex `Σ ln(1 + exp(-c² Δ))` over
-pairs of a point and another class. No query is looked at, and multiplying all features by a constant divides c by it.
+pairs of a point and another class. No query is used. Multiplying all features by a constant divides c by it.
 
-A query is compared with means of s points, a left-out point with one of s - 1. With σ² the spread of a class, the
-expected squared distance is `σ²(1 + 1/s)` for the one and `σ²(1 + 1/(s-1))` for the other; the factor 1 - 1/s² is their
-quotient. At two shots it decides: without it the scale of a weak classifier comes out half as large as it should.
+A query is compared with means of s points, a left-out point with a mean of s - 1. With σ² the spread of a class, the
+expected squared distance is `σ²(1 + 1/s)` for the query and `σ²(1 + 1/(s-1))` for the left-out point; the factor
+1 - 1/s² is their quotient. It matters most at two shots: without it the scale of a weak classifier is half as large as
+it should be.
 
-Two classes at a time, because the softmax over all K asks for a sharper scale than the few classes of one query bear
-where the distances have heavy tails. Some hundred points fix one number well enough: of many classes a part is taken,
-evenly over the lengths of their means, so that neither order nor names matter.
+Two classes are compared at a time, because where the distances have heavy tails, a softmax over all K classes gives a
+scale that is too sharp for the few classes of one query. A few hundred points are enough to estimate one number: if
+there are many classes, some are chosen, evenly over the lengths of their means, so that neither order nor names matter.
 """
 
 from __future__ import annotations
@@ -28,27 +29,30 @@ from handful.numerics.lookup import rows_of
 from handful.shapes import Bool, Float, Int
 from handful.task import TaskBatch
 
-# Classes bring their points until these are about enough, and every point is compared with that many other classes.
+# Classes are chosen until they have about this many points, but no fewer and no more classes than these.
 ENOUGH_POINTS, FEWEST_CLASSES, MOST_CLASSES = 256, 16, 64
+# Every left-out point is compared with that many other classes.
 OTHER_CLASSES = 32
 NEWTON_STEPS = 16
-# c² times the mean absolute margin is kept in this range: beyond it the support cannot tell (all pairs right, or none).
+# c² times the mean absolute margin is kept in this range. Outside it the support has no information on the scale: all
+# pairs are right, or none.
 LEAST_NATS, MOST_NATS = 1e-2, 1e2
-# Where no class has two examples nothing can be left out, and the query's distances to its nearest prototypes stand in
-# for the spread σ². On the banks it was chosen on, c²σ² between 6 and 12 labels few classes best; but with weak
-# features and a hundred classes present that falls below the nearest prototype, and 15 hardly does.
+# If no class has two examples, nothing can be left out, and the spread σ² is estimated from the query's distances to
+# its nearest prototypes. On the banks used to choose this value, c²σ² between 6 and 12 is most accurate when few
+# classes are present. With weak features and a hundred classes present those values are less accurate than the nearest
+# prototype; 15 hardly is.
 NATS_OF_SPREAD = 15.0
-# Numbers in one block of tasks, of their left-out points or of their margins: what fits a second-level cache.
+# Numbers in one block of tasks, of their left-out points or of their margins, chosen to fit a second-level cache.
 MARGIN_BLOCK_NUMBERS = 250_000
 
 
 def squared_scale(frame: Frame) -> Float[Tensor, "task"]:
-    """c² of each task; where no class has two examples nothing can be left out, and the query's spread stands in."""
+    """c² of each task; if no class has two examples, nothing can be left out and the query's spread is used."""
     task, shots = frame.task, frame.support.mass
     repeated = (shots > 1).any(-1)
     if not bool(repeated.any()):
         return NATS_OF_SPREAD / _spread_of_query(frame)
-    squares = _squares(frame.support.sums) / shots.square()  # of the means; of these only some rows will be needed
+    squares = _squares(frame.support.sums) / shots.square()  # of the means, only some of which are needed
     by_length = squares.argsort(-1)
     taken, there = left_out(task, shots, by_length)
     blocks = _blocks(len(shots), taken.shape[-1] * OTHER_CLASSES)
@@ -71,7 +75,7 @@ def left_out_margins(
     there: Bool[Tensor, "block point"],
     tasks: slice,
 ) -> tuple[Float[Tensor, "block point other"], Bool[Tensor, "block point other"]]:
-    """Δ of left-out points of some tasks against other classes, zero for the pairs that do not count; and which do."""
+    """Δ of left-out points of some tasks against other classes, and which pairs count; Δ is zero for the others."""
     task, sums, shots, squares = frame.task, frame.support.sums[tasks], frame.support.mass[tasks], squares[tasks]
     support, origin = task.source("support")[tasks], frame.origin[tasks].unsqueeze(-2)
     others = by_length[tasks, evenly(task.n_classes, OTHER_CLASSES)]
@@ -101,19 +105,19 @@ def logistic_slope(
     flat = margins.flatten(1)
     total = counts.flatten(1).sum(-1).clamp(min=1).to(flat.dtype)
     size = flat.abs().sum(-1) / total
-    # A single class, or points that all coincide: no pair says anything, and any scale will do.
+    # With a single class, or if all points coincide, no pair has any information and any scale will do.
     size = size.where(size > 0, 1)
     scaled = flat / size.unsqueeze(-1)
     mean = scaled.sum(-1) / total
     variance = torch.linalg.vecdot(scaled, scaled) / total - mean.square()
     slope = (2 * mean / variance.clamp(min=1e-6)).clamp(LEAST_NATS, MOST_NATS)
-    # Newton's method converges quadratically: after a step of √ε the next one is below rounding.
+    # Newton's method converges quadratically: after a step of √ε the next step is below rounding.
     negligible = torch.finfo(slope.dtype).eps ** 0.5
     for _ in range(NEWTON_STEPS):
         pulls = torch.mul(scaled, -slope.unsqueeze(-1)).sigmoid_().mul_(scaled)  # Δ σ(-bΔ)
         pull = pulls.sum(-1)
         bend = torch.linalg.vecdot(pulls, scaled - pulls)
-        # Far from the optimum the curvature all but vanishes: no step may change the slope more than fourfold.
+        # Far from the optimum the curvature is close to zero, so no step may change the slope more than fourfold.
         before = slope
         slope = (slope + pull / bend.clamp(min=1e-12)).clamp(slope / 4, slope * 4).clamp(LEAST_NATS, MOST_NATS)
         if bool(((slope - before).abs() <= negligible * slope).all()):
@@ -125,7 +129,7 @@ def logistic_slope(
 def left_out(
     task: TaskBatch, shots: Float[Tensor, "#task class"], by_length: Int[Tensor, "#task class"]
 ) -> tuple[Int[Tensor, "#task point"], Bool[Tensor, "#task point"]]:
-    """Positions in the support of the points to leave out, padded to the longest task, and which are there."""
+    """Positions in the support of the points to leave out, padded to the longest task, and which are not padding."""
     wanted = (ENOUGH_POINTS / shots.mean(-1)).long().clamp(FEWEST_CLASSES, MOST_CLASSES)
     chosen = torch.zeros_like(shots, dtype=torch.bool)
     for n_chosen in sorted(set(wanted.tolist())):
@@ -144,7 +148,7 @@ def left_out(
 
 
 def _blocks(n_tasks: int, numbers: int) -> list[slice]:
-    """Cut tasks of that many numbers each into blocks."""
+    """Cut tasks of `numbers` numbers each into blocks."""
     size = max(1, MARGIN_BLOCK_NUMBERS // numbers)
     return [slice(start, start + size) for start in range(0, n_tasks, size)]
 
@@ -156,7 +160,7 @@ def _squares(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
 
 
 def evenly(n: int, most: int) -> Int[Tensor, "place"]:
-    """At most that many places among n, spread evenly from the first to the last."""
+    """At most `most` of the indices 0 … n-1, spread evenly from the first to the last."""
     return torch.linspace(0, n - 1, min(n, most)).round().long()
 
 
@@ -173,13 +177,13 @@ def spread_of(
     shots: Float[Tensor, "#task class"],
     between: Float[Tensor, "#task"],
 ) -> Float[Tensor, "task"]:
-    """`E‖z - μ‖²` from `½‖z - w‖²` to the nearest prototype: a mean of s others is (1 + 1/s) times the spread away.
+    """`E‖z - μ‖²` from `½‖z - w‖²` to the nearest prototype: for a mean of s others, `E‖z - w‖² = (1 + 1/s) E‖z - μ‖²`.
 
     `between` is the mean squared length of the prototypes about their origin.
     """
     mean = nearest.mean(-1) if mask is None else nearest.where(mask, 0).sum(-1) / mask.sum(-1)
     spread = 2 * mean / (1 + 1 / shots).mean(-1)
-    # A query that repeats the examples has no spread of its own; what is left is rounding, beside the prototypes' own
-    # distances. Where these coincide too, any scale will do.
+    # A query that repeats the examples has no spread of its own: what is left is rounding of the distances between
+    # prototypes. If these coincide too, any scale will do.
     spread = spread.clamp(min=torch.finfo(spread.dtype).eps * between)
     return spread.where(spread > 0, 1)

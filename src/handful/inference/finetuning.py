@@ -1,12 +1,12 @@
 """Train a small classifier on the support by gradient steps, many tasks at once; gradients in closed form.
 
-The loss is the mean cross-entropy of the support, `L = -(1/|S|) Σ_S ln p_{n y_n}`, whose slope in the logits is
-`e_nk = (p_nk - y_nk) / |S|`. For two kinds of logits, what follows is
+The loss is the mean cross-entropy of the support, `L = -(1/|S|) Σ_S ln p_{n y_n}`. Its derivative in the logits is
+`e_nk = (p_nk - y_nk) / |S|`. For the two kinds of logits this gives
 
 - prototypes, `-(τ/2)‖z_n - w_k‖²`:     ∂L/∂w_k = τ ( Σ_n e_nk z_n - w_k Σ_n e_nk );
 - a linear layer, `⟨v_k, z_n⟩ + b_k`:   ∂L/∂v_k = Σ_n e_nk z_n,   ∂L/∂b_k = Σ_n e_nk.
 
-The query takes no part. A support that all tasks share is trained on once.
+The query is not used. If all tasks share a support, the classifier is trained once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from handful.task import TaskBatch
 
 @dataclass(frozen=True)
 class LabelledPoints:
-    """The support as a training set; padded points are zero, have class 0 and weigh nothing."""
+    """The support as a training set; padded points are zero and have class 0 and weight zero."""
 
     points: Float[Tensor, "set support dim"]
     labels: Int[Tensor, "set support"]
-    real: Float[Tensor, "set support"]  # 1, and 0 for padding
+    real: Float[Tensor, "set support"]  # 1, or 0 for padding
 
     @classmethod
     def of(cls, task: TaskBatch, origin: Float[Tensor, "#set dim"] | None = None) -> LabelledPoints:
-        """Take the support of every task, as it is or seen from `origin`."""
+        """Take the support of every task, as it is or relative to `origin`."""
         points = task.support if origin is None else task.support - origin.unsqueeze(-2)
         labels, real = task.support_labels, torch.ones_like(points[..., 0])
         if task.support_mask is not None:
@@ -68,7 +68,7 @@ class LinearLayer:
 def prototype_gradient(
     data: LabelledPoints, prototypes: Float[Tensor, "set class dim"], temperature: float
 ) -> Float[Tensor, "set class dim"]:
-    """∂L/∂W for the logits `-(τ/2)‖z_n - w_k‖²`, of which a softmax sees only `τ (⟨z_n, w_k⟩ - ½‖w_k‖²)`."""
+    """∂L/∂W for the logits `-(τ/2)‖z_n - w_k‖²`; the softmax depends on `τ (⟨z_n, w_k⟩ - ½‖w_k‖²)` only."""
     half_norms = 0.5 * prototypes.square().sum(-1).unsqueeze(-2)
     error = data.slope(torch.baddbmm(-half_norms, data.points, prototypes.mT).mul_(temperature))
     return temperature * (error.mT @ data.points - error.sum(-2).unsqueeze(-1) * prototypes)
@@ -82,7 +82,7 @@ def fit_prototypes(
     learning_rate: float,
     steps: int,
 ) -> Float[Tensor, "set class dim"]:
-    """Move prototypes by Adam on the whole support."""
+    """Train prototypes with Adam on the whole support."""
     prototypes = prototypes.expand(len(data.points), -1, -1)
     memory = AdamState.zeros_like(prototypes)
     for _ in range(steps):
@@ -107,12 +107,12 @@ def fit_linear(
     epochs: int,
     bias: bool,
 ) -> LinearLayer:
-    """Train a linear layer from zero, an epoch being one step along the mean of what its mini-batches would do.
+    """Train a linear layer from zero; each epoch is one step along the mean gradient of its mini-batches.
 
     An epoch of stochastic descent takes `⌈|S|/batch⌉` steps whose gradients average to that of the whole support; here
-    it is one step of that many times the learning rate. Momentum is left out: where it equals the dampening, as
-    published, it averages the gradients of the last few mini-batches, and the whole support is that average. A start
-    at zero is the mean of a layer's random start. So the answer does not depend on a seed, nor on the order of the
+    it is a single step with that many times the learning rate. Momentum is left out: if it equals the dampening, as
+    published, it averages the gradients of the last few mini-batches, and the whole support gives that average. Zero
+    is the mean of a layer's random initialisation. So the answer depends neither on a seed nor on the order of the
     support.
     """
     n_sets, _, dim = data.points.shape

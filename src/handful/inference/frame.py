@@ -1,7 +1,7 @@
 """Frame: a batch of tasks as moment-based methods see it, in coordinates whose origin is the support's mean.
 
-Distances do not depend on the origin, rounding does: products of vectors that share a large offset lose the digits
-in which they differ. So the origin is moved first, and added back to the prototypes at the end.
+Distances do not depend on the origin, but rounding does: products of vectors that share a large offset lose the digits
+in which they differ. So the origin is subtracted first, and added back to the prototypes at the end.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from handful.task import TaskBatch
 T = TypeVar("T")
 
 GEOMETRIES = ("auto", "feature", "gram")
-# Numbers of support and query in one block when the products of Gram space are formed: what fits a second-level cache.
+# Numbers of support and query in one block when the products of Gram space are computed: these fit a second-level
+# cache.
 GRAM_BLOCK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Soft labels of every query over all classes, and what follows from them."""
+    """Soft labels of every query over all classes, with proportions and normalisers."""
 
     log_assignments: Float[Tensor, "task query class"]
     proportions: Float[Tensor, "task class"]
@@ -43,9 +44,9 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A view of tasks in centred coordinates; the support's points are summed by class and not seen again.
+    """A view of tasks in centred coordinates; the support's points are summed by class and not used again.
 
-    Everything is computed at first use, so that what a method does not need costs nothing.
+    Everything is computed on first use, so a method pays only for what it needs.
     """
 
     task: TaskBatch
@@ -86,20 +87,20 @@ class Frame:
         return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
 
     def space(self, geometry: str, max_iter: int) -> Space[Any]:
-        """Return the geometry asked for, or the one that costs less for these shapes."""
+        """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
         if self.geometry(geometry, max_iter) == "feature":
             return FeatureSpace.of(self.query, self.query_mask, self.support)
         return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
 
     def geometry(self, name: str, max_iter: int) -> str:
-        """`feature` or `gram`: the one named, or the one that costs less for these shapes."""
+        """`feature` or `gram`: the given one, or with `auto` the one that costs less for these shapes."""
         if name != "auto":
             return name
         cheaper = gram_is_cheaper(self.task.query_slots, self.task.n_classes, self.task.dim, max_iter)
         return "gram" if cheaper else "feature"
 
     def blocks(self) -> Iterator[Frame]:
-        """Cut the tasks into blocks: what one reads and centres fits the cache, and goes when the block does."""
+        """Cut the tasks into blocks: the centred points of one block fit the cache, and are freed with the block."""
         task = self.task
         shared = len(task.source("support")) == 1
         n_points = task.n_classes if isinstance(task.source("support"), Lookup) else task.support_slots
@@ -119,7 +120,7 @@ class Frame:
         return self.placed((self.support + query).mean())
 
     def placed(self, prototypes: Float[Tensor, "#task class dim"]) -> Float[Tensor, "task class dim"]:
-        """Return centred prototypes in the task's own coordinates, one set a task."""
+        """Return centred prototypes in the task's own coordinates, one set per task."""
         return (prototypes + self.origin.unsqueeze(-2)).expand(self.task.n_tasks, -1, -1)
 
     def proportions(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class"]:
@@ -131,11 +132,11 @@ class Frame:
         return Frame(self.task.select(rows))
 
     def labels(self, u: SoftLabels) -> Labels:
-        """Take the soft labels as logarithms, those of padded queries -inf."""
+        """Return the soft labels as logarithms, -inf for padded queries."""
         return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
 
     def write(self, labels: Labels, rows: slice, u: SoftLabels) -> None:
-        """Write the soft labels of some tasks into labels that are there already, without a copy."""
+        """Write the soft labels of some tasks into existing labels, without a copy."""
         log_u = torch.sub(u.logits, u.largest, out=labels.log_assignments[rows]).sub_(u.log_total)
         mask = None if self.query_mask is None else self.query_mask[rows]
         if mask is not None:
@@ -153,10 +154,10 @@ class Frame:
         find_prototypes: Callable[[Frame, Tensor], Tensor] | None = None,
         measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
     ) -> Solution:
-        """Wrap the soft labels of the query; without `converged` the method has no tolerance to miss.
+        """Wrap the soft labels of the query; leave `converged` out for a method without a tolerance.
 
-        `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run when somebody asks, on a frame
-        made again: the points of this one are not kept for them.
+        `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run on first use, on a new frame, so
+        the points of this one need not be kept.
         """
         labels = u if isinstance(u, Labels) else self.labels(u)
         n_tasks, device = self.task.n_tasks, self.task.device
@@ -172,11 +173,11 @@ class Frame:
         )
 
     def later(self, function: Callable[[Frame, Tensor], T] | None) -> Callable[[Tensor], T] | None:
-        """Return a function of `ln u_nk` that makes this frame again and then calls `function` with it and `u_nk`."""
+        """Return a function of `ln u_nk` that builds this frame again and calls `function` with it and `u_nk`."""
         return None if function is None else partial(_in_a_frame_of, self.task.unread(), function)
 
     def hide_padding(self, values: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
-        """-inf in the rows of padded queries: they belong nowhere."""
+        """Return the values with -inf in the rows of padded queries, which belong to no class."""
         if self.query_mask is None:
             return values
         return values.where(self.query_mask.unsqueeze(-1), -torch.inf)
@@ -187,12 +188,12 @@ def _in_a_frame_of(task: TaskBatch, function: Callable[[Frame, Tensor], T], log_
 
 
 def placed(prototypes: Float[Tensor, "#task class dim"], frame: Frame, weights: Tensor) -> Tensor:
-    """Return prototypes that a method keeps about the origin, in the task's own coordinates."""
+    """Return prototypes given relative to the origin in the task's own coordinates."""
     return frame.placed(prototypes)
 
 
 def support_means(frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    """Return the means of the support, where prototypes do not move."""
+    """Return the means of the support, for methods whose prototypes do not move."""
     return frame.placed(frame.support.mean())
 
 
@@ -211,7 +212,7 @@ def data_fit(
     centred = prototypes - frame.origin.unsqueeze(-2)
     u = masked(weights, frame.query_mask)
     of_query = (u * half_squared_distances(frame.query, centred)).sum((-2, -1))
-    # Around its own means the support costs a constant; moving a prototype away from them costs the rest.
+    # The scatter of the support about its own means is a constant; the rest is the cost of prototypes away from them.
     means = frame.support.mean()
     away = 0.5 * (frame.support.mass * (means - centred).square().sum(-1)).sum(-1)
     return of_query + away + _support_scatter(frame.task, means + frame.origin.unsqueeze(-2))

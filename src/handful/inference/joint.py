@@ -1,4 +1,4 @@
-"""Joint inference: the rules that lead from scores to proportions, written once for every kind of batch.
+"""Joint inference: the rules that turn scores into proportions, shared by every kind of batch.
 
 With `D_nk` the nats by which class k describes item n and proportions `π ~ Dir(α, …, α)` integrated out,
 
@@ -8,10 +8,10 @@ is iterated at a sharp factor f until the counts settle. Then the classes are co
 iterated again at `f = √(K̂/12.5)`. Uniform proportions are taken instead where they have the higher evidence, or where
 α reaches the shots s: a prototype of s examples is off by a share 1/s of the spread, which makes counts uneven.
 
-The rules ask the queries for one thing: expected counts under given log-priors and a factor. Whether these queries are
-one batch in memory, a stack of many (`handful.inference.stack`) or shards on disk (`handful.large`) is their own
-business, and so is which classes they leave out: a class that holds nothing has a count of zero and the prior of all
-others. `advance` is a pure function from one state to the next; whoever saves the state can go on from it.
+The rules need one thing from the queries: expected counts under given log-priors and a factor. The queries may be one
+batch in memory, a stack of many (`handful.inference.stack`) or shards on disk (`handful.large`), and they may leave
+classes out: a class without items has a count of zero and the same prior as all others. `advance` is a pure function
+from one state to the next; a run can continue from a saved state.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from handful.shapes import Bool, Float, Int
 # Factors on c². With this many classes present, c² is used as calibration gives it.
 SHARPEST, SOFTEST = 1.6, 0.4
 CLASSES_AT_SCALE = 12.5
-# The first iterations keep α = 1/K: counts of a batch that is still spread over all classes would call for a large one.
+# The first iterations keep α = 1/K: while a batch is still spread over all classes, its counts would give a large α.
 OPENING = 4
 # Stages of a batch.
 OPEN, SHARP, JUDGED, SOFTENED, DONE = range(5)
 
 
 class Tally(NamedTuple):
-    """What the queries answer: expected counts, and `Σ_n ln Σ_k exp(-f D_nk + tilt_k)` where that was asked for."""
+    """What the queries return: expected counts, and on request `Σ_n ln Σ_k exp(-f D_nk + tilt_k)`."""
 
     counts: Float[Tensor, "task column"]
     log_likelihood: Float[Tensor, "task"] | None
@@ -56,7 +56,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class State:
-    """Where each batch stands: the posterior `Dir(N + α)` of its proportions, now and one iteration ago."""
+    """Progress of each batch: the posterior `Dir(N + α)` of its proportions, now and one iteration ago."""
 
     counts: Float[Tensor, "task column"]
     concentration: Float[Tensor, "task"]
@@ -79,14 +79,14 @@ def opening(counts: Float[Tensor, "task column"], n_classes: int) -> State:
 
 
 def tilts(counts: Float[Tensor, "task column"], concentration: Float[Tensor, "task"]) -> Float[Tensor, "task column"]:
-    """`ψ(N_k + α)`: `E ln π_k`, but for a constant that all classes share."""
+    """`ψ(N_k + α)`: `E ln π_k` up to a constant that all classes share."""
     return torch.digamma(counts + concentration.unsqueeze(-1))
 
 
 def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) -> State:
-    """Take every batch one iteration further; one that has settled at the sharp factor is judged instead.
+    """Advance every batch by one iteration; a batch that has settled at the sharp factor is judged instead.
 
-    `count(tilts, likelihood)` asks the queries. What becomes of a batch after it is DONE has no meaning.
+    `count(tilts, likelihood)` returns the tally of the queries. Once a batch is DONE, its later states have no meaning.
     """
     judged = state.stage == JUDGED
     judging = bool(judged.any())
@@ -111,7 +111,7 @@ def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) 
 
 
 def judge(state: State, rules: Rules, log_likelihood: Float[Tensor, "task"]) -> State:
-    """Take uniform proportions, or the factor for as many classes as were found."""
+    """Choose uniform proportions, or the factor for the number of classes found."""
     alpha = state.concentration
     total = torch.digamma(rules.n_query + rules.n_classes * alpha)
     evidence = log_likelihood - rules.n_query * total - dirichlet_divergence(state.counts, alpha, rules.n_classes)

@@ -1,11 +1,11 @@
-"""Prototypes that explain the support and inform about the query: the loss of TIM and α-TIM, and its descent.
+"""The loss of TIM and α-TIM, a cross-entropy minus a mutual information, and its minimisation over prototypes.
 
 A point belongs to class k with probability `p_nk = softmax_k(-(τ/2)‖z_n - w_k‖²)`. The loss of a task is
 
     L(W) = a · mean_S( -ln p_{n,y_n} ) - b · H(p̂) + c · mean_Q( H(p_n) ),     p̂_k = mean_Q p_nk,
 
-cross-entropy on the support minus a weighted mutual information between query points and their labels. H is Tsallis's
-entropy, of order β for the marginal p̂ and γ for the conditionals p_n; order one is Shannon's.
+cross-entropy on the support minus a weighted mutual information between query points and their labels. H is the
+Tsallis entropy, of order β for the marginal p̂ and γ for the conditionals p_n; at order one it is the Shannon entropy.
 
 The gradient in closed form. With logits `l_nk = -(τ/2)‖z_n - w_k‖²` and `h(x) = ∂H/∂x` (a constant may be dropped),
 
@@ -16,8 +16,8 @@ and since `∂l_nk/∂w_k = τ (z_n - w_k)`, with `σ_n = τa/|S|` on the suppor
 
     ∂L/∂w_k = Σ_n σ_n r_nk (z_n - w_k) = Σ_n r_nk (σ_n z_n) - w_k Σ_n σ_n r_nk.
 
-So a step takes two large matrix products, `W Zᵀ` and `R (σZ)`. Here alone classes come before points: with few
-classes both products are then nearly twice as fast, and a softmax over classes runs along contiguous memory.
+So a step takes two large matrix products, `W Zᵀ` and `R (σZ)`. Only in this file the class axis comes before the point
+axis: with few classes both products are then nearly twice as fast, and a softmax over classes reads contiguous memory.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from handful.task import TaskBatch
 
 S = TypeVar("S", bound="HasPrototypes")
 
-# Points of the tasks that descend together, in numbers: both copies of them are read at every step, and should stay
-# in the cache. Fewer tasks at a time and the calls themselves cost more than the arithmetic.
+# Numbers in the points of the tasks that are solved together. Both copies of the points are read at every step and
+# should stay in the cache. With fewer tasks at a time, the calls themselves would cost more than the arithmetic.
 DESCENT_BLOCK_NUMBERS = 2_000_000
 
 
@@ -61,7 +61,7 @@ class Loss:
 
 @runtime_checkable
 class HasPrototypes(Protocol):
-    """What one iteration hands to the next: prototypes about the frame's origin, and whatever else."""
+    """What one iteration passes to the next: prototypes relative to the frame's origin, and possibly more."""
 
     @property
     def prototypes(self) -> Float[Tensor, "task class dim"]:
@@ -71,11 +71,11 @@ class HasPrototypes(Protocol):
 
 @runtime_checkable
 class DescentOptions(Protocol):
-    """The options of every method that comes down to `descend`."""
+    """The options of every method that uses `descend`."""
 
     @property
     def max_iter(self) -> int:
-        """How many iterations every task takes."""
+        """Number of iterations of every task."""
         ...
 
     @property
@@ -96,7 +96,7 @@ class InformationProblem:
 
     @classmethod
     def of(cls, task: TaskBatch, frame: Frame, loss: Loss) -> InformationProblem:
-        """Pose the tasks about the frame's origin."""
+        """Build the problem of these tasks, relative to the frame's origin."""
         n_tasks = task.n_tasks
         present = support_mask(task)
         support = (task.support - frame.origin.unsqueeze(-2)).where(present.unsqueeze(-1), 0).expand(n_tasks, -1, -1)
@@ -121,10 +121,10 @@ class InformationProblem:
 def probabilities(
     problem: InformationProblem, prototypes: Float[Tensor, "task class dim"], temperature: float
 ) -> tuple[Float[Tensor, "task class point"], Float[Tensor, "task class point"]]:
-    """`p_nk` of all points, and `ln p_nk` up to a constant per point, neither below what arithmetic likes."""
+    """`p_nk` of all points, and `ln p_nk` up to a constant per point, both clamped to avoid denormal floats."""
     half_norms = torch.linalg.vecdot(prototypes, prototypes).mul_(0.5 * temperature)
     logits = torch.bmm(prototypes, problem.by_dim).sub_(half_norms.unsqueeze(-1))
-    # A product with a denormal float is slow; what is clamped here is e^-70 of the largest and more.
+    # A product with a denormal float is slow; in single precision, what is clamped is below e^-70 of the largest.
     logits.sub_(logits.amax(1, keepdim=True)).clamp_(min=lowest_log(logits.dtype))
     p = logits.exp()
     return p.div_(p.sum(1, keepdim=True)), logits
@@ -138,7 +138,7 @@ def information_slope(
 ) -> Float[Tensor, "task class query"]:
     """`s_nk - Σ_j p_nj s_nj` with `s_nk = c h_γ(p_nk) - b h_β(p̂_k)`; log_p may lack a constant per point.
 
-    At order one that constant vanishes with all others; any other order needs the logarithm itself.
+    At order one that constant cancels; any other order needs the logarithm itself.
     """
     log_marginal = torch.bmm(p, shares).log_()
     if loss.conditional_order != 1:
@@ -153,7 +153,7 @@ def pull(
     residuals: Float[Tensor, "task class point"],
     prototypes: Float[Tensor, "task class dim"],
 ) -> Float[Tensor, "task class dim"]:
-    """`Σ_n σ_n r_nk (z_n - w_k)`: how much the points pull at every prototype."""
+    """`Σ_n σ_n r_nk (z_n - w_k)`: the total pull of the points on each prototype."""
     return torch.bmm(residuals, problem.by_point).addcmul_(torch.bmm(residuals, problem.shares), prototypes, value=-1)
 
 
@@ -172,7 +172,7 @@ def gradient(
 def evaluate(
     task: TaskBatch, frame: Frame, prototypes: Float[Tensor, "task class dim"], loss: Loss
 ) -> DescriptionLength:
-    """Cross-entropy and conditional entropies as data, the marginal's entropy as partition; W about the origin."""
+    """Cross-entropy and conditional entropies as data, marginal entropy as partition; W relative to the origin."""
     present = support_mask(task)
     support = (task.support - frame.origin.unsqueeze(-2)).where(present.unsqueeze(-1), 0)
     log_p = softmax(-loss.temperature * half_squared_distances(support.expand(task.n_tasks, -1, -1), prototypes)).log()
@@ -191,7 +191,7 @@ def evaluate(
 
 
 def classify(frame: Frame, prototypes: Float[Tensor, "task class dim"], temperature: float) -> SoftLabels:
-    """`p_n = softmax_k(-(τ/2)‖z_n - w_k‖²)` for the query; W about the frame's origin."""
+    """`p_n = softmax_k(-(τ/2)‖z_n - w_k‖²)` for the query; W relative to the frame's origin."""
     return softmax(-temperature * half_squared_distances(frame.query, prototypes))
 
 
@@ -208,14 +208,14 @@ def support_mask(task: TaskBatch) -> Bool[Tensor, "#task support"]:
 
 @dataclass(frozen=True)
 class AdamIterate:
-    """Where the prototypes are, and Adam's memory of them."""
+    """The prototypes, and the state of Adam."""
 
     prototypes: Float[Tensor, "task class dim"]
     memory: AdamState
 
     @classmethod
     def start(cls, prototypes: Float[Tensor, "task class dim"]) -> AdamIterate:
-        """Begin with no memory."""
+        """Begin with an empty state of Adam."""
         return cls(prototypes, AdamState.zeros_like(prototypes))
 
 
@@ -231,7 +231,7 @@ def descend(
     task: TaskBatch,
     options: DescentOptions,
 ) -> Solution:
-    """From the support means iterate `state = step(problem, state)`; answer with the classifier that W then is."""
+    """Iterate `state = step(problem, state)` from the support means; label the query with the final prototypes."""
     size = max(1, DESCENT_BLOCK_NUMBERS // (2 * (task.support_slots + task.query_slots) * task.dim))
     blocks = [task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size)]
     return Solution.join([_descend_block(step, start, loss, block, options) for block in blocks])
@@ -299,5 +299,5 @@ def _iterate(
         tol=0.0,
         observe=objective if options.record else None,
     )
-    # A fixed number of steps: there is no tolerance to miss.
+    # The number of steps is fixed and there is no tolerance, so every task counts as converged.
     return replace(outcome, converged=torch.ones_like(outcome.converged))

@@ -1,12 +1,12 @@
-"""Reach: whether a method can compute with features of this magnitude, and whether it came to an answer.
+"""Reach: whether a method can compute with features of this magnitude, and whether it found an answer.
 
-No method transforms features, so what squares overflow or swallow cannot be saved here; it is refused. Three checks:
+No method transforms features, so features whose squares overflow or underflow are refused. Three checks:
 
-- before: the powers of features that a method forms must fit their dtype, sums over all points included;
+- before: the powers of features that a method computes must fit their dtype, including sums over all points;
 - after: every share must be a number;
-- after: classes must differ. Most methods read half squared distances as nats. Of features of 1e-6 these are 1e-12,
-  beside which single precision cannot tell `ln 1/K` apart from itself: all classes tie, and the first one would be
-  reported for every query.
+- after: classes must differ. Most methods treat half squared distances as nats. For features of 1e-6 these are 1e-12,
+  which is lost in single precision when added to `ln 1/K`: all classes tie, and the first one would be reported for
+  every query.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from handful.solution import Solution
 from handful.task import TaskBatch
 from handful.transforms import refuse_lost_digits
 
-# Factors beside the square of a feature in what methods form: two differences, temperatures of some 15.
+# Factors that multiply the square of a feature inside methods: two differences, temperatures of about 15.
 SLACK = 64
-# Log-probabilities of classes that differ by fewer roundings than this are a tie.
+# Log-probabilities of classes that differ by fewer rounding errors than this are a tie.
 ROUNDINGS_OF_A_TIE = 64
-# Squared lengths, in nats, below which a tie is the fault of the scale.
+# Squared lengths, in nats, below which a tie is blamed on the scale.
 FEW_NATS = 1e-2
 
 
 def refuse_beyond_reach(task: TaskBatch, degree: int, advice: str) -> None:
-    """Refuse features of which the powers up to `degree`, or sums of squares, do not fit their dtype.
+    """Refuse features whose powers up to `degree`, or whose sums of squares, do not fit their dtype.
 
-    `advice` says what to do, as the end of a sentence.
+    `advice` says what to do; it ends the sentence of the error.
     """
     refuse_lost_digits(task)
     least, most = squares_fit(task.dtype)
@@ -45,19 +45,19 @@ def refuse_beyond_reach(task: TaskBatch, degree: int, advice: str) -> None:
     if bool(wrong.any()):
         t = int(wrong.nonzero()[0])
         raise TaskError(
-            f"the longest vector of task {t} has the length {float(task.magnitude[t]):.2g}, and {task.dtype} holds "
-            f"what is computed from it only between {least:.2g} and {most:.2g}; {advice}"
+            f"the longest vector of task {t} has length {float(task.magnitude[t]):.2g}, but this method needs lengths "
+            f"between {least:.2g} and {most:.2g} to compute in {task.dtype}; {advice}"
         )
 
 
 def refuse_no_answer(task: TaskBatch, solution: Solution, advice: str) -> None:
-    """Refuse answers that are not numbers, and those in which features too small to matter made all classes tie."""
+    """Refuse answers that are not finite, and answers in which all classes tie because features are too small."""
     missing = ~solution.proportions.isfinite().all(-1)
     if bool(missing.any()):
         t = int(missing.nonzero()[0])
         raise TaskError(
             f"task {t} has no finite answer: with these options, vectors of length {float(task.magnitude[t]):.2g} "
-            f"lead beyond what {task.dtype} holds; {advice}"
+            f"exceed the range of {task.dtype}; {advice}"
         )
     if task.n_classes == 1:
         return
@@ -72,7 +72,7 @@ def refuse_no_answer(task: TaskBatch, solution: Solution, advice: str) -> None:
 
 
 def _spread(solution: Solution, t: int) -> float:
-    """By how much the log-probabilities of a query differ between classes, at most over the queries of a task."""
+    """Largest difference between the log-probabilities of two classes for one query, over the queries of a task."""
     log_u: Float[Tensor, "query class"] = solution.log_assignments[t]
     if solution.query_mask is not None:
         log_u = log_u[solution.query_mask[t]]
@@ -80,7 +80,7 @@ def _spread(solution: Solution, t: int) -> float:
 
 
 def _means_differ(task: TaskBatch) -> bool:
-    """Whether the classes of a single task have different examples, beyond rounding."""
+    """Whether the class means of a single task differ by more than rounding."""
     means = Frame(task).support.mean()
     away = float((means.amax(-2) - means.amin(-2)).max())
     return away > ROUNDINGS_OF_A_TIE * torch.finfo(task.dtype).eps * float(task.magnitude)

@@ -1,13 +1,13 @@
 """Prototype rectification (Liu, Song, Qin, ECCV 2020): let the query pull the support means towards itself.
 
-The query is moved by `ξ = mean(S) - mean(Q)`, labelled by cosine similarity to the support means w, and every class
-then averages its points again, those most like its mean with the largest weight. Two ways to weigh, with sharpness ε:
+The query is moved by `ξ = mean(S) - mean(Q)` and labelled by cosine similarity to the support means w. Every class then
+averages its points again; points similar to its mean have a larger weight. Two ways to weigh, with sharpness ε:
 
-- as in the paper, over the points of a class: `w'_k = Σ_n a_n z_n / Σ_n a_n`, `a_n = exp(ε cos(z_n, w_k))`, the support
-  keeping its labels;
-- as in public code (of PADDLE, and of LaplacianShot before it), over the classes of a point, the support labelled like
-  the query: `w'_k = mean_n b_nk z_n`, `b_n = softmax_k(ε cos(z_n, w_k))`. The mean divides by the count, so prototypes
-  shrink; and when a class attracts no point, every class of that task stays where it was.
+- as in the paper, over the points of a class: `w'_k = Σ_n a_n z_n / Σ_n a_n`, `a_n = exp(ε cos(z_n, w_k))`; the support
+  keeps its labels;
+- as in public code (of PADDLE, and of LaplacianShot before it), over the classes of a point: `w'_k = mean_n b_nk z_n`,
+  `b_n = softmax_k(ε cos(z_n, w_k))`; the support is labelled like the query. The mean divides by the count, so
+  prototypes shrink. If a class gets no point, no prototype of that task moves.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def _present(points: Float[Tensor, "set point dim"], mask: Bool[Tensor, "set poi
 
 
 def _mean(points: Float[Tensor, "set point dim"], mask: Bool[Tensor, "set point"] | None) -> Tensor:
-    """Mean over the real points, the others being zero."""
+    """Mean over the real points; padded points must be zero."""
     return points.sum(-2) / _present(points, mask).sum(-1, keepdim=True)

@@ -1,14 +1,14 @@
 """A stack of batches in memory: their scores, on the classes that can matter, and the counts these give.
 
-Exponentials are formed once per factor, `E_nk = exp(f c² (s_nk - max_k s_nk))`, and an iteration is two thin products:
+Exponentials `E_nk = exp(f c² (s_nk - max_k s_nk))` are computed once per factor. An iteration is two thin products:
 
     r_n = Σ_k E_nk t_k,    N_k = t_k Σ_n E_nk / r_n    with    t_k = exp(tilt_k).
 
-In double precision: E holds differences of up to 690 nats, beyond which an item has no say between two classes.
+E is in double precision and holds differences of up to 690 nats; a larger difference is treated as 690.
 
-A class enters only if the items give it something at equal proportions, and leaves for good when it holds nothing and
-would hold nothing with a larger prior. In the end all classes are checked against the answer; a batch in which one
-would return is settled again with every class.
+A class enters only if it gets a share of the items at equal proportions. It leaves permanently when its count is
+negligible and would be negligible with a larger prior too. At the end all classes are checked against the answer; a
+batch in which one would return is solved again with every class.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from handful.numerics.geometry import Space, columns_of
 from handful.numerics.simplex import softmax
 from handful.shapes import Bool, Float, Int
 
-# A class enters if the items give it this much of an item at equal proportions.
+# A class enters if its count at equal proportions is at least this share of one item.
 LEAST_AT_FIRST = 0.02
-# A class leaves when it holds less than this, and would with no count of its own at α = m/K, which α hardly exceeds
-# where m classes occur.
+# A class leaves when its count is less than this, and would be less with no count of its own at α = m/K, which α hardly
+# exceeds when m classes occur.
 NEGLIGIBLE_COUNT = 1e-9
-# A prototype that fewer items than this belong to stays where it is.
+# A prototype whose class holds fewer items than this does not move.
 NEGLIGIBLE_MASS = 1e-6
-# What all classes without a column may hold together in the end.
+# Items that all classes without a column may hold together at the end.
 NEGLIGIBLE_RETURN = 1e-6
-# Exponentials of less are not formed, in double and in single precision.
+# Exponents are clamped at these values, in double and in single precision.
 LOWEST, LOWEST_SINGLE = -690.0, -80.0
-# Classes are looked for that may leave at every that many iterations.
+# Every that many iterations, classes that may leave are removed.
 NARROW_EVERY = 4
-# Scores in one block when all classes are looked at: with a copy of them, what fits a second-level cache.
+# Scores in one block when all classes are compared: together with a copy, they fit a second-level cache.
 BLOCK_SCORES = 200_000
-# Taking finished batches out costs a copy of the others: wait until this share is done.
+# Removing finished batches means copying the others, so wait until this share is done.
 COMPACT_SHARE = 0.25
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class Batches(Protocol):
         ...
 
     def space(self, classes: Int[Tensor, "task column"] | None) -> Space[Any]:
-        """Return where prototypes of some classes, or all, move."""
+        """Return the space in which prototypes of some classes, or all, move."""
         ...
 
 
@@ -102,7 +102,7 @@ class FirstLook:
 
 @dataclass(frozen=True)
 class Settled:
-    """Where the proportions of some batches settled, on the columns of the classes that hold something."""
+    """Final proportions of some batches, on the columns of the classes that hold items."""
 
     rows: Int[Tensor, "some"]  # which batches these are
     state: State
@@ -111,7 +111,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Labelled:
-    """`ln u_nk` of all classes, and the posteriors behind it, in groups of batches that need equally many columns."""
+    """`ln u_nk` of all classes, and the posteriors behind it, in groups of batches with the same number of columns."""
 
     log_assignments: Float[Tensor, "task query class"]
     proportions: Float[Tensor, "task class"]  # what each class holds, as a share of the batch
@@ -133,7 +133,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
     groups = settle(batches, first, width, max_iter=max_iter, tol=tol)
     proportions, returns = assign(batches, first, groups)
     if width < batches.n_classes:
-        # Few classes lost to uniform proportions: perhaps for want of one that did not enter.
+        # Uniform proportions won over few classes; perhaps only because a class did not enter.
         for group in groups:
             returns[group.rows[group.state.spread_out]] = True
     if bool(returns.any()):
@@ -179,7 +179,7 @@ def compare(batches: Batches) -> FirstLook:
 
 
 def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol: float) -> list[Settled]:
-    """Find the proportions, from that many columns on, of the classes that hold most at first."""
+    """Find the proportions, starting with `width` columns for the classes that hold most at first."""
     n_classes = batches.n_classes
     classes = largest(first.counts, width)
     columns = Columns(batches, first, classes)
@@ -187,7 +187,7 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     state = opening(first.counts.gather(-1, classes).double(), n_classes)
     for _ in range(OPENING):
         state = advance(state, rules, columns.count)
-    # Batches that need about equally many columns go on together.
+    # Batches that need about the same number of columns continue together.
     needs = torch.tensor([width_for(need, width) for need in columns.alive(state).sum(-1).tolist()])
     groups = []
     for width in sorted(set(needs.tolist())):
@@ -202,7 +202,7 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
 
 
 def _settled(columns: Columns, rules: Rules, state: State) -> State:
-    """Advance until every batch is done; finished ones are set aside as they are then, with all their columns."""
+    """Advance until every batch is done; a finished batch keeps the state it has then, with all its columns."""
     n_tasks, width = state.counts.shape
     final = State(*(torch.zeros_like(getattr(state, f.name)) for f in fields(State)))
     rows = torch.arange(n_tasks, device=state.counts.device)
@@ -238,14 +238,14 @@ class Columns:
     def __init__(self, batches: Batches, first: FirstLook, classes: Int[Tensor, "task column"]) -> None:
         self.n_classes, self.n_query = batches.n_classes, batches.n_query
         self.mask = None if batches.mask is None else batches.mask.double()
-        # By how much a class is less near than the nearest, at c² = 1.
+        # Score of a class minus that of the nearest class, at c² = 1.
         self.less_near = columns_of(first.scores, classes).double() - first.highest.unsqueeze(-1)
         self.squared_scale = batches.squared_scale
         self.factor = torch.full_like(self.squared_scale, SHARPEST)
         self.near = self._exponentials(slice(None))
 
     def count(self, tilt: Float[Tensor, "task column"], likelihood: bool) -> Tally:
-        """`N_k = Σ_n u_nk`, and the log-likelihood beside that of the nearest classes."""
+        """`N_k = Σ_n u_nk`, and the log-likelihood relative to that of the nearest classes."""
         shift = tilt.amax(-1, keepdim=True)
         t = (tilt - shift).exp_()
         r = torch.bmm(self.near, t.unsqueeze(-1)).squeeze(-1)
@@ -258,14 +258,14 @@ class Columns:
         return Tally(t * pull, logs.sum(-1) + self.n_query * shift.squeeze(-1))
 
     def alive(self, state: State) -> Bool[Tensor, "task column"]:
-        """Which classes hold something, or would with no count of their own and a larger prior."""
+        """Which classes have a count that is not negligible, or would have one with a larger prior and no count."""
         pull, shift = self._last
         larger = torch.maximum(state.concentration, state.counts.clamp(max=1).sum(-1) / self.n_classes)
         alone = (torch.digamma(larger).unsqueeze(-1) - shift).exp_() * pull
         return torch.maximum(state.counts, alone) > NEGLIGIBLE_COUNT
 
     def narrow(self, state: State, width: int) -> Int[Tensor, "task column"]:
-        """Go on with that many columns, of the classes that hold most; say which."""
+        """Keep the `width` columns of the classes that hold most, and return which."""
         kept = largest(state.counts.where(self.alive(state), -1), width)
         if width < state.counts.shape[-1]:
             self.less_near, self.near = columns_of(self.less_near, kept), columns_of(self.near, kept)
@@ -273,7 +273,7 @@ class Columns:
         return kept
 
     def take(self, rows: Tensor) -> Columns:
-        """Return those of some batches."""
+        """Return the columns of some batches."""
         part = object.__new__(Columns)
         part.n_classes, part.n_query = self.n_classes, self.n_query[rows]
         part.mask = None if self.mask is None else self.mask[rows]
@@ -283,7 +283,7 @@ class Columns:
         return part
 
     def refactor(self, factor: Float[Tensor, "task"]) -> None:
-        """Form the exponentials again where the factor has changed."""
+        """Compute the exponentials again where the factor has changed."""
         changed = factor != self.factor
         if bool(changed.any()):
             self.factor = factor
@@ -298,7 +298,7 @@ class Columns:
 def assign(
     batches: Batches, first: FirstLook, groups: list[Settled]
 ) -> tuple[Float[Tensor, "task class"], Bool[Tensor, "task"]]:
-    """Write `ln u_nk` in the place of the scores; return proportions, and where a class without a column returns."""
+    """Overwrite the scores with `ln u_nk`; return proportions, and whether a class without a column returns."""
     scores, few = first.scores, []
     items = torch.arange(scores.shape[1], device=scores.device).reshape(1, -1, 1)
     nats, empty = scores.new_ones(len(scores), 1, 1), scores.new_zeros(*scores.shape[:2], 1)
@@ -316,7 +316,7 @@ def assign(
         chosen = batches if len(rows) == len(scores) else batches.select(rows)  # all of them, in their order
         log_u, nats[rows], alone = _assign_few(chosen, scores[places], part)
         empty[rows] = alone
-        # No item can give a class without a count more than it would give its nearest.
+        # Upper bound: an item gives a class without a count at most what it would give its nearest class.
         most = (alone + nats[rows] * first.highest[rows].unsqueeze(-1)).squeeze(-1).exp_()
         returns[rows] = batches.n_classes * _over_items(most, batches.mask, rows) > NEGLIGIBLE_RETURN
         few.append((rows, part.classes, log_u))
@@ -336,7 +336,7 @@ def assign(
 def _assign_few(
     batches: Batches, at_columns: Float[Tensor, "task query column"], found: Settled
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`ln u_nk` on the columns; factor on the scores, and what is added to them, of all other classes."""
+    """`ln u_nk` on the columns; for all other classes, the factor on the scores and the term added to them."""
     state, near = found.state, batches.space(found.classes)
     nats = (state.factor * batches.squared_scale).reshape(-1, 1, 1)
     before = tilts(state.counts_before, state.concentration_before).unsqueeze(1)
@@ -358,17 +358,17 @@ def _assign_evenly(batches: Batches, scores: Float[Tensor, "query class"]) -> Fl
 
 
 def _over_items(values: Tensor, mask: Tensor | None, rows: Tensor | int) -> Tensor:
-    """Sum over the items, the last axis, padding left out."""
+    """Sum over the items (the last axis) without padding."""
     return (values if mask is None else values * mask[rows]).sum(-1)
 
 
 def width_for(need: int, most: int) -> int:
-    """Return the next power of two, from eight on, or the most there are."""
+    """Return the next power of two, at least eight, but no more than `most`."""
     return min(most, max(8, 1 << (need - 1).bit_length()))
 
 
 def largest(counts: Float[Tensor, "task column"], width: int) -> Int[Tensor, "task width"]:
-    """Return the columns of the classes that hold most, in their order."""
+    """Return the columns of the classes that hold most, in increasing order."""
     if width == counts.shape[-1]:
         return torch.arange(width, device=counts.device).expand(len(counts), -1)
     return counts.topk(width).indices.sort().values

@@ -1,12 +1,11 @@
 """The working set: while a mixture is fitted, classes that lose their mass leave the computation.
 
-In a query with few classes present, most of the K columns of every array belong to classes whose share falls below any
-count within a few iterations. `narrow` goes on without them. At the end `would_return` checks each class that was left
-out against the converged solution: where none would take mass again, the answer is a fixed point of the iteration over
-all classes too, and the check is the proof.
+In a query with few classes present, most of the K columns of every array belong to classes whose share becomes
+negligible within a few iterations. `narrow` drops them. At the end `would_return` checks each dropped class against the
+converged solution. If none would gain mass again, the answer is also a fixed point of the iteration over all classes.
 
-`iterate` runs the first iterations block by block, on arrays of all classes that fit the cache, and the many that
-follow on few classes of all tasks together, where a call into the array library has the more to do.
+`iterate` runs the first iterations block by block, on arrays of all classes that fit the cache. The many iterations
+that follow run on few classes of all tasks together, so that each call into the array library has more to do.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from handful.shapes import Bool, Float, Int
 
 P = TypeVar("P")
 
-# A class leaves when its share of the query, falling on at its present rate for that many iterations, ends below this.
-# The rate itself falls, so most are gone sooner; one that hardly falls stays until its share is as small as that.
+# A class leaves when its share of the query, falling at its present rate for that many more iterations, would end below
+# this. Most shares fall faster and faster and get there sooner; one that hardly falls must itself be this small.
 LOOK_AHEAD = 4
 NEGLIGIBLE_SHARE = 1e-11
-# Iterations that are run block by block; no task stands still that early.
+# Iterations that are run block by block; no task converges that early.
 FIRST_ITERATIONS = 5
-# A query whose likelihood fell by more nats than this since the first iteration makes its task solve again.
+# If the log-likelihood of a query fell by more than this since the first iteration, its task is solved again.
 LARGEST_FALL = 35.0
 
 
@@ -52,7 +51,7 @@ class WorkingSetProblem(Generic[P]):
 
 @dataclass(frozen=True)
 class WorkingSetState(Generic[P]):
-    """What one iteration hands to the next."""
+    """What one iteration passes to the next."""
 
     prototypes: P
     dual: Float[Tensor, "#task class"]
@@ -68,7 +67,7 @@ class WorkingSetLabels:
 
 @dataclass(frozen=True)
 class First:
-    """What all classes said about the queries of a block in the very first iteration."""
+    """Labels over all classes of the queries of a block, from the very first iteration."""
 
     weights: Float[Tensor, "task query class"]
     log_normaliser: Float[Tensor, "task query"]
@@ -87,7 +86,7 @@ Step = Callable[[WorkingSetProblem[P], WorkingSetState[P]], tuple[WorkingSetStat
 
 
 def mean_move(problem: WorkingSetProblem[P], new: WorkingSetState[P], old: WorkingSetState[P]) -> Float[Tensor, "task"]:
-    """`mean_k ‖w_k - w_k'‖` over all classes of the task; a class that is out stands still."""
+    """`mean_k ‖w_k - w_k'‖` over all classes of the task; a dropped class does not move."""
     moves = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).sum(-1) / problem.space.n_classes
 
@@ -95,10 +94,10 @@ def mean_move(problem: WorkingSetProblem[P], new: WorkingSetState[P], old: Worki
 def narrow(
     problem: WorkingSetProblem[P], state: WorkingSetState[P], previous: WorkingSetState[P]
 ) -> tuple[WorkingSetProblem[P], WorkingSetState[P]]:
-    """Put out the classes on their way to nothing, and go on without their columns once those are half or more.
+    """Drop the classes whose share is vanishing, and remove columns once half of them or more can go.
 
-    Who is out is decided task by task. How many columns remain is set by the task that needs most; the others fill up
-    with classes that are out, which changes nothing.
+    Which classes are dropped is decided per task. The task that needs most sets the number of columns; the others fill
+    up with dropped classes, which changes nothing.
     """
     fall = (state.dual - previous.dual).clamp(max=0)
     alive = state.dual + LOOK_AHEAD * fall > 1 + math.log(NEGLIGIBLE_SHARE)
@@ -110,7 +109,7 @@ def narrow(
 def restrict(
     problem: WorkingSetProblem[P], state: WorkingSetState[P], width: int
 ) -> tuple[WorkingSetProblem[P], WorkingSetState[P]]:
-    """Keep that many columns, of the classes that hold most."""
+    """Keep the `width` columns of the classes that hold most."""
     if width >= state.dual.shape[-1]:
         return problem, state
     kept = state.dual.topk(width).indices.sort().values
@@ -128,19 +127,19 @@ def iterate(
     max_iter: int,
     tol: float,
 ) -> tuple[Outcome[Labels], Bool[Tensor, "task"]]:
-    """Iterate `step` on a shrinking set of classes until each task stands still.
+    """Iterate `step` on a shrinking set of classes until each task converges.
 
     Returns
     -------
     outcome : Outcome[Labels]
-        Labels over all classes; those left out have none.
+        Labels over all classes; dropped classes have weight zero.
     wrong : Bool[Tensor, "task"]
-        Tasks in which a class that was left out would take mass again: their outcome is void.
+        Tasks in which a dropped class would gain mass again: their outcome is invalid.
     """
     n_first = min(FIRST_ITERATIONS, max_iter - 1)
     starts = [_start(step, *pose(block), n_first) for block in blocks]
     firsts, groups = [start.first for start in starts], joined([start.part for start in starts], restrict)
-    del starts  # all of it is in the groups now
+    del starts  # the groups now hold everything
     whole = _blank(frame)
     n_iter = torch.empty(frame.task.n_tasks, dtype=torch.int64, device=frame.task.device)
     converged = torch.empty_like(n_iter, dtype=torch.bool)
@@ -164,13 +163,13 @@ def iterate(
 
 
 def would_return(frame: Frame, firsts: list[First], labels: Labels) -> Bool[Tensor, "task"]:
-    """Whether a class that was left out would take mass again: `(1/|Q|) Σ_n p(z_n|k) / Σ_j π_j p(z_n|j) > 1`.
+    """Whether a dropped class would gain mass again: `(1/|Q|) Σ_n p(z_n|k) / Σ_j π_j p(z_n|j) > 1`.
 
     This is the factor by which an iteration multiplies a vanishing proportion at λ = |Q|; above λ = |Q| a vanishing
-    proportion always vanishes faster. A class left out is at its support mean, where it was in the first iteration, so
-    `p(z_n|k) / Σ_j π_j p(z_n|j) = K u_nk exp(L_n - L_n')` with the U and the log-normalisers L of the first iteration,
-    at `π_j = 1/K`, and the L' of now. Weights that counted as zero then could matter only after a fall beyond
-    `LARGEST_FALL`; a task with one is not vouched for.
+    proportion always vanishes faster. A dropped class is at its support mean, as in the first iteration, so
+    `p(z_n|k) / Σ_j π_j p(z_n|j) = K u_nk exp(L_n - L_n')`, with U and the log-normalisers L from the first iteration,
+    at `π_j = 1/K`, and the present L'. Weights that counted as zero in the first iteration can matter only if L fell by
+    more than `LARGEST_FALL`; a task in which this happens is reported as wrong.
     """
     start, wrong = 0, []
     for block in firsts:
@@ -208,7 +207,7 @@ def _labelled(
 
 
 def _blank(frame: Frame) -> Labels:
-    """Labels that give no class any weight."""
+    """Labels in which every class has weight zero."""
     task = frame.task
     shape = (task.n_tasks, task.query_slots, task.n_classes)
     like = frame.n_query
@@ -219,7 +218,7 @@ def _blank(frame: Frame) -> Labels:
 def _write(
     whole: Labels, frame: Frame, rows: Int[Tensor, "some"], pieces: list[tuple[Tensor, WorkingSetLabels]]
 ) -> Labels:
-    """Write answers to narrowed problems into labels over all classes, which start blank."""
+    """Write the answers of narrowed problems into labels over all classes, which are blank before."""
     n_query, n_classes = whole.log_assignments.shape[1:]
     for positions, answer in pieces:
         at, u = rows[positions], answer.u

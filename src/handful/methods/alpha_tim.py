@@ -5,22 +5,23 @@ minimises over the prototypes W
 
     a · mean_S( -ln p_{n,y_n} ) - b · H_β(p̂) + c · mean_Q( H_γ(p_n) ),
 
-starting at the support means. Orders above one punish an unbalanced p̂ less than Shannon's entropy does; at β = γ = 1
-this is TIM. Adam on W; the gradient is written out in `inference.mutual_information` and costs two matrix products.
+starting at the support means. Orders above one penalise an unbalanced p̂ less than the Shannon entropy does; at
+β = γ = 1 this is TIM. W is optimised with Adam; the gradient is derived in `inference.mutual_information` and costs two
+matrix products.
 
 =======  =============================  =====================================================================
 paper    here                           meaning
 =======  =============================  =====================================================================
 τ        `temperature`                  sharpness of the classifier
-a, b, c  `support_weight`,              of cross-entropy, marginal and conditional entropies
+a, b, c  `support_weight`,              weights of cross-entropy, marginal and conditional entropies
          `marginal_weight`,
          `conditional_weight`
 β        `tsallis_alpha_marginal`       order of the marginal's entropy
 γ        `tsallis_alpha_conditional`    order of the conditionals' entropies
 =======  =============================  =====================================================================
 
-Defaults are the values behind the PADDLE paper's tables, with Shannon's cross-entropy; the authors' own code has one
-order for all three terms, 5 by default and tuned by the number of shots.
+Defaults are the values behind the PADDLE paper's tables, with Shannon cross-entropy. The authors' own code uses one
+order for all three terms, 5 by default and tuned for each number of shots.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class AlphaTimOptions:
     support_weight, marginal_weight, conditional_weight : float
         a, b and c.
     tsallis_alpha_marginal, tsallis_alpha_conditional : float
-        Orders β and γ of the two entropies; one is Shannon's.
+        Orders β and γ of the two entropies; order one is the Shannon entropy.
     learning_rate : float
-        Adam's.
+        Learning rate of Adam.
     max_iter : int
-        How many iterations every task takes, there is no other stop; at zero the nearest prototype answers.
+        Number of iterations, the same for every task; zero gives the nearest prototype.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """

@@ -1,12 +1,13 @@
 """Baseline: a classifier trained on the support alone (Chen, Liu, Kira, Wang, Huang, ICLR 2019).
 
-Two heads, both trained on the mean cross-entropy of the support, each query then labelled alone:
+Two heads, both trained on the mean cross-entropy of the support; each query is then labelled on its own:
 
-- "linear", the published method: a linear layer with bias, by stochastic gradient descent (100 epochs, mini-batches of
-  4, learning rate 0.01, weight decay 1e-3). Here an epoch is one deterministic step along the mean of its
-  mini-batches, see `fit_linear`.
-- "prototypes", what PADDLE's tables call Baseline: logits `-(τ/2)‖z_n - w_k‖²`, prototypes moved from the support means
-  by 100 steps of Adam on the whole support, learning rate 1e-3. Without a step it is the nearest prototype.
+- "linear", the published method: a linear layer with bias, trained by stochastic gradient descent (100 epochs,
+  mini-batches of 4, learning rate 0.01, weight decay 1e-3). Here an epoch is one deterministic step along the mean
+  gradient of its mini-batches, see `fit_linear`.
+- "prototypes", called Baseline in PADDLE's tables: logits `-(τ/2)‖z_n - w_k‖²`, with prototypes that start at the
+  support means and take 100 steps of Adam on the whole support, learning rate 1e-3. Without any step it is the nearest
+  prototype.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class BaselineOptions:
     head : {"linear", "prototypes"}
         What is trained: a linear layer, as published, or prototypes, as in PADDLE's public code.
     max_iter : int
-        Epochs of the linear layer, steps of the prototypes; all are taken.
+        Epochs of the linear layer, or steps of the prototypes; there is no early stopping.
     learning_rate : float or None
-        Of a mini-batch for the linear layer, of Adam for prototypes. None means 1e-2 and 1e-3.
+        Learning rate per mini-batch for the linear layer, or of Adam for prototypes. None means 1e-2 and 1e-3.
     batch_size, weight_decay : int, float
-        Of the linear layer.
+        Used by the linear layer only.
     temperature : float
         τ of the prototypes' logits.
     """
@@ -63,7 +64,7 @@ class BaselineOptions:
 
 
 def solve(task: TaskBatch, options: BaselineOptions) -> Solution:
-    """Train the head on the support, apply it to the query."""
+    """Train the head on the support and apply it to the query."""
     frame = Frame(task)
     rate = LEARNING_RATES[options.head] if options.learning_rate is None else options.learning_rate
     if options.head == "prototypes":

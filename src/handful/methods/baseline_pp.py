@@ -1,13 +1,13 @@
 """Baseline++: cosine similarity to class vectors trained on the support (Chen, Liu, Kira, Wang, Huang, ICLR 2019).
 
-Two heads, both trained on the mean cross-entropy of the support, each query then labelled alone:
+Two heads, both trained on the mean cross-entropy of the support; each query is then labelled on its own:
 
 - "cosine", the published method: logits `s ‖v_k‖ cos(z_n, v_k)`, that is, a linear layer without bias on unit
-  features, whose class norms are learned; s = 2, and 10 beyond 200 classes, as in the authors' code. Trained like
-  Baseline's linear layer. The authors write v as a norm times a direction; where norm and parameter agree, as at their
-  start, a step is the same.
-- "prototypes", the version once in PADDLE's public code: prototypes trained like Baseline's, with Euclidean logits
-  `-(τ/2)‖z_n - w_k‖²`, and queries labelled by cosine, `τ cos(z_n, w_k)`. PADDLE's tables have no such row.
+  features, whose class norms are learned; s = 2, or 10 for more than 200 classes, as in the authors' code. It is
+  trained like Baseline's linear layer. The authors write v as a norm times a direction; where norm and parameter agree,
+  as they do at initialisation, a step is the same.
+- "prototypes", a former version of PADDLE's public code: prototypes trained like Baseline's, with Euclidean logits
+  `-(τ/2)‖z_n - w_k‖²`, and queries labelled by cosine, `τ cos(z_n, w_k)`. PADDLE's tables do not include it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from handful.task import TaskBatch
 
 HEADS = ("cosine", "prototypes")
 LEARNING_RATES = {"cosine": 1e-2, "prototypes": 1e-3}
-# The authors' factor on cosines, and the number of classes from which on they take the larger one.
+# The authors' factors on cosines; the larger one is for more classes than this.
 SCALE, LARGE_SCALE, MANY_CLASSES = 2.0, 10.0, 200
 
 
@@ -36,16 +36,16 @@ class BaselinePPOptions:
     Attributes
     ----------
     head : {"cosine", "prototypes"}
-        What is trained: class vectors under cosine logits, as published, or prototypes, as once in PADDLE's public
-        code.
+        What is trained: class vectors with cosine logits, as published, or prototypes, as in a former version of
+        PADDLE's public code.
     max_iter : int
-        Epochs of the class vectors, steps of the prototypes; all are taken.
+        Epochs of the class vectors, or steps of the prototypes; there is no early stopping.
     learning_rate : float or None
-        Of a mini-batch for the class vectors, of Adam for prototypes. None means 1e-2 and 1e-3.
+        Learning rate per mini-batch for the class vectors, or of Adam for prototypes. None means 1e-2 and 1e-3.
     batch_size, weight_decay : int, float
-        Of the class vectors.
+        Used by the class vectors only.
     scale : float or None
-        s of the cosine logits. None means 2, and 10 beyond 200 classes.
+        s of the cosine logits. None means 2, or 10 for more than 200 classes.
     temperature : float
         τ of the prototypes' logits.
     """
@@ -71,7 +71,7 @@ class BaselinePPOptions:
 
 
 def solve(task: TaskBatch, options: BaselinePPOptions) -> Solution:
-    """Train the head on the support, apply it to the query."""
+    """Train the head on the support and apply it to the query."""
     frame = Frame(task)
     rate = LEARNING_RATES[options.head] if options.learning_rate is None else options.learning_rate
     if options.head == "prototypes":
@@ -88,7 +88,7 @@ def solve(task: TaskBatch, options: BaselinePPOptions) -> Solution:
             n_iter=options.max_iter,
             find_prototypes=partial(placed, prototypes),
         )
-    # A factor on the unit features is a factor on the logits, in training and after.
+    # Scaling the unit features scales the logits, in training and in prediction.
     default = SCALE if task.n_classes <= MANY_CLASSES else LARGE_SCALE
     scale = default if options.scale is None else options.scale
     scaled = task.with_features(scale * unit(task.support), scale * unit(task.query))

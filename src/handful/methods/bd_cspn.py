@@ -5,10 +5,10 @@ means w_k; each class then averages its labelled and pseudo-labelled points agai
 
     w'_k = Σ_n a_n z_n / Σ_n a_n,     a_n = exp(ε cos(z_n, w_k)) over the points of class k,
 
-and the moved query is labelled by `softmax_k( τ cos(z_n, w'_k) )`, τ = 10. What PADDLE's tables call BD-CSPN is
-another method in three respects, all under `public_code`: weights are normalised over classes and summed weights not
-divided out, so prototypes shrink; the query is labelled where it was, by Euclidean distance; and features are raw,
-their normalisation being discarded.
+and the moved query is labelled by `softmax_k( τ cos(z_n, w'_k) )`, τ = 10. The BD-CSPN of PADDLE's tables differs in
+three ways, all available with `public_code`: weights are normalised over classes and not divided by their sum, so
+prototypes shrink; the original query, not the moved one, is labelled by Euclidean distance; and features are raw,
+because the result of their normalisation is discarded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from handful.shapes import Float
 from handful.solution import Solution
 from handful.task import TaskBatch
 
-# τ in the soft labels; it decides how sure they are, not which class is first.
+# τ in the soft labels; it sets their confidence and does not change which class comes first.
 COSINE_SCALE = 10.0
 
 
@@ -38,8 +38,8 @@ class BDCSPNOptions:
     Attributes
     ----------
     sharpness : float
-        ε, how strongly points that resemble their prototype outweigh the others: 10 in LaplacianShot's code for the
-        same step; PADDLE's configurations have 50, and 30 for one backbone.
+        ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for the same
+        step; PADDLE's configurations use 50, and 30 for one backbone.
     public_code : bool
         Whether to weigh points and label the query as PADDLE's public code does.
     """
@@ -53,7 +53,7 @@ class BDCSPNOptions:
 
 
 def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
-    """Rectify the prototypes, then compare."""
+    """Rectify the prototypes, then compare the query with them."""
     frame = Frame(task)
     rectified = rectify(task, options.sharpness, public_code=options.public_code)
     centred = rectified.prototypes - frame.origin.unsqueeze(-2)

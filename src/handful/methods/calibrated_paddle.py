@@ -1,7 +1,8 @@
-"""Calibrated PADDLE: PADDLE's mixture, its scale asked of the support and its prior of the query. Nothing to tune.
+"""Calibrated PADDLE: PADDLE's mixture, its scale estimated from the support and its prior from the query.
 
-Three things decide how published PADDLE does on new features, and none of them is in its objective: the scale of the
-features, how strongly few classes are preferred, and how far prototypes may follow the query. Here
+There is nothing to tune. Three things decide how well published PADDLE does on new features, and none of them is in its
+objective: the scale of the features, how strongly few classes are preferred, and how far prototypes may follow the
+query. Here
 
 1. **scale**: features are multiplied by c, with c² from left-out pairs of the support (`inference.calibration`);
 2. **prior**: the proportions π have a symmetric Dirichlet prior, `π ~ Dir(α, …, α)`, integrated out by variational
@@ -10,18 +11,18 @@ features, how strongly few classes are preferred, and how far prototypes may fol
 
        u_n = softmax_k( -D_nk + ψ(N_k + α) ),     α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(|Q| + Kα) - ψ(Kα)]),
 
-   from α = 1/K. Uniform proportions (α → ∞) are taken instead if they have the higher evidence, or if α reaches the
-   shots s: a prototype of s examples is off by a share 1/s of the spread, which makes counts uneven by itself;
-3. **two passes**: a sharp scale keeps apart classes that are easily confused, but lets strays of a large class go to
-   classes of their own; a soft one does the opposite. The more classes occur, the more there is to confuse. So the
-   first pass is sharp, 1.6 c², and the second has `√(K̂/12.5) c²`, at most 1.6 c² and at least 0.4 c², where
-   `K̂ = |Q|² / Σ_k N_k²` is the number of classes the first pass found, each weighed by its size;
+   from α = 1/K. Uniform proportions (α → ∞) are used instead if they have the higher evidence, or if α reaches the
+   shots s: a prototype of s examples is off by a share 1/s of the spread, which alone makes counts uneven;
+3. **two passes**: a sharp scale separates classes that are easily confused, but gives outliers of a large class to
+   other classes; a soft scale does the opposite. The more classes occur, the more can be confused. So the first pass is
+   sharp, 1.6 c², and the second uses `√(K̂/12.5) c²`, at most 1.6 c² and at least 0.4 c², where `K̂ = |Q|² / Σ_k N_k²`
+   is the number of classes that the first pass found, weighted by size;
 4. **prototypes** move once, as PADDLE moves them, and the query is assigned again.
 
 Steps 2 and 3 are the rules of `inference.joint`, which a streamed run follows as well; tasks in memory are
 stacked by `inference.stack`.
 
-PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, but for constants. Dirichlet
+PADDLE's own `v_k = 1 + ln û_k` is the limit of `ψ(N_k + α)` for large counts and α → 0, up to constants. Dirichlet
 prior and its estimation: Minka, *Estimating a Dirichlet distribution*, 2000. Frozen prototypes with free proportions:
 Saerens, Latinne and Decaestecker 2002. The numbers of step 3 were chosen on three banks (docs/methods).
 """
@@ -49,13 +50,12 @@ from handful.task import TaskBatch
 
 @dataclass(frozen=True)
 class CalibratedPaddleOptions:
-    """Options of calibrated PADDLE: only how long it may take.
+    """Options of calibrated PADDLE: when to stop.
 
     Attributes
     ----------
     max_iter, tol : int, float
-        A pass ends when no class's expected count changes by more than `tol` queries, at the latest after `max_iter`
-        iterations.
+        A pass ends when no expected class count changes by more than `tol` queries, or after `max_iter` iterations.
     """
 
     max_iter: int = 1000
@@ -68,10 +68,10 @@ class CalibratedPaddleOptions:
 
 
 def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
-    """Scale, proportions at a sharp scale, proportions at the scale for as many classes as that found, one move."""
+    """Find the scale, find the proportions in two passes, move the prototypes once and label the query."""
     frame = Frame(task)
     found = label(batches(frame), max_iter=options.max_iter, tol=options.tol)
-    # The normaliser is one: assignments are logarithms of probabilities.
+    # Assignments are logarithms of probabilities, so the normaliser is one.
     labels = Labels(found.log_assignments, found.proportions, torch.zeros_like(found.log_assignments[..., 0]))
     return frame.solution(
         labels,
@@ -82,7 +82,7 @@ def solve(task: TaskBatch, options: CalibratedPaddleOptions) -> Solution:
 
 
 def batches(frame: Frame) -> Batches:
-    """Pose the tasks against the classes they share, or each against its own."""
+    """Compare the tasks with the classes they share, or each task with its own."""
     if len(frame.task.source("support")) > 1 or frame.task.n_tasks == 1:
         return EachItsOwn(frame)
     means, scale = frame.support.mean()[0], squared_scale(frame).double()
@@ -92,7 +92,7 @@ def batches(frame: Frame) -> Batches:
 def prototypes(
     groups: list[Settled], frame: Frame, _: Float[Tensor, "task query class"]
 ) -> Float[Tensor, "task class dim"]:
-    """Means over the support and the query as the second pass labels it."""
+    """Means over the support and the query, with the labels of the second pass."""
     posed = batches(frame)
     scores, blocks = posed.scored()
     for _block in blocks:

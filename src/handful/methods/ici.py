@@ -1,20 +1,22 @@
 """LR+ICI: instance credibility inference (Wang, Xu, Liu, Zhang, Fu, CVPR 2020).
 
-Logistic regression that trusts its own labels of the query a few at a time, the credible ones first. With X the first
+Logistic regression that accepts its own labels of the query a few at a time, the most credible first. With X the first
 d' principal components of support and query, Y all labels (true ones and the classifier's own, one-hot) and
 `X̃ = I - X(XᵀX)⁻¹Xᵀ`, incidental parameters γ correct what a linear fit on X cannot explain:
 
     min_γ  (1/2N)‖X̃Y - X̃γ‖² + α Σ_i ‖γ_i‖.
 
-A query point is the more credible the smaller the α at which its row γ_i is already zero. Until every point is in:
+The smaller the α at which the row γ_i is already zero, the more credible the query point i. Until every point is
+accepted:
 
     1. label the query with the classifier;
     2. follow the path over α;
-    3. take in the `step` most credible new points of each class;
-    4. fit the classifier again on the support and on all points taken in.
+    3. accept the `step` most credible new points of each class;
+    4. fit the classifier again on the support and all accepted points.
 
-The path is solved through a robust regression of d'K unknowns (`numerics.outlier_path` shows why), and the classifier
-sees the points in at most N coordinates, which is exact: its penalty does not see rotations, nor its intercept shifts.
+The path is solved through a robust regression of d'K unknowns (`numerics.outlier_path` shows why). The classifier gets
+the points in at most N coordinates. This is exact, because its penalty does not depend on rotations, and its intercept
+absorbs shifts.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ from handful.solution import Solution
 from handful.task import TaskBatch
 
 TIES = ("residual", "position")
-# The grid of α of the authors' path: 100 values down to a thousandth of the one at which all γ vanish.
+# The grid of α of the authors' path: 100 values down to a thousandth of the one at which all γ are zero.
 N_LEVELS, SMALLEST_LEVEL = 100, 1e-3
-# Coordinates between these go to the classifier as they are.
+# Coordinates in this range are passed to the classifier unscaled.
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
-# As the classifier's solver has it: most steps of a fit.
+# Maximum number of steps of the classifier's solver.
 CLASSIFIER_STEPS = 1000
 
 
@@ -51,16 +53,17 @@ class IciOptions:
     Attributes
     ----------
     n_components : int
-        d', principal components that judge credibility; 2 on mini-ImageNet in the paper's tables, 5 on the others.
+        d', principal components used to judge credibility; in the paper's tables 2 on mini-ImageNet, 5 elsewhere.
     step : int
-        Most points of a class taken in at once.
+        Maximum number of points per class accepted in one round.
     inverse_penalty : float
         C of the logistic regression.
     max_iter : int
-        Most rounds; at zero it is logistic regression on the support.
+        Maximum number of rounds; zero gives logistic regression on the support.
     ties : {"residual", "position"}
-        Which point goes first when several vanish at the same α: the one with the smaller residual, or, as in the
-        public code, the one that stands first in the query, which lets the order of the query change the answer.
+        Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
+        residual, or, as in the public code, the one that comes first in the query. With "position" the answer depends
+        on the order of the query.
     """
 
     n_components: int = 2
@@ -80,7 +83,7 @@ class IciOptions:
 
 @dataclass(frozen=True)
 class IciAnswer:
-    """What comes out for one task."""
+    """The answer for one task."""
 
     log_assignments: Float[Tensor, "query class"]
     n_rounds: int
@@ -88,10 +91,10 @@ class IciAnswer:
 
 
 class Classifier:
-    """Multinomial logistic regression; every fit starts from the last one.
+    """Multinomial logistic regression; every fit starts from the previous one.
 
-    Weights of points times f under the penalty C are weights over f of the points themselves under C/f²: so points far
-    from one, with which its solver cannot cope, may come multiplied by `factor`.
+    Multiplying the points by f and replacing C by C/f² divides the weights by f and leaves the predictions unchanged.
+    So points far from one, for which the solver fails, can be given multiplied by `factor`.
     """
 
     def __init__(self, inverse_penalty: float, factor: float = 1.0) -> None:
@@ -101,7 +104,7 @@ class Classifier:
         self._model: Any = LogisticRegression(C=penalty, max_iter=CLASSIFIER_STEPS, warm_start=True)
 
     def fit(self, points: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> None:
-        """Fit to labelled points; features on an odd scale may end at the last step, with that step's answer."""
+        """Fit to labelled points; if the solver does not converge, the result of its last step is used."""
         from sklearn.exceptions import ConvergenceWarning
 
         with warnings.catch_warnings():
@@ -113,7 +116,7 @@ class Classifier:
         return np.asarray(self._model.predict(points), dtype=np.int64)
 
     def log_probabilities(self, points: npt.NDArray[np.float64]) -> Tensor:
-        """`ln p_nk`; two classes have one score between them."""
+        """`ln p_nk`; with two classes the model has a single score."""
         scores = torch.from_numpy(self._model.decision_function(points))
         if scores.ndim == 1:
             scores = torch.stack([-0.5 * scores, 0.5 * scores], -1)
@@ -123,7 +126,7 @@ class Classifier:
 def principal_coordinates(
     points: Float[Tensor, "point dim"], n_components: int
 ) -> tuple[Float[Tensor, "point rank"], Float[Tensor, "point component"]]:
-    """Return the centred points in coordinates of their own, and an orthonormal basis of the first components."""
+    """Return the centred points in principal coordinates, and an orthonormal basis of the first components."""
     left, lengths, _ = torch.linalg.svd(points - points.mean(0), full_matrices=False)
     numerical_rank = int((lengths > lengths[0] * len(points) * torch.finfo(points.dtype).eps).sum())
     return left * lengths, left[:, : min(n_components, numerical_rank)].contiguous()
@@ -136,7 +139,7 @@ def most_credible(
     n_classes: int,
     options: IciOptions,
 ) -> Int[Tensor, "chosen"]:
-    """Return the positions of the `step` most credible points of each class among those that wait."""
+    """Return the positions of the `step` most credible points of each class among those still waiting."""
     path = outlier_path(basis, labels, n_classes, N_LEVELS, SMALLEST_LEVEL)
     first_level = path.uncorrected().int().argmax(0)
     within = path.residuals.gather(0, first_level.unsqueeze(0)).squeeze(0)
@@ -157,7 +160,7 @@ def solve_one(
     n_classes: int,
     options: IciOptions,
 ) -> IciAnswer:
-    """Label the query of one task, points in double precision."""
+    """Label the query of one task; points must be in double precision."""
     if n_classes == 1:
         return IciAnswer(query.new_zeros(len(query), 1), 0, True)
     n_support = len(support)
@@ -168,7 +171,7 @@ def solve_one(
     trusted = torch.arange(len(points)) < n_support
     classifier = Classifier(options.inverse_penalty, factor)
     classifier.fit(points[:n_support], support_labels.numpy())
-    if basis.shape[1] == 0:  # all points coincide: no direction to judge credibility by, and nothing it could change
+    if basis.shape[1] == 0:  # all points coincide: credibility is undefined and irrelevant
         return IciAnswer(classifier.log_probabilities(points[n_support:]), 0, True)
     n_rounds = 0
     while n_rounds < options.max_iter and not bool(trusted.all()):
@@ -180,7 +183,7 @@ def solve_one(
 
 
 def solve(task: TaskBatch, options: IciOptions) -> Solution:
-    """Solve task by task; padding is cut off first."""
+    """Solve the tasks one by one, without their padding."""
     shape = (task.n_tasks, task.query.shape[1], task.n_classes)
     log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
     proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)

@@ -8,8 +8,8 @@ with `g_qp = 1` when p is among the nearest neighbours of q in the query. From `
 
     y_q = softmax_k( -a_q + λ Σ_p g_qp y_p )
 
-until E changes by less than `tol`, relatively. The graph is directed and not made symmetric, as in the authors' code,
-which counts a point among its own neighbours: its `knn = 3` is `n_neighbours = 2` here.
+until the relative change of E is at most `tol`. The graph is directed and not made symmetric, as in the authors' code.
+That code counts a point among its own neighbours: its `knn = 3` is `n_neighbours = 2` here.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class LaplacianShotOptions:
     Attributes
     ----------
     smoothness : float
-        λ, what it is worth to agree with a neighbour. The authors tune it for each dataset and number of shots.
+        λ, weight of agreeing with a neighbour. The authors tune it for each dataset and number of shots.
     n_neighbours : int
         Neighbours of a point, itself not counted.
     rectify_prototypes : bool
-        Whether the query first pulls the support means towards itself, as in the authors' run script.
+        Whether the support means are first moved towards the query, as in the authors' run script.
     max_iter, tol : int, float
-        A task stops when `|E - E'| ≤ tol |E'|`, at the latest after `max_iter`; `tol=0` takes them all.
+        A task stops when `|E - E'| ≤ tol |E'|`, or after `max_iter` iterations; `tol=0` always runs all of them.
     """
 
     smoothness: float = 0.7
@@ -85,14 +85,14 @@ class LaplacianState:
 
 
 def step(problem: LaplacianProblem, state: LaplacianState, smoothness: float) -> tuple[LaplacianState, SoftLabels]:
-    """Y from the labels of the neighbours."""
+    """Update Y from the labels of the neighbours."""
     u = softmax(smoothness * (problem.affinities @ state.labels) - problem.distances)
     length = description_length(problem, u.weights, smoothness)
     return LaplacianState(u.weights, length.data + length.partition), u
 
 
 def change(problem: LaplacianProblem, new: LaplacianState, old: LaplacianState) -> Float[Tensor, "task"]:
-    """`|E - E'| / |E'|`; there is no energy before the first step to compare with."""
+    """`|E - E'| / |E'|`; infinite at the first step, which has no previous energy."""
     move = (new.energy - old.energy).abs() / old.energy.abs().clamp(min=torch.finfo(old.energy.dtype).tiny)
     return move.where(old.energy.isfinite(), torch.inf)
 
@@ -107,14 +107,14 @@ def description_length(
 
 
 def prototypes_of(frame: Frame, options: LaplacianShotOptions) -> Float[Tensor, "#task class dim"]:
-    """Support means, or what the query makes of them, about the frame's origin."""
+    """Support means, rectified by the query if asked for, relative to the frame's origin."""
     if not options.rectify_prototypes:
         return frame.support.mean()
     return rectify(frame.task, RECTIFICATION_SHARPNESS, public_code=True).prototypes - frame.origin.unsqueeze(-2)
 
 
 def pose(frame: Frame, options: LaplacianShotOptions) -> LaplacianProblem:
-    """Measure distances and find the neighbours."""
+    """Compute the distances and find the neighbours."""
     return LaplacianProblem(
         2 * half_squared_distances(frame.query, prototypes_of(frame, options)),
         neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
@@ -123,7 +123,7 @@ def pose(frame: Frame, options: LaplacianShotOptions) -> LaplacianProblem:
 
 
 def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
-    """Distances and graph once, then iterate `step` until the energy of each task stands still."""
+    """Compute distances and graph once, then iterate `step` until the energy of each task converges."""
     frame = Frame(task)
     problem = pose(frame, options)
     start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))

@@ -16,7 +16,7 @@ from handful.task import TaskBatch
 
 @dataclass(frozen=True)
 class Method:
-    """A name, a frozen dataclass of options, a pure function and where it comes from.
+    """A name, a frozen dataclass of options, a pure function and its citation.
 
     Attributes
     ----------
@@ -27,15 +27,15 @@ class Method:
     transform : str
         Name in `TRANSFORMS` of the feature transform that published results used. `solve` does not apply it.
     solve : callable
-        `(TaskBatch, options) -> Solution`, each task on its own, arguments untouched.
+        `(TaskBatch, options) -> Solution`; solves each task on its own and does not modify its arguments.
     citation : str
         Paper and venue.
     support_arrays : int
-        How many arrays of shape [support, class] live at the same time; none where the support is summed once.
+        Number of arrays of shape [support, class] in memory at the same time; zero if the support is summed once.
     degree : int
-        Highest power of a feature that the method forms; `solve` refuses features of which it would overflow.
+        Highest power of a feature that the method computes; `solve` refuses features whose power would overflow.
     in_blocks : bool
-        Whether points are read some tasks at a time, so that a chunk of tasks never holds all of its own.
+        Whether the method reads points a few tasks at a time, so that the points of a chunk are never all in memory.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class Method:
     in_blocks: bool = False
 
     def make_options(self, **values: object) -> Any:
-        """Build the options, with a sentence for names that do not exist and for values of another type.
+        """Build the options; raise `OptionError` for unknown names and for values of the wrong type.
 
-        NumPy's numbers become Python's; a bool is not a number.
+        NumPy numbers become Python numbers; a bool is not accepted as a number.
         """
         known = [field.name for field in dataclasses.fields(self.options)]
         for name in values:
@@ -68,6 +68,6 @@ class Method:
 
 
 def require(condition: bool, sentence: str, got: object) -> None:
-    """Refuse an option's value; `sentence` says what it must be."""
+    """Raise `OptionError` unless `condition` holds; `sentence` says what the value must be."""
     if not condition:
         raise OptionError(f"{sentence}, got {got!r}")

@@ -1,8 +1,8 @@
 """Nearest prototype, as in SimpleShot (Wang, Chao, Weinberger, van der Maaten, arXiv 1911.04623, 2019).
 
 A query goes to the class whose support mean is nearest, `argmin_k ‖z_n - w_k‖`; soft labels are
-`u_n = softmax_k( -½‖z_n - w_k‖² )`. Each query is labelled alone. There is nothing to set: all that SimpleShot adds to
-the classifier is its feature transform, CL2N.
+`u_n = softmax_k( -½‖z_n - w_k‖² )`. Each query is labelled on its own. There are no options: the only thing SimpleShot
+adds to the classifier is its feature transform, CL2N.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from handful.task import TaskBatch
 
 @dataclass(frozen=True)
 class NearestPrototypeOptions:
-    """Nothing to set."""
+    """No options."""
 
 
 def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
-    """Compare every query with every support mean, once."""
+    """Compare every query with every support mean."""
     frame = Frame(task)
     prototypes = frame.support.mean()
     u = softmax(FeatureSpace.of(frame.query, frame.query_mask, frame.support).scores(prototypes))

@@ -4,13 +4,13 @@ Minimises, over soft assignments U of the query and prototypes W, the descriptio
 
     Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖²  +  λ H(û),     û_k = (1/|Q|) Σ_{n∈Q} u_nk,
 
-support rows of U being clamped to their labels. The concave entropy is replaced by its conjugate, with a dual vector
-V, and an entropic barrier keeps U inside the simplex:
+where support rows of U are clamped to their labels. The concave entropy is replaced by its conjugate, with a dual
+vector V, and an entropic barrier keeps U inside the simplex:
 
     F(U, V, W) = Σ u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk + λ (Σ_k e^{v_k - 1} - ⟨v, û⟩).
 
-Each of the three updates below minimises F exactly in one block, so F never rises. The paper's listing forms W from the
-previous U; its proof, and this file, use the fresh one. At λ = |Q| this is EM for a mixture of unit Gaussians.
+Each of the three updates below minimises F exactly in one block, so F never increases. The paper's listing computes W
+from the previous U; its proof, and this file, use the new one. At λ = |Q| this is EM for a mixture of unit Gaussians.
 
 =========  =============================  ======================================================
 paper      here                           meaning
@@ -20,7 +20,7 @@ V          `dual`                         1 + ln û, one number per class
 W          `prototypes`                   class means over support and softly assigned query
 û          `proportions`                  share of the query in each class
 λ          `complexity_weight`            weight of the partition; None means |Q|
-λ/|Q|      `tilt`                         what V is multiplied with (the adjoint of a mean divides by |Q|)
+λ/|Q|      `tilt`                         factor on V (the adjoint of a mean divides by |Q|)
 ε          `proportion_floor`             added inside V's logarithm; 1e-6 in the public code
 =========  =============================  ======================================================
 """
@@ -57,18 +57,18 @@ class PaddleOptions:
     Attributes
     ----------
     complexity_weight : float or None
-        λ. None means |Q| of each task, whatever it is.
+        λ. None means |Q| of each task.
     proportion_floor : float
-        ε in `v_k = 1 + ln(û_k + ε)`. At zero a class that lost all its mass stays out for good.
+        ε in `v_k = 1 + ln(û_k + ε)`. At zero, a class that has lost all its mass never gets it back.
     max_iter : int
-        Most iterations a task may take.
+        Maximum number of iterations per task.
     tol : float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it takes `max_iter` iterations.
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it always takes `max_iter` iterations.
     geometry : {"auto", "feature", "gram"}
-        Where prototypes live meanwhile; the answer is the same, "auto" takes the cheaper one.
+        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
     working_set : bool
-        Whether classes that lost their mass may leave the computation. They are checked at the end, and a task in which
-        one would return is solved again with all classes.
+        Whether classes that have lost their mass may leave the computation. They are checked at the end, and a task in
+        which one would return is solved again with all classes.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -105,7 +105,7 @@ def assign(
 def update_dual(
     mass: Float[Tensor, "task class"], n_query: Float[Tensor, "task"], floor: float
 ) -> Float[Tensor, "task class"]:
-    """V: `v_k = 1 + ln(û_k + ε)`; a class without mass has -inf, and no query goes there again."""
+    """V: `v_k = 1 + ln(û_k + ε)`; at ε = 0 a class without mass gets -inf, and no query is assigned to it again."""
     return 1 + torch.log(mass / n_query.unsqueeze(-1) + floor)
 
 
@@ -117,7 +117,7 @@ def update_prototypes(support: Averages[P], query: Averages[P]) -> P:
 def step(
     problem: WorkingSetProblem[P], state: WorkingSetState[P], floor: float
 ) -> tuple[WorkingSetState[P], SoftLabels]:
-    """U, then V, then W from the fresh U."""
+    """Update U, then V, then W from the new U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
     dual = update_dual(query.mass, problem.n_query, floor)
@@ -126,7 +126,7 @@ def step(
 
 
 def init(problem: WorkingSetProblem[P]) -> WorkingSetState[P]:
-    """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant, which U does not see."""
+    """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant that does not affect U."""
     support = problem.space.support
     return WorkingSetState(support.mean(), torch.full_like(support.mass, 1 - math.log(problem.space.n_classes)))
 
@@ -154,7 +154,7 @@ def description_length(
 
 
 def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
-    """Sum the support once, iterate `step` until each task stands still, check the classes that were left out."""
+    """Sum the support once, iterate `step` until each task converges, check the classes that were left out."""
     frame, measure = Frame(task), partial(description_length, options=options)
     advance = partial(step, floor=options.proportion_floor)
 
@@ -168,11 +168,11 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
         outcome = alternate(advance, mean_move, measure, *pose(part), frame=part, options=options)
         return labelled(part, outcome)
 
-    # Below λ = |Q|, or with a floor, no class is ever quite out; a trace follows all of them.
+    # Below λ = |Q|, or with a floor, no class ever loses all its mass; and a trace needs all classes.
     never_out = options.proportion_floor > 0 or bool((complexity_weight(frame, options) < frame.n_query).any())
     if never_out or options.record or not options.working_set:
         return solution_at(frame, over_all_classes(frame), measure)
-    # In feature space tasks may share their support as one array, so they stay together.
+    # In feature space tasks may share one support array, so they are solved together.
     together = frame.geometry(options.geometry, options.max_iter) == "feature"
     blocks = [frame] if together else frame.blocks()
     outcome, wrong = iterate(advance, pose, frame, blocks, max_iter=options.max_iter, tol=options.tol)

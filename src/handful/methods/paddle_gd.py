@@ -1,14 +1,14 @@
 """PADDLE's objective by projected gradient: the second ablation of Martin et al., NeurIPS 2022.
 
-Minimises `F(U, W) = Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + λ H(û)`, without dual and without barrier, by Adam on U and W
-together; after each step every row of U is projected onto the simplex. With `C_k = c_k + Σ_Q u_nk`,
+Minimises `F(U, W) = Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + λ H(û)`, without dual and barrier, by Adam on U and W together;
+after each step every row of U is projected onto the simplex. With `C_k = c_k + Σ_Q u_nk`,
 
     ∂F/∂u_nk = ½‖z_n - w_k‖² - (λ/|Q|) (ln(û_k + ε) + û_k / (û_k + ε)),
     ∂F/∂w_k  = C_k w_k - Σ_S y_nk z_n - Σ_Q u_nk z_n.
 
-ε keeps the gradient finite where a class has lost all its mass, which projection, unlike a softmax, brings about. The
-public code differs in four ways (entropy with the opposite sign, U frozen after one step, a criterion that is always
-zero, no starting point); this is the method as the paper describes it.
+ε keeps the gradient finite for a class that has lost all its mass; unlike a softmax, the projection makes this happen.
+The public code differs in four ways (entropy with the opposite sign, U frozen after one step, a criterion that is
+always zero, no starting point); this is the method as the paper describes it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class PaddleGDOptions:
     Attributes
     ----------
     complexity_weight : float or None
-        λ. None means |Q| of each task, whatever it is.
+        λ. None means |Q| of each task.
     proportion_floor : float
         ε in the gradient of the entropy.
     learning_rate : float
-        Adam's, for U and for W; 1e-3 in the paper.
+        Learning rate of Adam, for U and for W; 1e-3 in the paper.
     max_iter, tol : int, float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, at the latest after `max_iter`; `tol=0` takes them all.
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -81,7 +81,7 @@ class GradientProblem:
 
 @dataclass(frozen=True)
 class GradientIterate:
-    """Where U and W are; padded rows of U are zero."""
+    """The current U and W; padded rows of U are zero."""
 
     assignments: Float[Tensor, "task query class"]
     prototypes: Float[Tensor, "task class dim"]
@@ -89,7 +89,7 @@ class GradientIterate:
 
 @dataclass(frozen=True)
 class GradientState:
-    """The iterate and Adam's memory of it."""
+    """The iterate and the state of Adam."""
 
     at: GradientIterate
     of_assignments: AdamState
@@ -110,7 +110,7 @@ def gradients(problem: GradientProblem, at: GradientIterate, floor: float) -> Gr
 def step(
     problem: GradientProblem, state: GradientState, options: PaddleGDOptions
 ) -> tuple[GradientState, GradientIterate]:
-    """One Adam step on U and W, then U back onto the simplex."""
+    """One Adam step on U and W, then the projection of U onto the simplex."""
     slope = gradients(problem, state.at, options.proportion_floor)
     rate = options.learning_rate
     u, of_u = adam_step(state.at.assignments, slope.assignments, state.of_assignments, rate)
@@ -128,7 +128,7 @@ def init(problem: GradientProblem) -> GradientState:
 
 
 def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptions) -> DescriptionLength:
-    """`Σ u D` and `λ H(û)`, without barrier."""
+    """`Σ u D` and `λ H(û)`, without a barrier."""
     proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
     prototypes = at.prototypes + frame.origin.unsqueeze(-2)
     weight = complexity_weight(frame, options)
@@ -142,7 +142,7 @@ def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "
 
 
 def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
-    """Sum the support once, iterate `step` until each task stands still."""
+    """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     tilt = complexity_weight(frame, options) / frame.n_query
     problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)

@@ -1,11 +1,11 @@
 """Class proportions by EM under a fixed classifier (Saerens, Latinne, Decaestecker, Neural Computation 2002).
 
-The classifier is the nearest prototype, a mixture of unit Gaussians about the support means; only its class prior is
-unknown. Maximises the likelihood of the query, `Σ_Q ln Σ_k π_k exp(-½‖z_n - w_k‖²)`, by turns from a uniform π:
+The classifier is the nearest prototype, a mixture of unit Gaussians around the support means; only its class prior is
+unknown. Maximises the likelihood of the query, `Σ_Q ln Σ_k π_k exp(-½‖z_n - w_k‖²)`, by alternating from a uniform π:
 
     U: u_nk ∝ π_k exp(-½‖z_n - w_k‖²)          π: π_k = (1/|Q|) Σ_Q u_nk
 
-The likelihood never falls. This is PADDLE at λ = |Q| with its prototypes frozen. Alexandari, Kundaje and Shrikumar
+The likelihood never decreases. This is PADDLE at λ = |Q| with frozen prototypes. Alexandari, Kundaje and Shrikumar
 (ICML 2020) find it hard to beat once the classifier is calibrated, that is, once half squared distances are nats.
 """
 
@@ -35,7 +35,7 @@ class PriorEMOptions:
     Attributes
     ----------
     max_iter, tol : int, float
-        A task stops when `max_k |π_k - π_k'| ≤ tol`, at the latest after `max_iter`; `tol=0` takes them all.
+        A task stops when `max_k |π_k - π_k'| ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -62,25 +62,25 @@ class MixtureProblem:
 def step(
     problem: MixtureProblem, proportions: Float[Tensor, "task class"]
 ) -> tuple[Float[Tensor, "task class"], SoftLabels]:
-    """U from the proportions, then the proportions from U; a class without mass is out for good."""
+    """Update U from the proportions, then the proportions from U; a class without mass never gets it back."""
     u = softmax(proportions.log().unsqueeze(-2) - problem.half_distances)
     return masked(u.weights, problem.query_mask).sum(-2) / problem.n_query.unsqueeze(-1), u
 
 
 def description_length(problem: MixtureProblem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
-    """`Σ u D + Σ u ln u`, and `|Q| H(û)`: minus the log-likelihood, from above."""
+    """`Σ u D + Σ u ln u`, and `|Q| H(û)`: an upper bound of the negative log-likelihood."""
     u = masked(weights, problem.query_mask)
     data = (u * problem.half_distances).sum((-2, -1)) - entropy(u).sum(-1)
     return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
 
 
 def pose(frame: Frame) -> MixtureProblem:
-    """Measure the distances to the support means."""
+    """Compute the distances to the support means."""
     return MixtureProblem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
 
 
 def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
-    """Measure the distances once, iterate `step` until the proportions stand still."""
+    """Compute the distances once, then iterate `step` until the proportions converge."""
     frame = Frame(task)
     problem = pose(frame)
 

@@ -5,11 +5,11 @@ From the support means, repeat `max_iter` times
     P: the transport plan of the query with `Σ_k p_nk = 1`, `Σ_n p_nk = |Q|/K` and cost ‖z_n - w_k‖², entropy weight 1/λ
     W: w_k ← w_k + α ( (Σ_S y_nk z_n + m Σ_Q p_nk z_n) / (c_k + m Σ_Q p_nk) - w_k ),     m = 1,
 
-then label by a last plan. Every class gets the same share of the query by construction.
+then label the query with a final plan. By construction every class gets the same share of the query.
 
-PADDLE's public code asks for column sums of |Q|/K_eff while rows sum to one, which no plan can meet; Sinkhorn's sweeps
-then end in the balanced plan times m = K/K_eff, so that the query outweighs the support in W. It takes K_eff from the
-answer; here the caller may state that column sum, `column_mass`, and no method sees K_eff by itself.
+PADDLE's public code asks for column sums of |Q|/K_eff while rows sum to one. No plan can have both; Sinkhorn's sweeps
+then end in the balanced plan times m = K/K_eff, so the query has more weight in W. K_eff is part of the answer, and no
+method here has access to it; the caller may give the column sum as `column_mass`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class PTMAPOptions:
     Attributes
     ----------
     step_size : float
-        α, how far prototypes move at each iteration. PADDLE's configurations have 0.02, and 0.01 for one backbone.
+        α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one backbone.
     cost_weight : float
-        λ, what a unit of squared distance weighs against a nat of the plan's entropy.
+        λ, weight of a unit of squared distance relative to a nat of the plan's entropy.
     column_mass : float or None
-        What each class receives from the query when prototypes are averaged. None means |Q|/K, the plan as it is.
+        Mass that each class gets from the query when prototypes are averaged. None means |Q|/K, the plan itself.
     max_iter : int
-        Iterations; all are taken.
+        Number of iterations; there is no early stopping.
     max_sweeps, tol : int, float
-        A plan is done when no row misses its sum by more than `tol`, at the latest after `max_sweeps`.
+        A plan is done when every row sum is right up to `tol`, or after `max_sweeps` sweeps.
     """
 
     step_size: float = 0.2
@@ -66,7 +66,7 @@ class PTMAPOptions:
 
 
 def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
-    """Alternate plan and prototypes; each plan starts from the column potential of the one before."""
+    """Alternate plan and prototypes; each plan starts from the column potential of the previous one."""
     frame = Frame(task)
     real = torch.ones_like(frame.query[..., 0]) if task.query_mask is None else task.query_mask.to(frame.query.dtype)
     balanced = (frame.n_query / task.n_classes).unsqueeze(-1).expand(-1, task.n_classes)
@@ -82,7 +82,7 @@ def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
         prototypes = torch.lerp(prototypes.expand_as(average), average, options.step_size)
         cost = 2 * options.cost_weight * half_squared_distances(frame.query, prototypes)
         plan = find_plan(cost, start=plan.column_potential)
-    # Rows miss their sum by the tolerance; the softmax makes it exact, and padded rows, all -inf, must not enter it.
+    # Row sums are right up to the tolerance; the softmax makes them exact. Padded rows are all -inf and set to zero.
     u = softmax(plan.log_plan.where(real.unsqueeze(-1) > 0, 0))
     return frame.solution(
         u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=partial(placed, prototypes)

@@ -1,6 +1,7 @@
 """Soft K-means: PADDLE without its partition term, the first ablation of Martin et al., NeurIPS 2022.
 
-Minimises `Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk`, support rows of U clamped to their labels, by turns:
+Minimises `Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk` by alternating U and W; support rows of U are clamped to
+their labels:
 
     U: u_n = softmax_k( -½‖z_n - w_k‖² )          W: w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)
 """
@@ -32,9 +33,9 @@ class SoftKMeansOptions:
     Attributes
     ----------
     max_iter, tol : int, float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, at the latest after `max_iter`; `tol=0` takes them all.
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
     geometry : {"auto", "feature", "gram"}
-        Where prototypes live meanwhile; the answer is the same, "auto" takes the cheaper one.
+        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -52,7 +53,7 @@ class SoftKMeansOptions:
 
 
 def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
-    """U, then W from the fresh U."""
+    """Update U, then W from the new U."""
     u = softmax(space.scores(prototypes))
     return (space.support + space.moments(u.weights)).mean(), u
 
@@ -63,7 +64,7 @@ def description_length(frame: Frame, weights: Float[Tensor, "task query class"])
 
 
 def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
-    """Sum the support once, iterate `step` until each task stands still."""
+    """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
     outcome = alternate(

@@ -4,20 +4,20 @@ With `p_nk = softmax_k(-(τ/2)‖z_n - w_k‖²)` and `p̂` the mean of p over t
 
     a · mean_S( -ln p_{n,y_n} ) - b · H(p̂) + c · mean_Q( H(p_n) ),
 
-starting at the support means: fit the labels, be sure about every query point, and use all classes. Adam on W; the
-gradient is written out in `inference.mutual_information` and costs two matrix products.
+starting at the support means: fit the labels, be confident about every query point, and use all classes. W is optimised
+with Adam; the gradient is derived in `inference.mutual_information` and costs two matrix products.
 
 =======  ========================  ==========================================================================
 paper    here                      meaning
 =======  ========================  ==========================================================================
 τ        `temperature`             sharpness of the classifier
-λ, a     `support_weight`          of the cross-entropy on the support
-b        `marginal_weight`         of H(p̂), which asks for balanced classes; 1 in TIM's own paper
-α, c     `conditional_weight`      of H(p_n), which asks for sure answers
+λ, a     `support_weight`          weight of the cross-entropy on the support
+b        `marginal_weight`         weight of H(p̂), which favours balanced classes; 1 in TIM's own paper
+α, c     `conditional_weight`      weight of H(p_n), which favours confident answers
 =======  ========================  ==========================================================================
 
-Defaults are the values behind the PADDLE paper's tables, which tuned b; TIM's own are weights (0.1, 1, 0.1) and 1000
-iterations.
+Defaults are the values behind the PADDLE paper's tables, which tuned b. The defaults of TIM's authors are weights
+(0.1, 1, 0.1) and 1000 iterations.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class TimOptions:
     support_weight, marginal_weight, conditional_weight : float
         a, b and c.
     learning_rate : float
-        Adam's.
+        Learning rate of Adam.
     max_iter : int
-        How many iterations every task takes, there is no other stop; at zero the nearest prototype answers.
+        Number of iterations, the same for every task; zero gives the nearest prototype.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """

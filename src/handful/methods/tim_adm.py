@@ -5,15 +5,15 @@ divergence of weight one:
 
     a · mean_S( -ln p_{n,y_n} ) - b · H(q̂) - c · mean_Q( Σ_k q_nk ln p_nk ) + mean_Q( KL(q_n ‖ p_n) ),
 
-q̂ the mean of q over the query. Both updates are closed:
+with q̂ the mean of q over the query. Both updates have a closed form:
 
     q: q_nk ∝ p_nk^{1+c} / (Σ_m p_mk^{1+c})^{b/(1+b)},  rows normalised
     W: the stationary point in w_k with p held,
        w_k ← w_k + [ Σ_S A (y_nk - p_nk)(z_n - w_k) + Σ_Q B (q_nk - p_nk)(z_n - w_k) ] / [ A c_k + B Σ_Q q_nk ],
        A = a / |S|,  B = (1 + c) / |Q|
 
-The W update is written as a step from the old prototype. The exact minimiser over q needs q̂ itself; the update above,
-the paper's, puts in its place what the sum over n would give if the rows' normalisers were equal.
+The W update is written as a step from the old prototype. The exact minimiser over q depends on q̂ itself. The paper's
+update, used here, replaces q̂ by what it would be if the normalisers of all rows were equal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TimAdmOptions:
     support_weight, marginal_weight, conditional_weight : float
         a, b and c.
     max_iter : int
-        How many iterations every task takes, there is no other stop; at zero the nearest prototype answers.
+        Number of iterations, the same for every task; zero gives the nearest prototype.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -64,7 +64,7 @@ class TimAdmOptions:
 
 @dataclass(frozen=True)
 class AdmIterate:
-    """Where the prototypes are."""
+    """The current prototypes."""
 
     prototypes: Float[Tensor, "task class dim"]
 
@@ -72,7 +72,7 @@ class AdmIterate:
 def update_labels(
     log_p: Float[Tensor, "task class query"], shares: Float[Tensor, "task query 1"], loss: Loss
 ) -> Tensor:
-    """`q_nk ∝ p_nk^{1+c} / (Σ_m p_mk^{1+c})^{b/(1+b)}`, padding left out of the sum."""
+    """`q_nk ∝ p_nk^{1+c} / (Σ_m p_mk^{1+c})^{b/(1+b)}`; the sum leaves out padding."""
     powers = (1 + loss.conditional_weight) * log_p
     real = shares.mT > 0
     totals = powers.where(real, -torch.inf).logsumexp(-1, keepdim=True)
@@ -80,7 +80,7 @@ def update_labels(
 
 
 def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
-    """Soft labels, then prototypes; the query's residuals weigh 1 + c, see A and B above."""
+    """Update soft labels, then prototypes; residuals of the query have weight 1 + c, see A and B above."""
     n_support, w = problem.targets.shape[-1], at.prototypes
     p, _ = probabilities(problem, w, loss.temperature)
     of_query = p[..., n_support:]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 FIRST_DECAY, SECOND_DECAY, DIVISION_GUARD = 0.9, 0.999, 1e-8
-# Squared gradients below this move nothing, the guard is 1e7 times their root; left alone they become denormal.
+# Squared gradients below this have no effect: the guard is 1e7 times their root. Unclamped, they become denormal.
 LOWEST_SQUARE = 1e-30
 
 
@@ -30,8 +30,8 @@ class AdamState:
 def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rate: float) -> tuple[Tensor, AdamState]:
     """`x - η m̂ / (√v̂ + ε)`, with m̂ and v̂ the bias-corrected means; `variable` is left as it was.
 
-    `gradient` and `state` are used up, their memory serves the result: beside two small matrix products, fresh memory
-    would cost more than the arithmetic. Both corrections are the same for all elements, so they are moved out of the
+    `gradient` and `state` are overwritten: their memory is reused for the result, because allocating new memory would
+    cost more than the arithmetic. Both corrections are the same for all elements, so they are moved out of the
     fraction: `m̂ / (√v̂ + ε) = (√b / a) m / (√v + ε√b)`, with a and b one minus the decays to the power of the count.
     """
     count = state.count + 1

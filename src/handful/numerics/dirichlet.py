@@ -1,6 +1,6 @@
-"""Symmetric Dirichlet priors over proportions, known through expected counts.
+"""Symmetric Dirichlet priors over proportions, estimated from expected counts.
 
-Classes without a count may be left out of the arrays; `n_classes` then says how many there are in all.
+Classes without a count may be left out of the arrays; `n_classes` is then the total number of classes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from handful.shapes import Float
 
-# Beyond these a concentration means "one class" or "all alike" for any number of queries.
+# Outside this range a concentration means "one class" or "all classes equal" for any number of queries.
 SMALLEST, LARGEST = 1e-4, 1e3
 
 
 def concentration_step(
     counts: Float[Tensor, "task class"], concentration: Float[Tensor, "task"], n_classes: int | None = None
 ) -> Float[Tensor, "task"]:
-    """`α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(N + Kα) - ψ(Kα)])`: a step of Minka's fixed point.
+    """`α ← α Σ_k [ψ(N_k + α) - ψ(α)] / (K [ψ(N + Kα) - ψ(Kα)])`: one step of Minka's fixed-point iteration.
 
     It never lowers the likelihood of the counts, `ln Γ(Kα) - ln Γ(N + Kα) + Σ_k [ln Γ(N_k + α) - ln Γ(α)]`,
     where `N = Σ_k N_k`.
@@ -38,6 +38,6 @@ def dirichlet_divergence(
     total = counts.sum(-1) + n_classes * prior
     expected_log = torch.digamma(posterior) - torch.digamma(total).unsqueeze(-1)
     of_posterior = torch.lgamma(total) - torch.lgamma(posterior).sum(-1)
-    # Classes left out have the same α before and after: they are in neither sum.
+    # Classes that are left out have the same α before and after, so their terms cancel and neither sum has them.
     of_prior = torch.lgamma(n_classes * prior) - counts.shape[-1] * torch.lgamma(prior)
     return of_posterior - of_prior + (counts * expected_log).sum(-1)

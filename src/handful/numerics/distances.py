@@ -1,4 +1,4 @@
-"""Squared Euclidean distances, safe against cancellation when the points share a large offset; and cosines."""
+"""Squared Euclidean distances that stay accurate when the points share a large offset, and cosines."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def half_squared_distances(
 
 
 def unit(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-    """`z / ‖z‖`, of any magnitude; a zero vector stays zero."""
+    """`z / ‖z‖` for vectors of any magnitude; a zero vector stays zero."""
     lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     least, _ = squares_fit(vectors.dtype)
     if not bool(((lengths > least) & (lengths < torch.inf)).all()):
-        # Some squares overflow or vanish (or a vector is zero): bring every vector near one first.
+        # Some squares overflow or underflow, or a vector is zero: scale every vector to a length near one first.
         vectors = vectors * to_near_one(largest_of(vectors)).unsqueeze(-1)
         lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
     return vectors / lengths.clamp_(min=torch.finfo(vectors.dtype).tiny)
@@ -37,5 +37,5 @@ def unit(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
 def cosines(
     points: Float[Tensor, "task point dim"], directions: Float[Tensor, "#task class dim"]
 ) -> Float[Tensor, "task point class"]:
-    """`⟨x_n, w_k⟩ / (‖x_n‖ ‖w_k‖)`, and zero where either vector is."""
+    """`⟨x_n, w_k⟩ / (‖x_n‖ ‖w_k‖)`, and zero where either vector is zero."""
     return unit(points) @ unit(directions).mT

@@ -1,4 +1,4 @@
-"""Entropies in nats, with `0 ln 0 = 0`: Shannon's, and Tsallis's, which is Shannon's at order one."""
+"""Entropies in nats, with `0 ln 0 = 0`: Shannon entropy, and Tsallis entropy, which equals it at order one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def tsallis_entropy(probabilities: Float[Tensor, "*batch class"], order: float) 
 def tsallis_slope(log_probabilities: Tensor, order: float) -> Tensor:
     """`∂H_α/∂p_k` up to a constant, `-α (p_k^{α-1} - 1) / (α - 1)`, element by element; `-ln p_k` at α = 1.
 
-    What is left out is the same for all classes, so it vanishes from every derivative along the simplex. Written with
-    `expm1` the quotient tends to its limit without losing digits on the way.
+    The constant is the same for all classes, so it has no effect on derivatives along the simplex. `expm1` keeps the
+    quotient accurate when the order is close to one.
     """
     if order == 1:
         return -log_probabilities

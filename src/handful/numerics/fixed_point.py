@@ -1,6 +1,6 @@
-"""The loop: iterate a step for many tasks at once, and stop each of them on its own.
+"""The loop: iterate a step for many tasks at once, and stop each task on its own.
 
-A task that has converged is taken out with the answer it had then; what its neighbours still do cannot change it.
+A task that has converged keeps the answer it had at that point; the other tasks cannot change it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ AnyState = TypeVar("AnyState")
 AnyAnswer = TypeVar("AnyAnswer")
 Tree = TypeVar("Tree")
 
-# Taking finished tasks out costs a copy of the others: wait until this share of the batch is done.
+# Removing finished tasks means copying the others, so wait until this share of the batch is done.
 COMPACT_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened at each iteration; a task that stopped keeps its last value in the columns that follow."""
+    """What happened at each iteration; a task that has stopped repeats its last value in later columns."""
 
     observed: Float[Tensor, "task iteration"]
     change: Float[Tensor, "task iteration"]
@@ -65,21 +65,21 @@ def fixed_point(
     ----------
     step, change : callables
         Pure functions of the problem and the state, row by row in the task axis.
-    problem, state : dataclasses of tensors, nested at will
-        Every tensor has a leading task axis, of length one where all tasks share it. The answer that `step`
-        returns has the full length everywhere.
+    problem, state : dataclasses of tensors, possibly nested
+        Every tensor has a leading task axis, of length one if all tasks share the tensor. In the answer that `step`
+        returns, every task axis has full length.
     max_iter, tol : int, float
-        `tol=0` runs exactly `max_iter` iterations and spends nothing on the criterion.
+        `tol=0` runs exactly `max_iter` iterations and does not compute the criterion.
     observe : callable, optional
-        `observe(answer, rows)` gives one number per task to record at each iteration; `rows` are the positions in
+        `observe(answer, rows)` returns one number per task to record at each iteration; `rows` are the positions in
         the batch of the tasks in `answer`.
     narrow : callable, optional
-        `narrow(problem, state, previous)` may hand on a smaller problem, with the state that belongs to it.
+        `narrow(problem, state, previous)` may return a smaller problem and the state that belongs to it.
     merge : callable, optional
-        Makes one answer of those of disjoint tasks, given as pairs of their positions and their answers. By default
-        answers are joined along the task axis, which needs them to be equally large.
+        Combines the answers of disjoint tasks, given as pairs (positions, answer). By default answers are joined along
+        the task axis, which requires all other axes to match.
     done : int
-        Iterations that `state` has behind it; they count towards `max_iter`.
+        Iterations already done to reach `state`; they count towards `max_iter`.
     """
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
@@ -103,7 +103,7 @@ def fixed_point(
                 running = running & ~stops
                 if not bool(running.any()):
                     break
-                # The answer stays as it is: the next iteration makes another.
+                # The answer need not be cut: the next iteration makes a new one.
                 if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
                     problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
                     previous = take(previous, running, len(rows))
@@ -116,7 +116,7 @@ def fixed_point(
 
 
 def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
-    """Keep the chosen tasks in every tensor of a nested dataclass; what has not `n_tasks` rows is shared, and stays.
+    """Keep the chosen tasks in every tensor of a nested dataclass; a tensor without `n_tasks` rows is shared and kept.
 
     `rows` is a mask over the tasks, their positions, or a slice of them.
     """
@@ -136,26 +136,26 @@ def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
 def replace_tasks(
     outcome: Outcome[AnyAnswer], rows: Int[Tensor, "task"], other: Outcome[AnyAnswer]
 ) -> Outcome[AnyAnswer]:
-    """Put the outcome of some tasks, solved again, in the place of what they had; neither may carry a trace."""
+    """Replace the outcome of some tasks with that of solving them again; neither outcome may have a trace."""
     kept = torch.ones(len(outcome.n_iter), dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
     order = torch.cat([kept.nonzero().squeeze(-1), rows])
     return merged([(order[: len(order) - len(rows)], take(outcome, kept, len(kept))), (rows, other)])
 
 
 def concatenated(trees: list[Tree]) -> Tree:
-    """Join nested dataclasses along the task axis; what is no tensor is the same in all of them."""
+    """Join nested dataclasses along the task axis; fields that are not tensors must be the same in all of them."""
     return trees[0] if len(trees) == 1 else _joined(trees)
 
 
 def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """Apply a function of the leading axis; matrices that lie column by column in memory stay so."""
+    """Apply a function of the leading axis; matrices stored column by column stay so."""
     if all(x.ndim == 3 and not x.is_contiguous() and x.mT.is_contiguous() for x in tensors):
         return function(*(x.mT for x in tensors)).mT
     return function(*tensors)
 
 
 def merged(pieces: list[tuple[Tensor, AnyAnswer]]) -> AnyAnswer:
-    """Join answers of disjoint rows into one, in the order of the rows."""
+    """Join the answers of disjoint rows, in the order of the rows."""
     if len(pieces) == 1:
         return pieces[0][1]
     order = torch.argsort(torch.cat([rows for rows, _ in pieces]))

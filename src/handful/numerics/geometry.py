@@ -1,13 +1,13 @@
-"""Where prototypes live while an alternating method runs: two spaces, one interface, the same answers.
+"""How prototypes are represented while an alternating method runs: two spaces, one interface, the same answers.
 
 A method that repeats "compare the query with the prototypes, then average the points of each class" needs four
-things of its surroundings: `support` (moments that stay), `moments(u)` (those of the softly assigned query),
-`scores(w)` (which class is near) and `moves(w, w_old)` (how far each prototype went).
+things: `support` (moments of the support, which do not change), `moments(u)` (moments of the softly assigned query),
+`scores(w)` (how near each class is) and `moves(w, w_old)` (how far each prototype moved).
 
-- `FeatureSpace` holds a prototype as its d coordinates. One iteration costs 4|Q|Kd operations.
-- `GramSpace` holds it as a combination of the task's own points, `S_k = P_k + Σ_n u_nk z_n`, with P_k the sum of
-  the support of class k. With `gram = Z Zᵀ` and `cross = Z Pᵀ` computed once, all it ever needs are the products
-  `Z S_k = cross_k + gram u_k`: 2|Q|²K operations an iteration, whatever the dimension.
+- `FeatureSpace` stores a prototype as its d coordinates. One iteration costs 4|Q|Kd operations.
+- `GramSpace` stores it as a combination of the task's own points, `S_k = P_k + Σ_n u_nk z_n`, with P_k the sum of
+  the support of class k. With `gram = Z Zᵀ` and `cross = Z Pᵀ` computed once, it only needs the products
+  `Z S_k = cross_k + gram u_k`: 2|Q|²K operations per iteration, regardless of the dimension.
 
 Scores are `⟨z_n, w_k⟩ - ½‖w_k‖² = ½‖z_n‖² - ½‖z_n - w_k‖²`: they differ from distances by a constant per query.
 """
@@ -23,12 +23,12 @@ from torch import Tensor
 from handful.numerics.moments import Moments, soft_moments
 from handful.shapes import Bool, Float, Int
 
-# The setup products of Gram space are paid once; PADDLE rarely takes fewer iterations than this.
+# The setup products of Gram space are computed once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
-# Price of an operation in feature space, in operations of Gram space (`python perf/growth.py`).
+# Cost of one operation in feature space, in operations of Gram space (`python perf/growth.py`).
 FEATURE_OPERATION = 1.25
-# Arrays [query, class] of fewer classes than this lie class by class in memory: a reduction over few classes is then a
-# sum of long rows instead of many short ones.
+# Arrays [query, class] with fewer classes than this are stored class by class: a reduction over few classes then sums
+# a few long rows instead of many short ones.
 CLASS_BY_CLASS_BELOW = 64
 
 A = TypeVar("A")
@@ -38,11 +38,11 @@ P_co = TypeVar("P_co", covariant=True)
 
 @runtime_checkable
 class Averages(Protocol[P_co]):
-    """Moments in the coordinates of a space: they have a mass, they add, and their mean is a prototype."""
+    """Moments in the coordinates of a space: they have a mass, they can be added, and their mean is a prototype."""
 
     @property
     def mass(self) -> Float[Tensor, "#task class"]:
-        """How much each class holds."""
+        """Mass of each class."""
         ...
 
     def __add__(self: A, other: A, /) -> A: ...
@@ -54,11 +54,11 @@ class Averages(Protocol[P_co]):
 
 @runtime_checkable
 class Space(Protocol[P]):
-    """What an alternating method asks of a geometry; P is how that geometry holds prototypes."""
+    """What an alternating method needs from a geometry; P is the type in which it stores prototypes."""
 
     @property
     def n_classes(self) -> int:
-        """Number of classes of a task, all of them."""
+        """Total number of classes of a task."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Space(Protocol[P]):
         ...
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> Averages[P]:
-        """Return the moments of the query, assigned by `u_nk`; padding counts for nothing."""
+        """Return the moments of the query, assigned by `u_nk`; padding is ignored."""
         ...
 
     def scores(self, prototypes: P) -> Float[Tensor, "task query class"]:
@@ -99,7 +99,7 @@ class FeatureSpace:
         query_mask: Bool[Tensor, "task query"] | None,
         support: Moments,
     ) -> FeatureSpace:
-        """Take the points as they are."""
+        """Use the points as they are."""
         return cls(query, query_mask, support, support.mass.shape[-1])
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> Moments:
@@ -132,14 +132,14 @@ class FeatureSpace:
 
 @dataclass(frozen=True)
 class GramMoments:
-    """Moments known by their weights on the task's own points: `sums_k = P_k + Σ_n u_nk z_n`, either part optional."""
+    """Moments stored as weights on the task's own points: `sums_k = P_k + Σ_n u_nk z_n`, either part optional."""
 
     mass: Float[Tensor, "#task class"]
-    on_query: Float[Tensor, "task query class"] | None  # u_nk; None when no query point is in
-    with_support: bool  # whether P_k is in
+    on_query: Float[Tensor, "task query class"] | None  # u_nk; None when no query point is included
+    with_support: bool  # whether P_k is included
 
     def __add__(self, other: GramMoments) -> GramMoments:
-        """Return the moments of both sets of points together; the support is in one of them at most."""
+        """Return the moments of both sets of points together; at most one of them includes the support."""
         on_query = _sum_of_present(self.on_query, other.on_query)
         return GramMoments(self.mass + other.mass, on_query, self.with_support or other.with_support)
 
@@ -155,7 +155,7 @@ class GramPrototypes:
     """`w_k = s_k P_k + Σ_n a_nk z_n`."""
 
     on_support: Float[Tensor, "#task class"]  # s_k
-    on_query: Float[Tensor, "task query class"] | None  # a_nk; None means none
+    on_query: Float[Tensor, "task query class"] | None  # a_nk; None means all zero
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class GramSpace:
         query_mask: Bool[Tensor, "task query"] | None,
         support: Moments,
     ) -> GramSpace:
-        """Compute the two products that the iterations live on."""
+        """Compute the two products that the iterations use."""
         n_tasks, n_classes = len(query), support.mass.shape[-1]
         if n_classes < CLASS_BY_CLASS_BELOW:
             cross = times_transposed(support.sums.expand(n_tasks, -1, -1), query).mT
@@ -194,7 +194,7 @@ class GramSpace:
 
     @property
     def support(self) -> GramMoments:
-        """The support sums P_k themselves, none of the query."""
+        """The support sums P_k alone, without the query."""
         return GramMoments(self.support_mass, None, with_support=True)
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> GramMoments:
@@ -203,9 +203,9 @@ class GramSpace:
         return GramMoments(weights.sum(-2), weights, with_support=False)
 
     def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
-        """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, formed when first asked for and kept with the prototypes.
+        """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes.
 
-        A class that leaves before anyone asks is never multiplied.
+        A class that is dropped before the first use is never multiplied.
         """
         found: Tensor | None = prototypes.__dict__.get("_products")
         if found is None:
@@ -253,27 +253,27 @@ def masked(
     weights: Float[Tensor, "task query class"], query_mask: Bool[Tensor, "task query"] | None
 ) -> Float[Tensor, "task query class"]:
     """`u_nk`, and zero for padded queries."""
-    # Not a product: what lies under the padding may be NaN.
+    # Not a product: padded rows may hold NaN.
     return weights if query_mask is None else weights.where(query_mask.unsqueeze(-1), 0)
 
 
 def times_transposed(
     points: Float[Tensor, "task point dim"], rows: Float[Tensor, "#task row dim"]
 ) -> Float[Tensor, "task point row"]:
-    """`X Yᵀ` per task; when all tasks share Y it is one large product rather than many small ones."""
+    """`X Yᵀ` per task; when all tasks share Y this is one large product instead of many small ones."""
     if len(rows) == 1:
         return points @ rows[0].mT
     return torch.bmm(points, rows.mT)
 
 
 def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bool:
-    """Compare `n · 4|Q|Kd` with `2|Q|(|Q|+K)d + n · 2|Q|²K` for the n iterations to be expected."""
+    """Compare `n · 4|Q|Kd` with `2|Q|(|Q|+K)d + n · 2|Q|²K` for the expected n iterations."""
     n = min(max_iter, EXPECTED_ITERATIONS)
     return n_query * (n * n_classes) + (n_query + n_classes) * dim < FEATURE_OPERATION * 2 * n * n_classes * dim
 
 
 def columns_of(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
-    """Entries of the chosen classes along the last axis, task by task; few of them lie class by class in memory."""
+    """Entries of the chosen classes along the last axis, per task; few classes are stored class by class."""
     values = values.expand(len(classes), *values.shape[1:])
     if values.ndim == 2:
         return values.gather(-1, classes)
@@ -282,7 +282,7 @@ def columns_of(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
 
 
 def _gram_times(gram: Float[Tensor, "task query query"], weights: Float[Tensor, "task query class"]) -> Tensor:
-    """`G U` for the symmetric G, in the order in which U lies in memory."""
+    """`G U` for the symmetric G, in the memory order of U."""
     return torch.bmm(weights.mT, gram).mT if weights.mT.is_contiguous() else torch.bmm(gram, weights)
 
 

@@ -1,4 +1,4 @@
-"""Graphs over points: who is among whose nearest neighbours."""
+"""Graphs over points: which points are among the nearest neighbours of which."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def neighbour_affinities(
 ) -> Float[Tensor, "task point point"]:
     """`a_nm = 1` when m is among the nearest neighbours of n, n itself not counted, and 0 otherwise.
 
-    Directed: m may be a neighbour of n and not the reverse. Padded points are nobody's neighbours and have none; a
-    point with fewer others than `n_neighbours` has all of them. Among equally distant points the choice is arbitrary.
+    The graph is directed: m may be a neighbour of n without n being a neighbour of m. Padded points have no neighbours
+    and are neighbours of no point. If a task has fewer than `n_neighbours` other points, all of them are neighbours.
+    Ties between equally distant points are broken arbitrarily.
     """
     n_points = points.shape[1]
     distances = half_squared_distances(points, points)

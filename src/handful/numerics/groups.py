@@ -1,7 +1,7 @@
-"""Groups: tasks that need about equally many columns are put together, whichever block they come from.
+"""Groups: tasks that need about the same number of columns are put together, across blocks.
 
-A block of tasks fits the cache while arrays have a column a class. Once few columns are left, a call into the array
-library has too little to do for one block; the tasks of all blocks go on together, each beside others of its width.
+A block of tasks fits the cache while arrays have one column per class. Once few columns are left, one block is too
+little work for a call into the array library. The tasks of all blocks then continue in groups of equal width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from handful.shapes import Int
 AnyProblem = TypeVar("AnyProblem")
 AnyState = TypeVar("AnyState")
 
-# Columns are kept in one of these numbers, or all: so tasks of several blocks fit together.
+# Allowed numbers of columns, besides all of them; a short list lets tasks of several blocks share a group.
 WIDTHS = (8, 16, 32, 64)
 
 
@@ -29,11 +29,11 @@ class Part(Generic[AnyProblem, AnyState]):
 
     problem: AnyProblem
     state: AnyState
-    needs: Int[Tensor, "task"]  # columns that each task cannot do without
+    needs: Int[Tensor, "task"]  # columns that each task needs at least
 
 
 def width_for(need: int, n_columns: int) -> int:
-    """Return the smallest of the widths that is enough, or all columns."""
+    """Return the smallest of `WIDTHS` that is enough, or all columns."""
     return next((width for width in WIDTHS if need <= width < n_columns), n_columns)
 
 
@@ -41,10 +41,10 @@ def joined(
     blocks: list[Part[AnyProblem, AnyState]],
     restrict: Callable[[AnyProblem, AnyState, int], tuple[AnyProblem, AnyState]],
 ) -> list[tuple[Int[Tensor, "task"], AnyProblem, AnyState]]:
-    """Put tasks of equal width together, with their positions in the row of all blocks.
+    """Put tasks of equal width together, with their positions in the sequence of all blocks.
 
-    `restrict(problem, state, width)` keeps that many columns, those that matter most; it keeps all where these are
-    fewer. A block has as many columns as one of its tasks needs, by `width_for`, or more.
+    `restrict(problem, state, width)` keeps the `width` columns that matter most, or all columns if there are fewer.
+    A block has at least as many columns as `width_for` gives for each of its tasks.
     """
     groups: dict[int, list[tuple[Tensor, AnyProblem, AnyState]]] = {}
     first = 0

@@ -1,7 +1,7 @@
-"""Lookup: points named by their rows in a table, read when they are needed and only as many as are needed.
+"""Lookup: points given as rows of a table, read only when they are needed.
 
-A task drawn from a bank is a list of row numbers. Copying its points out before anyone has asked for them costs more
-than most of what is then done with them: the sum of a class needs every point once and none of them twice.
+A task drawn from a bank is a list of row numbers. Copying all its points in advance costs more than most of what is
+done with them: the sum of a class reads every point only once.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Lookup:
 
     @property
     def device(self) -> torch.device:
-        """Where the table lies."""
+        """Device of the table."""
         return self.table.device
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, tasks: Tensor | slice) -> Lookup:
-        """Return the points of some tasks, still unread."""
+        """Return the points of some tasks, without reading them."""
         return Lookup(self.table, self.rows[tasks])
 
     def read(self) -> Float[Tensor, "task point dim"]:
@@ -52,24 +52,24 @@ class Lookup:
         return self.table.index_select(0, self.rows.reshape(-1)).reshape(self.shape)
 
     def each(self, function: Callable[[Tensor], Tensor]) -> Lookup:
-        """Apply a function of single points: once to each row that is named, in however many tasks."""
+        """Apply a function of single points, once per row used, even if several tasks use the row."""
         named, places = torch.unique(self.rows, return_inverse=True)
         return Lookup(function(self.table.index_select(0, named)), places)
 
     def magnitudes(self) -> Float[Tensor, "task point"]:
-        """How long each point is, from the whole table where that is the smaller."""
+        """Magnitude of each point; computed on the whole table if that has fewer rows than there are points."""
         if self.rows.numel() < len(self.table):
             return magnitudes(self.read())
         return magnitudes(self.table)[self.rows]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel with the rows that are named, not with the whole table."""
+        """Pickle only the rows that are used, not the whole table."""
         points = self.read().reshape(-1, self.shape[-1])
         return Lookup, (points, torch.arange(len(points)).reshape(self.rows.shape))
 
 
 def read(points: Tensor | Lookup) -> Float[Tensor, "task point dim"]:
-    """Return points as a tensor, whichever way they are given."""
+    """Return points as a tensor, reading them if they are a `Lookup`."""
     return points if isinstance(points, Tensor) else points.read()
 
 
@@ -90,7 +90,7 @@ def moments_of(
     mask: Bool[Tensor, "task point"] | None,
     n_classes: int,
 ) -> Moments:
-    """`labelled_moments`; points in a table are summed as they are read where they come class by class."""
+    """`labelled_moments`; points of a table that are sorted by class are summed while they are read."""
     if not isinstance(points, Lookup) or mask is not None or not _class_by_class(labels):
         if mask is not None:
             points = read(points).where(mask.unsqueeze(-1), 0)
@@ -106,6 +106,6 @@ def moments_of(
 
 
 def _class_by_class(labels: Int[Tensor, "task point"]) -> bool:
-    """Whether the labels of every task increase."""
+    """Whether the labels of every task are sorted."""
     shared = labels[:1] if labels.stride(0) == 0 else labels
     return bool((shared[:, 1:] >= shared[:, :-1]).all())

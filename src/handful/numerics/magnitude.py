@@ -1,6 +1,6 @@
-"""Magnitudes: how long a vector is, whatever its scale, and the power of two that brings them near one.
+"""Magnitudes: the length of vectors of any scale, and the powers of two that bring them near one.
 
-A factor that is a power of two changes no digit of a float, so whatever does not depend on scale comes out the same.
+Multiplying by a power of two changes no digit of a float, so results that do not depend on scale stay the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def largest_of(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
 
 
 def magnitudes(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
-    """`‖z‖` of each vector, and `max_j |z_j|` where squares do not fit: finite and right but for a factor of √d.
+    """`‖z‖` of each vector, or `max_j |z_j|` where squares do not fit: finite, and right up to a factor of √d.
 
-    Lengths take half the time of maxima, and are wrong only for the few vectors that are looked at again.
+    Lengths take half the time of maxima. They are wrong only for a few vectors, for which the maximum is computed.
     """
     found: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
     least, _ = squares_fit(vectors.dtype)
@@ -35,8 +35,8 @@ def magnitudes(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
 def to_near_one(sizes: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """Powers of two that bring these numbers to 2 … 4; one where a number is zero.
 
-    Two and not one: the power for the largest floats is then a normal number. That for the smallest, which have fewer
-    digits, stops at the largest power of two there is.
+    The range starts at two so that the power for the largest floats is a normal number. For the smallest floats, which
+    have fewer digits, the power is capped at the largest power of two.
     """
     values = sizes.cpu().numpy()
     _, exponents = np.frexp(values)
@@ -46,6 +46,6 @@ def to_near_one(sizes: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
 
 def squares_fit(dtype: torch.dtype) -> tuple[float, float]:
-    """Magnitudes between which the square of a number keeps all its digits, and does not overflow."""
+    """Bounds between which the square of a number keeps all its digits and does not overflow."""
     limits = torch.finfo(dtype)
     return math.sqrt(limits.tiny / limits.eps), math.sqrt(limits.max)

@@ -1,7 +1,7 @@
-"""Moments of points by class: how much mass a class has, and the weighted sum of its points. Moments add.
+"""Moments of points by class: the mass of a class, and the weighted sum of its points. Moments can be added.
 
-Means depend on points only through these, so a support and a query, two blocks of one query, or the shards of
-several machines are joined by `+`.
+Means depend on points only through these. So a support and a query, two blocks of one query, or the shards of
+several machines are combined with `+`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def labelled_moments(
     mask: Bool[Tensor, "task point"] | None,
     n_classes: int,
 ) -> Moments:
-    """Moments of points with one label each; where `mask` is False a point counts for nothing."""
+    """Moments of points with one label each; points where `mask` is False are ignored."""
     n_tasks, _, dim = points.shape
     if mask is not None:
         # Padded points go to a class of their own, which is cut off at the end.

@@ -1,21 +1,22 @@
-"""Which labels a linear fit can do without correcting: the group-lasso path of incidental parameters, at Huber's price.
+"""Which labels a linear fit explains without correction: the group-lasso path, solved as a Huber regression.
 
 Let Y hold one-hot labels of N points and U an orthonormal basis of r directions, `P = I - U Uᵀ`. The path solves, for
 decreasing λ,
 
     min_γ  ½‖P (Y - γ)‖² + λ Σ_i ‖γ_i‖,
 
-in which row γ_i corrects the label of point i where the fit on U cannot explain it. P is a projection, so its square
-is the cheapest of all fits, `½‖P(Y - γ)‖² = min_B ½‖Y - γ - U B‖²`, and for given B the best γ is a soft threshold:
+where row γ_i corrects the label of point i if the fit on U cannot explain it. P is a projection, so the first term is
+the error of the best fit, `½‖P(Y - γ)‖² = min_B ½‖Y - γ - U B‖²`, and for given B the best γ is a soft threshold:
 
     r_i = y_i - Bᵀu_i,    γ_i = max(0, 1 - λ/‖r_i‖) r_i,    what remains is  min_B Σ_i huber_λ(‖r_i‖).
 
-A group lasso with N·K unknowns, N²K operations a sweep by coordinate descent, is a robust regression with r·K. It is
-solved by reweighted least squares, each round of which lowers the objective:
+So a group lasso with N·K unknowns, at N²K operations per sweep of coordinate descent, becomes a robust regression with
+r·K unknowns. It is solved by reweighted least squares; each round lowers the objective:
 
     w_i = min(1, λ/‖r_i‖),    B = (Uᵀ diag(w) U)⁻¹ Uᵀ diag(w) Y,
 
-and as y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N r², not N K. All λ go at once.
+and as y_i is one-hot, `‖r_i‖² = 1 - 2 u_iᵀ b_{y_i} + u_iᵀ B Bᵀ u_i`: a round costs N r², not N K. All λ are solved
+together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor
 
 from handful.shapes import Bool, Float, Int
 
-# A level is done when no residual moves by more than this share of λ, which decides what is zero.
+# A level is done when no residual changes by more than this share of λ, the threshold that decides what is zero.
 TOLERANCE = 1e-6
 MAX_ROUNDS = 2000
 
@@ -54,7 +55,7 @@ def outlier_path(
     n_levels: int,
     smallest: float,
 ) -> OutlierPath:
-    """Solve at `n_levels` levels, equally spaced in logarithms, from `smallest · λ_max` up to λ_max, where γ vanishes.
+    """Solve at `n_levels` levels, equally spaced in logarithms, from `smallest · λ_max` to λ_max, where γ = 0.
 
     Parameters
     ----------
@@ -63,11 +64,11 @@ def outlier_path(
     labels : Int[Tensor, "point"]
         The class of each point.
     n_classes, n_levels, smallest : int, int, float
-        K, the number of levels and the ratio of the smallest to the largest.
+        K, the number of levels, and the ratio of the smallest level to the largest.
     """
     n_components = basis.shape[1]
     one_hot = torch.nn.functional.one_hot(labels, n_classes).to(basis.dtype)
-    squares = (basis.unsqueeze(-1) * basis.unsqueeze(-2)).flatten(1)  # u_i u_iᵀ, a row each
+    squares = (basis.unsqueeze(-1) * basis.unsqueeze(-2)).flatten(1)  # u_i u_iᵀ, one row per point
 
     def residual_norms(fit: Float[Tensor, "level component class"]) -> Float[Tensor, "level point"]:
         explained = (fit.index_select(-1, labels) * basis.mT).sum(1)

@@ -1,9 +1,9 @@
 """Points on the probability simplex: softmax in logarithms, its exponential, Euclidean projection.
 
 Denormal floats (below 1e-38 in float32) make a product up to a hundred times slower on most processors, and a
-sharply converged assignment matrix is full of them. Here nothing smaller than `exp(lowest_log)` is ever
-exponentiated, and probabilities below it are zero exactly. Nor is -inf: its exponential takes far longer than
-that of a number (docs/performance.md).
+sharply converged assignment matrix is full of them. So logarithms are clamped at `lowest_log` before they are
+exponentiated, and probabilities below `exp(lowest_log)` are exactly zero. The clamp also removes -inf, whose
+exponential takes far longer than that of a finite number (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from torch import Tensor
 
 from handful.shapes import Float
 
-# What counts as zero is found by its exponential, which is known to rounding.
+# Clamped values are recognised by their exponential, which is exact up to rounding.
 ABOVE_LOWEST = 1.0001
 
 
 def lowest_log(dtype: torch.dtype) -> float:
     """Logarithm below which a probability counts as zero: 0.8 ln(smallest normal), -69.9 for float32.
 
-    The factor 0.8 leaves room for a product with a small feature to stay normal as well.
+    The factor 0.8 keeps the product with a small feature normal as well.
     """
     return 0.8 * math.log(torch.finfo(dtype).tiny)
 
 
 @dataclass(frozen=True)
 class SoftLabels:
-    """Rows of the simplex, `u_nk`: as weights for products, and as logarithms for everything else."""
+    """Points on the simplex, `u_nk`: as weights for products, and as logarithms for everything else."""
 
     weights: Float[Tensor, "*batch class"]
     logits: Float[Tensor, "*batch class"]
@@ -47,7 +47,7 @@ class SoftLabels:
 
 
 def softmax(logits: Float[Tensor, "*batch class"]) -> SoftLabels:
-    """`u_k = exp(logits_k) / Σ_j exp(logits_j)` over the last axis; -inf is allowed, but not in the whole row."""
+    """`u_k = exp(logits_k) / Σ_j exp(logits_j)` over the last axis; a row may contain -inf, but not only -inf."""
     lowest = lowest_log(logits.dtype)
     largest = logits.amax(-1, keepdim=True)
     weights = torch.threshold_((logits - largest).clamp_(min=lowest).exp_(), ABOVE_LOWEST * math.exp(lowest), 0.0)

@@ -1,9 +1,9 @@
-"""Entropic optimal transport: Sinkhorn's algorithm, many problems at once, each with its own end.
+"""Entropic optimal transport: Sinkhorn's algorithm for many problems at once; each stops on its own.
 
-The state is the logarithm of the plan, so nothing underflows however large the cost is. A few sweeps at a time are
-done on its exponential, where a sweep is two products of a matrix with a vector, and their scalings then return to the
-logarithm. As columns carry their mass to begin with, one sweep changes no scale by more than the ratio of the total
-mass to the smallest mass of a row or column, so a few of them stay far from the limits of a float.
+The state is the logarithm of the plan, so nothing underflows, however large the cost. A few sweeps at a time are done
+on its exponential, where a sweep is two matrix-vector products; their scalings are then added to the logarithm. The
+columns have their mass from the start, so one sweep changes no scale by more than the ratio of the total mass to the
+smallest mass of a row or column. A few sweeps therefore stay far from the limits of a float.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SWEEPS_AT_ONCE = 5
 class Plan:
     """What Sinkhorn's algorithm found.
 
-    `log_plan` is `ln P`; its columns have their mass to rounding, its rows to the tolerance. `column_potential` is the
-    vector h in `P_nk = e_n exp(h_k - cost_nk)`, a good start for a nearby problem. `n_iter` counts sweeps.
+    `log_plan` is `ln P`; its columns have their mass up to rounding, its rows up to the tolerance. `column_potential`
+    is the vector h in `P_nk = e_n exp(h_k - cost_nk)`, a good start for a similar problem. `n_iter` counts sweeps.
     """
 
     log_plan: Float[Tensor, "task point class"]
@@ -57,9 +57,9 @@ def sinkhorn(
 ) -> Plan:
     """`argmin_P Σ P_nk cost_nk + Σ P_nk ln P_nk` over plans with the given row and column sums.
 
-    Both sums must have the same total. Rows and columns are rescaled in turn until no row misses its mass by more than
-    `tol`; sweeps come five at a time. A row of zero mass (padding) takes no part, whatever its cost. `start` is the
-    column potential to begin with; it changes the way, not the end.
+    Both sums must have the same total. Rows and columns are rescaled in turn until every row has its mass up to `tol`;
+    this is checked after every five sweeps. A row of zero mass (padding) is ignored, whatever its cost. `start` is the
+    initial column potential; it changes the number of sweeps, not the result.
     """
     potential = torch.zeros_like(column_mass) if start is None else start
     log_plan = potential.unsqueeze(-2) - cost
@@ -80,7 +80,7 @@ def sinkhorn(
 
 
 def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _SinkhornState]:
-    """Scale rows and columns to their mass in turn, a few times, and see by how much rows miss theirs at the end."""
+    """Scale rows and columns to their mass in turn, a few times, and measure the error of the row sums at the end."""
     plan = state.log_plan.exp()
     scale = torch.ones_like(to.columns).unsqueeze(-1)
     rows, columns = to.rows.unsqueeze(-1), to.columns.unsqueeze(-1)
@@ -90,7 +90,7 @@ def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _Sin
         scale = columns / (plan.mT @ row_scale)
     row_error = (row_scale * (plan @ scale) - rows).abs().amax((-2, -1))
     log_scale = scale.squeeze(-1).log()
-    # A row of zero mass is -inf throughout, and stays so.
+    # A row of zero mass is -inf everywhere, and stays so.
     log_plan = state.log_plan + row_scale.log() + log_scale.unsqueeze(-2)
     new = _SinkhornState(log_plan, state.column_potential + log_scale, row_error)
     return new, new

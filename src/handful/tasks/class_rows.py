@@ -21,8 +21,8 @@ class ClassRows:
     def of(
         cls, labels: Int[np.ndarray, "row"], n_classes: int, rows: Int[np.ndarray, "row"] | None = None
     ) -> ClassRows:
-        """Order rows by their labels; `rows` names them when they are not simply 0, 1, 2 and so on."""
-        # Sixteen bits sort in linear time, which ten million rows notice.
+        """Order rows by their labels; `rows` gives the row numbers if they are not 0, 1, 2 and so on."""
+        # NumPy sorts 16-bit integers in linear time, which matters for ten million rows.
         keys = labels.astype(np.uint16) if n_classes <= 2**16 else labels
         order = np.argsort(keys, kind="stable")
         sizes = np.bincount(labels, minlength=n_classes)

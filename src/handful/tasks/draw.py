@@ -1,7 +1,7 @@
-"""draw: task i as a function of (labels, spec, seed, i). It sees labels and returns row numbers, never features.
+"""draw: task i as a function of (labels, spec, seed, i). It takes labels and returns row numbers, never features.
 
-Classes, then support, then query, each from a stream of the task's own; the query is drawn from what the support left,
-so the two are disjoint by construction.
+Classes, support and query are drawn in this order, each from its own random stream per task. The query is drawn from
+the rows that are not in the support, so the two are disjoint by construction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from handful.tasks.randomness import Stream, distinct, uniforms
 from handful.tasks.spec import TaskSpec
 from handful.tasks.support import FixedSupport
 
-# Tasks drawn at once; larger chunks gain nothing, their arrays leave the cache.
+# Tasks drawn at once; larger chunks are no faster, because their arrays do not fit the cache.
 CHUNK_TASKS = 64
 
 
@@ -30,18 +30,17 @@ class Draw:
     Attributes
     ----------
     indices : Int[ndarray, "task"]
-        Number of each task.
+        Task numbers.
     classes : Int[ndarray, "#task class"]
         The bank's classes in each task, increasing; label k of a task means `classes[task, k]`.
     support, support_labels : Int[ndarray, "#task support"]
-        Rows of the support and their labels, class by class; each with a task axis of length one when all tasks
-        share it.
+        Rows of the support and their labels, class by class; the task axis has length one when all tasks share them.
     query, query_labels : Int[ndarray, "task query"]
         Rows of the query and their labels.
     support_mask : Bool[ndarray, "#task support"] or None
-        False where a row is padding; None when nothing is.
+        False where a row is padding; None if there is no padding.
     support_elsewhere : bool
-        Whether the support's rows are another bank's.
+        Whether the rows of the support belong to another bank.
 
     Examples
     --------
@@ -86,7 +85,7 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     seed : int
         Seed of the whole sequence of tasks.
     indices : iterable of int
-        Which tasks, for instance `range(100)`.
+        Numbers of the tasks to draw, for instance `range(100)`.
 
     Examples
     --------
@@ -123,7 +122,10 @@ class _Source:
                 fixed_labels = np.array(rule.labels)
                 n_classes = max(n_classes, int(fixed_labels.max()) + 1)
             elif fixed.max() >= len(labels):
-                raise TaskError(f"the fixed support names row {fixed.max()}, but there are {len(labels)} rows")
+                raise TaskError(
+                    f"the fixed support contains row {fixed.max()}, but there are {len(labels)} rows; "
+                    "use rows of the bank that queries come from, or give labels to use another bank"
+                )
             else:
                 fixed_labels = labels[fixed]
                 rows = np.setdiff1d(np.arange(len(labels)), fixed, assume_unique=True)
@@ -174,7 +176,7 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
 
 
 def _join(chunks: Sequence[Draw]) -> Draw:
-    """Put the chunks one after the other; what all tasks share stays shared."""
+    """Concatenate the chunks; arrays that all tasks share stay shared."""
     first = chunks[0]
     if len(chunks) == 1:
         return first
@@ -195,7 +197,7 @@ def _join(chunks: Sequence[Draw]) -> Draw:
 def _step_over(
     free_offsets: Int[np.ndarray, "task query"], taken: Int[np.ndarray, "task query shots"]
 ) -> Int[np.ndarray, "task query"]:
-    """Offset among all rows of the r-th row that is not taken: r + #{j : taken_j - j ≤ r}, taken being increasing."""
+    """Offset among all rows of the r-th row that is not taken: r + #{j : taken_j - j ≤ r}, with `taken` increasing."""
     offsets: np.ndarray = free_offsets + (taken - np.arange(taken.shape[-1]) <= free_offsets[..., None]).sum(-1)
     return offsets
 
@@ -213,7 +215,7 @@ def _checked_labels(labels: Any) -> Int[np.ndarray, "row"]:
 def _checked_indices(seed: int, indices: Iterable[int]) -> Int[np.ndarray, "task"]:
     numbers = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
     if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-        raise TaskError(f"indices must be task numbers from 0 on, at least one, got {numbers.tolist()[:5]}")
+        raise TaskError(f"indices must be one or more task numbers, each at least 0, got {numbers.tolist()[:5]}")
     if not 0 <= seed < 2**64:
         raise TaskError(f"seed must lie in 0 … 2^64-1, got {seed}")
     return numbers.astype(np.int64)

@@ -12,12 +12,12 @@ from handful.errors import TaskError
 from handful.shapes import Float, Int
 from handful.tasks.randomness import Stream, distinct, generator, uniforms
 
-# Redraws of Dirichlet proportions before a task is given up as impossible.
+# Draws of Dirichlet proportions before a task is considered impossible.
 MOST_REDRAWS = 1000
 
 
 class Picks(NamedTuple):
-    """Queries as (which of the task's query classes, which of that class's free rows)."""
+    """Queries as pairs (index of one of the task's query classes, index of a free row of that class)."""
 
     present: Int[np.ndarray, "task query"]
     offsets: Int[np.ndarray, "task query"]
@@ -25,9 +25,9 @@ class Picks(NamedTuple):
 
 @dataclass(frozen=True)
 class UniformOverPool:
-    """|Q| rows without replacement from the pooled rows of `k_eff` classes: counts follow the classes' sizes.
+    """|Q| rows without replacement from the pooled rows of `k_eff` classes: counts follow the sizes of the classes.
 
-    The paper's rule. A class may be missed by chance, so `k_eff` bounds the number of classes that occur.
+    This is the paper's rule. A class may get no row by chance, so at most `k_eff` classes occur.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Balanced:
 class Dirichlet:
     """Counts in proportions p ~ Dirichlet(concentration · 1) over `k_eff` classes, then rows without replacement.
 
-    Proportions that ask a class for more rows than it has are drawn again.
+    Proportions that need more rows of a class than it has are drawn again.
 
     Examples
     --------
@@ -122,23 +122,23 @@ class Dirichlet:
             if (counts <= free).all():
                 return counts
         raise TaskError(
-            f"task {index}: {MOST_REDRAWS} draws of Dirichlet proportions all asked a class for more rows than the "
-            f"{free.tolist()} there are; ask for fewer queries than {n_query}, or raise the concentration"
+            f"task {index}: {MOST_REDRAWS} draws of Dirichlet proportions all needed more rows of a class than it has "
+            f"(the classes have {free.tolist()} rows); ask for fewer queries than {n_query}, or raise the concentration"
         )
 
 
 def round_to_sum(proportions: Float[np.ndarray, "present"], total: int) -> Int[np.ndarray, "present"]:
     """Whole numbers near `total · p` that sum to `total`.
 
-    Each is rounded; then, of those rounded up (or down) too many, the ones whose fractional part is nearest ½ go the
-    other way, as in the public code of α-TIM.
+    Each is rounded. If the sum is then too large (or too small), those rounded up (or down) whose fractional part is
+    nearest ½ are rounded the other way, as in the public code of α-TIM.
     """
     exact = proportions * total
     counts = np.round(exact).astype(np.int64)
     excess = int(counts.sum()) - total
     if excess:
         way = np.sign(excess)
-        # How far each lies beyond the ½ at which it would have been rounded the other way.
+        # Distance of each fractional part from ½, where it would have been rounded the other way.
         beyond = np.where(way * (counts - exact) > 0, 0.5 - np.abs(counts - exact), np.inf)
         counts[np.argsort(beyond, kind="stable")[: abs(excess)]] -= way
     return counts
@@ -151,11 +151,12 @@ def _pick_counts(
     seed: int,
     indices: Int[np.ndarray, "task"],
 ) -> Picks:
-    """Pick that many distinct rows of each class."""
+    """Pick `counts` distinct rows of each class."""
     uniform = uniforms(seed, indices, Stream.QUERY, n_query)
     n_tasks, n_present = counts.shape
     steps = np.arange(int(counts.max()))
-    # A task's n_query random numbers are dealt to its classes in turn; a step past a class's count reads any of them.
+    # The n_query random numbers of a task are dealt to its classes in turn. Steps past the count of a class read an
+    # arbitrary number, which is not used.
     dealt = np.minimum((np.cumsum(counts, -1) - counts)[..., None] + steps, n_query - 1)
     per_class = np.take_along_axis(uniform, dealt.reshape(n_tasks, -1), axis=-1).reshape(dealt.shape)
     offsets = distinct(per_class, free, counts)
@@ -170,7 +171,7 @@ def _refuse_scarcity(
     if scarce.any():
         t = int(scarce.argmax())
         raise TaskError(
-            f"task {indices[t]}: beside the support, {who} has {there[t]} rows left, fewer than the {wanted} queries "
+            f"task {indices[t]}: without the support, {who} has {there[t]} rows left, fewer than the {wanted} queries "
             "asked for; ask for fewer queries or fewer shots, or change k_eff"
         )
 

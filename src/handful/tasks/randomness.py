@@ -1,4 +1,4 @@
-"""Random numbers that belong to a task: each task has its own streams, so it can be drawn alone or among others."""
+"""Random numbers of a task: each task has its own streams, so it is the same drawn alone or among others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from handful.shapes import Float, Int
 
 
 class Stream(IntEnum):
-    """What a stream is for. Apart from one another, so that a change of query rule leaves the support as it was."""
+    """What a stream is for. Streams are separate, so that the support does not depend on the query rule."""
 
     CLASSES = 0
     SUPPORT = 1
@@ -20,8 +20,8 @@ class Stream(IntEnum):
 
 
 def generator(seed: int, index: int, stream: Stream) -> np.random.Generator:
-    """Start a stream of task `index`: Philox with the key (seed, index), its counter's top word set to the stream."""
-    # Typed, since NumPy makes floats of a list that mixes a seed of 2⁶³ or more with a small number.
+    """Start a stream of task `index`: Philox with key (seed, index) and the stream as the top word of its counter."""
+    # The dtype is given because NumPy converts a list of a seed of 2⁶³ or more and a small number to floats.
     key = np.array([seed, index], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, int(stream)]))
 
@@ -39,10 +39,11 @@ def distinct(
     population: Int[np.ndarray, "*#set"],
     count: Int[np.ndarray, "*#set"] | int,
 ) -> Int[np.ndarray, "*set step"]:
-    """Draw `count` distinct numbers of 0 … population-1 for each set, all such subsets being equally likely.
+    """Draw `count` distinct numbers of 0 … population-1 for each set; all such subsets are equally likely.
 
-    Floyd's scheme: step i looks at j = population - count + i, takes t = ⌊u (j+1)⌋, or j itself if t is taken. It
-    needs one random number a draw whatever the population is. Where a set has `count` < step, the rest is -1.
+    Floyd's algorithm: with j = population - count + i, step i takes t = ⌊u (j+1)⌋, or j itself if t is already taken.
+    It needs one random number per draw, regardless of the population. If `count` is less than the number of steps, the
+    rest is -1.
     """
     steps = uniform.shape[-1]
     chosen = np.full(uniform.shape, -1, dtype=np.int64)

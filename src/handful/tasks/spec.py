@@ -1,4 +1,4 @@
-"""TaskSpec: a support rule, a query rule and sizes; what a task is before any row is chosen."""
+"""TaskSpec: a support rule, a query rule and sizes; the description of a task before any row is drawn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from handful.tasks.support import SupportRule
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What tasks are drawn.
+    """Description of the tasks to draw.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class TaskSpec:
     query : UniformOverPool, Balanced or Dirichlet
         How the rows to label are spread over the classes that occur.
     n_query : int
-        |Q|, rows to label.
+        |Q|, number of rows to label.
     n_classes : int, optional
-        K, classes of a task, drawn again for each; None means all there are.
+        K, number of classes of a task, drawn separately for each task; None means all classes.
 
     Examples
     --------

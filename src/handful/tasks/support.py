@@ -18,8 +18,8 @@ from handful.tasks.randomness import Stream, distinct, uniforms
 class Support(NamedTuple):
     """The support of some tasks, class by class.
 
-    `offsets` are those of the support within its classes' rows, for the query to step over; None when the support
-    was set aside beforehand. `labels` count the task's own classes, 0 … K-1.
+    `offsets` are the positions of the support within the rows of its classes, which the query must skip; None if these
+    rows were removed beforehand. `labels` number the task's own classes, 0 … K-1.
     """
 
     rows: Int[np.ndarray, "#task support"]
@@ -30,7 +30,7 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True)
 class ShotsPerClass:
-    """The same number of rows of every class, drawn without replacement.
+    """The same number of rows for every class, drawn without replacement.
 
     Examples
     --------
@@ -66,16 +66,16 @@ class ShotsPerClass:
 
 @dataclass(frozen=True, init=False)
 class FixedSupport:
-    """The same rows for every task, as many of each class as there are.
+    """The same rows for every task; classes may have different numbers of rows.
 
     Attributes
     ----------
     rows : tuple of int
-        Row numbers. Of the bank the query comes from, and then these rows are never queries; or, with `labels`,
-        of another bank.
+        Row numbers. Without `labels` they refer to the bank that queries come from, and these rows are never queries.
+        With `labels` they refer to another bank.
     labels : tuple of int, optional
-        Classes of these rows in another bank, whose classes are numbered as in the query's. None: rows are the
-        query bank's own.
+        Classes of these rows in another bank, which must number its classes like the bank of the query. None means
+        that the rows belong to the bank of the query.
 
     Examples
     --------
@@ -99,13 +99,13 @@ class FixedSupport:
 
     @classmethod
     def whole(cls, labels: Iterable[SupportsInt]) -> FixedSupport:
-        """All rows of another bank, whose labels these are."""
+        """Use all rows of another bank, given its labels."""
         numbers = [int(k) for k in labels]
         return cls(range(len(numbers)), numbers)
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the rows are another bank's."""
+        """Whether the rows belong to another bank."""
         return self.labels is not None
 
     def draw(
@@ -115,7 +115,7 @@ class FixedSupport:
         *,
         every_class: bool,
     ) -> Support:
-        """Pick from the fixed rows, ordered as `library`, those of each task's classes."""
+        """Pick the rows of each task's classes from `library`, the fixed rows ordered by class."""
         empty = np.flatnonzero(library.sizes == 0)
         if len(empty):
             raise TaskError(
