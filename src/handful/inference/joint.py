@@ -88,26 +88,40 @@ def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) 
 
     `count(tilts, likelihood)` returns the tally of the queries. Once a batch is DONE, its later states have no meaning.
     """
+    if int(state.stage[0]) == OPEN:  # batches open together
+        return _opened(state, count(tilts(state.counts, state.concentration), False).counts)
     judged = state.stage == JUDGED
-    judging = bool(judged.any())
-    counts, log_likelihood = count(tilts(state.counts, state.concentration), judging)
-    alpha = concentration_step(counts, state.concentration, rules.n_classes)
-    opens, in_stage = state.stage == OPEN, state.in_stage + 1
-    settled = (counts - state.counts).abs_().amax(-1) <= rules.tol if rules.tol > 0 else torch.zeros_like(opens)
-    ends = (settled | (in_stage >= rules.max_iter)).where(~opens, in_stage >= OPENING)
+    counts, log_likelihood = count(tilts(state.counts, state.concentration), bool(judged.any()))
+    in_stage = state.in_stage + 1
+    settled = (counts - state.counts).abs_().amax(-1) <= (rules.tol or -1)  # a tolerance of zero is never met
+    ends = settled | (in_stage >= rules.max_iter)
     after = State(
         counts=counts,
-        concentration=alpha.where(~opens, state.concentration),
+        concentration=concentration_step(counts, state.concentration, rules.n_classes),
         counts_before=state.counts,
         concentration_before=state.concentration,
         factor=state.factor,
         stage=state.stage + ends,
-        in_stage=in_stage.where(~ends, 0),
+        in_stage=in_stage.masked_fill_(ends, 0),
         n_iter=state.n_iter + 1,
-        converged=state.converged & (settled | opens | ~ends),
+        converged=state.converged & (settled | ~ends),
         spread_out=state.spread_out,
     )
     return after if log_likelihood is None else _chosen(judged, judge(state, rules, log_likelihood), after)
+
+
+def _opened(state: State, counts: Float[Tensor, "task column"]) -> State:
+    """Take the counts, and keep α as it is."""
+    in_stage = state.in_stage + 1
+    ends = in_stage >= OPENING
+    return replace(
+        state,
+        counts=counts,
+        counts_before=state.counts,
+        stage=state.stage + ends,
+        in_stage=in_stage.masked_fill_(ends, 0),
+        n_iter=state.n_iter + 1,
+    )
 
 
 def judge(state: State, rules: Rules, log_likelihood: Float[Tensor, "task"]) -> State:

@@ -44,6 +44,8 @@ NARROW_EVERY = 4
 BLOCK_SCORES = 200_000
 # Removing finished batches means copying the others, so wait until this share is done.
 COMPACT_SHARE = 0.25
+# Widths of the groups in which batches go on together; the last one has all columns.
+GROUP_WIDTHS = (16, 64)
 
 T = TypeVar("T")
 
@@ -188,7 +190,7 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     for _ in range(OPENING):
         state = advance(state, rules, columns.count)
     # Batches that need about the same number of columns continue together.
-    needs = torch.tensor([width_for(need, width) for need in columns.alive(state).sum(-1).tolist()])
+    needs = torch.tensor([_group_width(need, width) for need in columns.alive(state).sum(-1).tolist()])
     groups = []
     for width in sorted(set(needs.tolist())):
         rows = (needs == width).nonzero().squeeze(-1).to(classes.device)
@@ -210,7 +212,8 @@ def _settled(columns: Columns, rules: Rules, state: State) -> State:
     waiting = torch.ones_like(rows, dtype=torch.bool)
     for iteration in range(1, 2 * rules.max_iter + 3):
         state = advance(state, rules, columns.count)
-        columns.refactor(state.factor)
+        if state.factor is not columns.factor:
+            columns.refactor(state.factor)
         done = waiting & (state.stage >= DONE)
         if bool(done.any()):
             for f in fields(State):
@@ -284,10 +287,9 @@ class Columns:
 
     def refactor(self, factor: Float[Tensor, "task"]) -> None:
         """Compute the exponentials again where the factor has changed."""
-        changed = factor != self.factor
-        if bool(changed.any()):
-            self.factor = factor
-            rows = changed.nonzero().squeeze(-1)
+        rows = (factor != self.factor).nonzero().squeeze(-1)
+        self.factor = factor
+        if len(rows) > 0:
             self.near[rows] = self._exponentials(rows)
 
     def _exponentials(self, rows: Tensor | slice) -> Tensor:
@@ -365,6 +367,11 @@ def _over_items(values: Tensor, mask: Tensor | None, rows: Tensor | int) -> Tens
 def width_for(need: int, most: int) -> int:
     """Return the next power of two, at least eight, but no more than `most`."""
     return min(most, max(8, 1 << (need - 1).bit_length()))
+
+
+def _group_width(need: int, most: int) -> int:
+    """Return the width of the group for a batch of that need: few groups, because each pays for its own iterations."""
+    return min(most, next((width for width in GROUP_WIDTHS if need <= width), most))
 
 
 def largest(counts: Float[Tensor, "task column"], width: int) -> Int[Tensor, "task width"]:
