@@ -29,8 +29,8 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     name : str
         `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download, or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
-        where NAME is a name on the library's hub or, if the library takes one, a folder; or `checkpoint:PATH`, PATH
-        being the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
+        where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
+        PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
     device : str
         Where to run it, as torch names devices.
 
@@ -95,7 +95,7 @@ class ImageTower(nn.Module):
 
 @dataclass(frozen=True)
 class ShorterSideThenCentre:
-    """Resize the shorter side (bicubic), cut the centre, `x ← (x - offset) / scale` on pixels 0 … 255."""
+    """Resize the shorter side (bicubic), crop the centre, `x ← (x - offset) / scale` on pixels 0 … 255."""
 
     shorter_side: int
     crop: int
@@ -223,7 +223,7 @@ def _mean_of_tokens(
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar for every network it loads, terminal or not."""
+    """Keep transformers from drawing a progress bar for every network it loads, even without a terminal."""
     logging = import_extra("transformers.utils.logging", "text")
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

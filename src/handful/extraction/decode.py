@@ -1,4 +1,4 @@
-"""Bytes to photograph, or a sentence that says why not: a broken file costs its row, never the run."""
+"""Decode an image, or say in a sentence why not: a broken file costs its row, never the run."""
 
 from __future__ import annotations
 
