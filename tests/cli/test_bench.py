@@ -234,7 +234,7 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
     more = grid(bank, out, "--tasks", 3, "--resume")
     said = refused(capsys, *more)
-    assert "would mix rows of different versions: rows were made with handful 0.0.9, here is" in said
+    assert "would mix rows of different versions: rows were made with handful 0.0.9, but this is" in said
     assert "--mix-versions" in said
     assert (out / "plan.json").read_bytes() == before
     lines = run(capsys, *more, "--mix-versions")
