@@ -221,7 +221,7 @@ def _scalar(dtype: Any, content: Any) -> Any:
 
 
 def _type(code: Any, *_: Any) -> Unbuilt:
-    """Stand for `numpy.dtype`; of its state only the order of bytes is looked at."""
+    """Stand for `numpy.dtype`; only the byte order is read from its state."""
     if type(code) is not str or not TYPE_CODE.fullmatch(code):
         raise BankError(f"it has an array of type {code[:40]!r}" if type(code) is str else "it has an array of no type")
 

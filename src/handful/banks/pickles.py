@@ -54,7 +54,7 @@ def load_harmless(path: Path) -> Any:
 
 
 class _Arrays:
-    """Arrays of a file's content, together no larger than an honest file can make them.
+    """Arrays of a file's content, together no larger than a genuine file can make them.
 
     A list can hold the same list many times, and that list another one: a few hundred bytes expand to any size. In a
     file that does not repeat itself, a number takes at least one byte, and at most eight in memory.

@@ -132,8 +132,8 @@ def refuse_a_mix(journal: Journal, plan: Plan) -> None:
     mine = np.isin(rows["cell"].astype(str), [cell.content_hash for cell in plan])
     if left and (changes := changes_since({name: values[mine] for name, values in rows.items()}, left)):
         raise PlanError(
-            f"to go on with {journal.folder} would mix rows of different versions: {'; '.join(changes)}. Go on with "
-            "those it was made with, start another run, or allow it with --mix-versions (mix_versions=True)"
+            f"continuing {journal.folder} would mix rows of different versions: {'; '.join(changes)}. Continue with "
+            "the versions it was made with, start another run, or allow it with --mix-versions (mix_versions=True)"
         )
 
 

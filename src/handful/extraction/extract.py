@@ -1,7 +1,7 @@
 """extract: items to a bank, shard by shard; a killed run resumes where it stopped and ends with the same bytes.
 
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
-shard are a function of (backbone, contents, batch size), whoever computes it: this process, a second attempt, or a
+shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
 worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
 mixed with shards of other weights, another preprocessing or changed data.
 """
@@ -138,7 +138,7 @@ class ShardFunction:
         if not np.isfinite(vectors).all():
             raise ExtractionError(
                 f"backbone {backbone.name} gives features that are not finite in {self.dtype}; "
-                "try float32, and if that is not enough, look at its weights"
+                "try float32, and if that is not enough, check its weights"
             )
         return vectors
 

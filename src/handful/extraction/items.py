@@ -296,7 +296,7 @@ def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str,
     outside = [name for name in names if "/" not in name]
     if outside and labelled:
         raise ItemsError(
-            f"{where} must hold one folder per class, but {outside[0]!r} lies in none; "
+            f"{where} must hold one folder per class, but {outside[0]!r} is in none; "
             "move it into the folder of its class, or list paths and labels in a table"
         )
     # By folder first, 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.

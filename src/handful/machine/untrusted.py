@@ -64,7 +64,7 @@ def refuse_unfolding(what: str, packed: int, unfolded: int) -> None:
     >>> refuse_unfolding("the table", packed=30_000, unfolded=3_000_000_000)
     Traceback (most recent call last):
         ...
-    ValueError: the table has 30000 bytes and would unfold to 3000000000, which no honest file does
+    ValueError: the table has 30000 bytes and would expand to 3000000000, which no genuine file does
     """
     if unfolded > max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed):
-        raise ValueError(f"{what} has {packed} bytes and would unfold to {unfolded}, which no honest file does")
+        raise ValueError(f"{what} has {packed} bytes and would expand to {unfolded}, which no genuine file does")
