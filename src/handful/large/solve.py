@@ -2,9 +2,10 @@
 
 Memory of a worker, in bytes, for any |Q| (m classes per list, L living classes):
 
-    12 K d            means, and while queries are compared with all of them the scaled means and a temporary copy + 3 ·
-    4 · 2²³     a block of scores and what is made of it + 4 (2m + 1) R    lists of a shard of R rows, while they are
-    made + 16 K            counts; and 28 L d in the driver when prototypes move
+    12 K d            means, and while queries are compared with all of them the scaled means and a temporary copy
+    + 3 · 4 · 2²³     a block of scores and what is computed from it
+    + 4 (2m + 1) R    lists of a shard of R rows, while they are made
+    + 16 K            counts; and 28 L d in the driver when prototypes move
 
 On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them.
 """

@@ -4,8 +4,8 @@ The folder of a run:
 
     run.json              recipe and hashes of the data; another recipe or other images are refused
     checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful.networks.checkpoint`
-    resume.safetensors    where a killed training resumes; removed when it is finished logs/                 loss and
-    accuracies of each epoch, as CSV
+    resume.safetensors    where a killed training resumes; removed when it is finished
+    logs/                 loss and accuracies of each epoch, as CSV
 """
 
 from __future__ import annotations
