@@ -95,7 +95,7 @@ def changes_since(rows: Mapping[str, np.ndarray], methods: Sequence[str]) -> lis
             found.append(f"rows were made with {parts[0]}, but this is {parts[1]}")
     for method in dict.fromkeys(methods):
         current = code_version(method)
-        # Rows that do not note their code do not note their versions either: that is said above.
+        # Rows that do not note their code do not note their versions either, which is reported above.
         others = [
             code for code in _distinct(rows["code"][rows["method"] == method]) if code not in (current, NOT_NOTED)
         ]

@@ -20,7 +20,7 @@ def open_bank(place: str) -> FeatureBank:
 
 
 def find_bank(places: Mapping[str, str], name: str) -> FeatureBank | None:
-    """Open the bank of that name if it is where it was."""
+    """Open the bank of that name if it is still in place."""
     place = places.get(name)
     if place is None or not (Path(place).exists() or Path(place).name in SHIPPED):
         return None

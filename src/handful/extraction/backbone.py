@@ -182,7 +182,7 @@ def _weights_hash(module: nn.Module) -> str:
 
 
 def _probe_images() -> list[Any]:
-    """Two images of noise, wide and tall: every resize, crop and normalisation leaves its mark on them."""
+    """Two images of noise, wide and tall: every resize, crop and normalisation changes them."""
     image = import_extra("PIL.Image", "vision")
     noise = np.random.default_rng(0)
     sizes = [(240, 320, 3), (300, 230, 3)]

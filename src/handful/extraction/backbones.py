@@ -1,4 +1,4 @@
-"""The backbones that have names; their packages are imported when one is asked for."""
+"""Backbones with names; their packages are imported when one is loaded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
 
 
 class AveragedFeatureMap(nn.Module):
-    """`z = mean over places of the last feature map`, for networks with `extract_features`."""
+    """`z = mean over positions of the last feature map`, for networks with `extract_features`."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class AveragedFeatureMap(nn.Module):
 
 
 class MeanOfTokens(nn.Module):
-    """`z = Σ_t mask_t h_t / Σ_t mask_t`, h the last hidden states."""
+    """`z = Σ_t mask_t h_t / Σ_t mask_t`, where h are the last hidden states."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """`SentenceTransformer.encode`, with all that the model itself says about prompts, length and pooling."""
+    """`SentenceTransformer.encode`, with the model's own settings for prompts, length and pooling."""
 
     module: Any
 

@@ -39,7 +39,7 @@ from handful.shapes import Float
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 1
-# How a line about an item without features begins in the bank's notes; the rest is a JSON object.
+# Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
 
 
@@ -77,7 +77,7 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class ShardFeatures:
-    """What became of a shard.
+    """The result of a shard.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ def extract(
 
 
 def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_size: int, dtype: str) -> str:
-    """SHA-256 of all that the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
+    """SHA-256 of everything the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
     parts = [SHARD_FORMAT, items.data_hash, backbone.fingerprint, batch_size, shard_size, dtype]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -248,7 +248,7 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
         except csv.Error as error:
             raise ItemsError(f"{table} is not a CSV file ({error}); write it again") from error
         return
-    # Not splitlines(): it also cuts at characters that may stand inside a JSON string, such as U+2028.
+    # Not splitlines(): it also cuts at characters that may occur inside a JSON string, such as U+2028.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -309,7 +309,7 @@ def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items
 
 
 def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
-    """Give numbers to the classes that occur in all labels, and hash the chosen rows."""
+    """Assign numbers to the classes that occur in all labels, and hash the chosen rows."""
     names, labels = tuple(map(_writable, names)), [_writable(label) for label in labels]
     # Longer ones are names rather than counts, and Python refuses to turn thousands of digits into a number.
     numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)

@@ -92,7 +92,7 @@ class StreamedState:
 
 
 class CalibratedRun:
-    """The driver: compare, settle, check, answer; every step leaves a checkpoint."""
+    """The driver: compare, settle, check, answer; every step writes a checkpoint."""
 
     def __init__(self, run: Run, options: CalibratedPaddleOptions, squared_scale: float) -> None:
         self.run, self.squared_scale = run, squared_scale
@@ -191,7 +191,7 @@ class CalibratedRun:
         return joint
 
     def _answer(self, joint: State) -> LargeSolution:
-        """Prototypes move once, as PADDLE moves them, and the queries are assigned again."""
+        """Move the prototypes once, as PADDLE does, and assign the queries again."""
         at, run = self.at, self.run
         even, still = bool(joint.spread_out), torch.zeros(len(at.living))
         before = still if even else tilts(joint.counts_before, joint.concentration_before)[0].float()

@@ -26,7 +26,7 @@ from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
 
 # A class leaves when its share of the query is below this: a thousandth of one query among a thousand. The dense solver
-# uses a smaller bound, as it has the queries at hand; here a class that left too early costs one more pass, not an
+# uses a smaller bound, as it has the queries in memory; here a class that left too early costs one more pass, not an
 # error.
 NEGLIGIBLE_SHARE = 1e-6
 

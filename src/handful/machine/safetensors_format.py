@@ -16,7 +16,7 @@ from handful.machine.whole_file import written_whole
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named tensors; the file appears whole or not at all."""
+    """Write named tensors; the file appears complete or not at all."""
     # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()

@@ -55,7 +55,7 @@ class CentreView:
         return self.normalisation(as_pixels(resized.crop((left, top, left + self.side, top + self.side))))
 
     def describe(self) -> str:
-        """Say in words what is done to an image."""
+        """Describe in words how an image is prepared."""
         mean, std = (", ".join(f"{value:g}" for value in values) for values in vars(self.normalisation).values())
         return (
             f"shorter side to {self.shorter_side} (bilinear), centre crop {self.side}, (x / 255 - ({mean})) / ({std})"

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | mini-imagenet | `train.csv`, `val.csv`, `test.csv`: header, then `file,class` | 64, 16, 20 | 600 per class |
 | tiered-imagenet | the same names: one `file,class` or `class,superclass` per line | 351, 97, 160 | 779,165 in total |
-| inat | `train.csv`, `repr.csv` (support), `query.csv`: `file,class` per line | 908, none, 227 | 50 to 1,000 per class |
+| inat | `train.csv`, `repr.csv` (support), `query.csv`: `file,class` per line | 908, none, 227 | 50–1,000 per class |
 
 Image files are relative to the given folder. If a tiered list has classes, each has a folder of that name there.
 """
