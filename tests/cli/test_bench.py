@@ -166,7 +166,7 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
         (["--paper", "table1"], "needs at least one bank named mini"),
         (["plan.toml", "--method", "paddle"], "a plan in TOML is complete; leave out --method"),
         (["plan.toml", "--paper", "table1"], "a plan in TOML is complete; leave out --paper"),
-        *((["plan.toml", option, "1"], f"by itself; leave out {option}") for option in TASK_OPTIONS),
+        *((["plan.toml", option, "1"], f"is complete; leave out {option}") for option in TASK_OPTIONS),
         (["plan.toml", "--shots", "1", "--k-eff", "2", "--n-query", "9"], "leave out --shots, --k-eff, --n-query"),
         *(
             (["--paper", "table1", option, "1"], f"of the paper defines its own tasks.* {option}")
