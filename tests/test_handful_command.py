@@ -64,7 +64,7 @@ def test_an_interruption_of_a_run_is_one_line_that_says_how_to_go_on(tmp_path, w
     more = " --workers 2" if workers == 2 else ""
     assert said == (
         "handful: interrupted; rows that were written are kept. "
-        f"Go on with: handful bench run --resume --out '{out}'{more}\n"
+        f"Continue with: handful bench run --resume --out '{out}'{more}\n"
     )
     assert code == 130
 

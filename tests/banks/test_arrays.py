@@ -97,7 +97,7 @@ def test_no_flipped_bit_of_an_archive_passes_or_escapes(tmp_path):
 
 def test_what_unfolds_to_a_thousand_times_its_size_is_refused(tmp_path):
     archive(tmp_path / "x.npz", x=npy(np.zeros((2**25,), np.float32)))
-    with pytest.raises(BankError, match="would unfold to"), opened_archive(tmp_path / "x.npz") as found:
+    with pytest.raises(BankError, match="would expand to"), opened_archive(tmp_path / "x.npz") as found:
         found["x"]
 
 

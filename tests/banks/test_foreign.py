@@ -118,7 +118,7 @@ def test_what_is_unknown_is_refused_with_what_is_known(tmp_path):
     with pytest.raises(BankError, match="a folder with neither"):
         read_bank(tmp_path)
     (tmp_path / "x.doc").write_text("hello")
-    with pytest.raises(BankError, match=r"no kind that is known .* \.npz, \.parquet"):
+    with pytest.raises(BankError, match=r"has an unknown ending; .* \.npz, \.parquet"):
         read_bank(tmp_path / "x.doc")
 
 

@@ -171,7 +171,7 @@ def test_files_without_the_columns_of_the_first_and_with_two_of_one_name_are_ref
         read_bank(tmp_path)
     twice = pa.table([pa.array(VECTORS), pa.array(VECTORS), pa.array([0, 1, 0])], ["embedding", "embedding", "label"])
     pyarrow.parquet.write_table(twice, tmp_path / "c.parquet")
-    with pytest.raises(BankError, match="two columns of one name"):
+    with pytest.raises(BankError, match="two columns of the same name"):
         read_bank(tmp_path / "c.parquet")
 
 

@@ -137,7 +137,7 @@ def test_of_two_writers_of_one_bank_the_later_is_told(tmp_path):
         bank.save(tmp_path / "bank")  # somebody else is quicker
         yield bank.features
 
-    with pytest.raises(BankError, match="written by somebody else in the meantime"):
+    with pytest.raises(BankError, match="written by another process in the meantime"):
         store.write(
             tmp_path / "bank", blocks(), bank.labels, dtype=bank.dtype, dim=bank.dim, class_names=bank.class_names,
             provenance={}, splits={},

@@ -63,7 +63,7 @@ def test_several_files_are_one_table(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("x.txt", b"words", "holds no vectors that are known by its name"),
+        ("x.txt", b"words", "is not a known kind of file"),
         ("x.npz", b"PK", "cannot be read as a .npz file"),
         ("x.npy", b"", "cannot be read as a .npy file"),
         ("x.parquet", b"PAR1", "cannot be read as Parquet"),

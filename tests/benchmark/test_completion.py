@@ -225,7 +225,7 @@ def made_by_another(journal, monkeypatch, **versions):
     [
         (
             {"versions_text": lambda: "handful 0.0.9, torch 2.0"},
-            "rows were made with handful 0.0.9, torch 2.0, here is",
+            "rows were made with handful 0.0.9, torch 2.0, but this is",
         ),
         ({"code_version": lambda method: f"code of {method}"}, "the code of nearest_prototype has changed"),
     ],

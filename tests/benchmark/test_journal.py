@@ -210,7 +210,7 @@ def test_shards_of_earlier_versions_that_cannot_be_read_are_refused_by_name(jour
     [
         (lambda shard: shard.name.replace("000001", "000009"), "a copy of another shard"),
         (lambda shard: "rows-000009.parquet", r"task 0 of cell \w+ has two answers .* rows-000009.parquet"),
-        (lambda shard: shard.name.replace(".parquet", " (copy).parquet"), "has not the name of a shard"),
+        (lambda shard: shard.name.replace(".parquet", " (copy).parquet"), "is not named like a shard"),
     ],
 )
 def test_a_copied_shard_doubles_nothing(journal, shards, banks, name, words):

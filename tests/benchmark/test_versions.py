@@ -78,10 +78,10 @@ def test_differences_are_named_and_equal_things_are_not():
     assert changes_since(rows(versions=[], code=[], method=[]), ["paddle"]) == []
     then = now.replace(f"handful {handful.__version__}", "handful 0.0.9")
     (said,) = changes_since(rows(versions=[then, now], code=[code, code], method=["paddle"] * 2), ["paddle"])
-    assert said == f"rows were made with handful 0.0.9, here is handful {handful.__version__}"
+    assert said == f"rows were made with handful 0.0.9, but this is handful {handful.__version__}"
     other = rows(versions=[now, now], code=["f00", code], method=["paddle", "paddle"])
     (said,) = changes_since(other, ["paddle", "tim"])
-    assert said == f"the code of paddle has changed: rows were made by f00, here is {code}"
+    assert said == f"the code of paddle has changed: rows were made by f00, but this is {code}"
     assert changes_since(other, ["tim"]) == []
     (said,) = changes_since(rows(versions=[None], code=[None], method=["paddle"]), ["paddle"])
     assert "a version of handful that did not note it" in said

@@ -179,7 +179,7 @@ def test_a_bank_knows_its_backbone(pictures):
 
 def test_weights_other_than_the_banks_are_refused(pictures):
     extract(list_items(pictures / "catalogue"), small_backbone(seed=1), pictures / "bank")
-    with pytest.raises(BankError, match="the features at hand were made by small with weights"):
+    with pytest.raises(BankError, match="the given features were made by small with weights"):
         classify(pictures / "bank", pictures / "batch")
 
 

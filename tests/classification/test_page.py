@@ -98,8 +98,8 @@ def test_every_batch_has_a_page(tmp_path, table):
 
 
 def test_a_streamed_batch_says_that_warnings_saw_a_sample(tmp_path):
-    assert "a sample of its items was looked at" in written(tmp_path, replace(classified(TABLE), streamed=True))
-    assert "a sample of its items was looked at" not in written(tmp_path, classified(TABLE))
+    assert "the diagnostics used a sample of its items" in written(tmp_path, replace(classified(TABLE), streamed=True))
+    assert "the diagnostics used a sample of its items" not in written(tmp_path, classified(TABLE))
 
 
 def test_many_possible_classes_are_cut_and_counted(tmp_path, monkeypatch):

@@ -166,12 +166,15 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
         ([], "nothing to run"),
         (["--paper", "table9"], "the paper has no 'table9'; there are table1"),
         (["--paper", "table1"], "needs at least one bank named mini"),
-        (["plan.toml", "--method", "paddle"], "a plan in TOML says all by itself; leave out --method"),
-        (["plan.toml", "--paper", "table1"], "a plan in TOML says all by itself; leave out --paper"),
-        *((["plan.toml", option, "1"], f"by itself; leave out {option}") for option in TASK_OPTIONS),
+        (["plan.toml", "--method", "paddle"], "a plan in TOML is complete; leave out --method"),
+        (["plan.toml", "--paper", "table1"], "a plan in TOML is complete; leave out --paper"),
+        *((["plan.toml", option, "1"], f"is complete; leave out {option}") for option in TASK_OPTIONS),
         (["plan.toml", "--shots", "1", "--k-eff", "2", "--n-query", "9"], "leave out --shots, --k-eff, --n-query"),
-        *((["--paper", "table1", option, "1"], f"of the paper says itself .* {option}") for option in TASK_OPTIONS),
-        *((["--resume", option, "1"], f"goes on with the run as it is.*leave out {option}") for option in CELL_OPTIONS),
+        *(
+            (["--paper", "table1", option, "1"], f"of the paper defines its own tasks.* {option}")
+            for option in TASK_OPTIONS
+        ),
+        *((["--resume", option, "1"], f"continues the run as it is.*leave out {option}") for option in CELL_OPTIONS),
         (["--method", "paddle"], "--method needs a bank to run on"),
         (["--paper", "table1", "--method", "paddle"], "needs at least one bank named mini"),
         (
@@ -236,7 +239,7 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
     more = grid(bank, out, "--tasks", 3, "--resume")
     said = refused(capsys, *more)
-    assert "would mix rows of different versions: rows were made with handful 0.0.9, here is" in said
+    assert "would mix rows of different versions: rows were made with handful 0.0.9, but this is" in said
     assert "--mix-versions" in said
     assert (out / "plan.json").read_bytes() == before
     lines = run(capsys, *more, "--mix-versions")
@@ -287,7 +290,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
         assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--workers", 2))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted; rows that were written are kept. "
-        f"Go on with: handful bench run --resume --out '{out}' --workers 2\n"
+        f"Continue with: handful bench run --resume --out '{out}' --workers 2\n"
     )
     assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--workers", 2)[1]
     with monkeypatch.context() as patch:

@@ -22,13 +22,13 @@ def test_versions_devices_and_extras_are_printed(capsys, monkeypatch):
     out = capsys.readouterr().out
     for start in ("handful  ", "python  ", "torch  ", "numpy  ", "scikit-learn  ", "devices         cpu", "[cli]  "):
         assert any(line.startswith(start) for line in out.splitlines()), start
-    assert out.endswith("Nothing wrong was found.\n")
+    assert out.endswith("No problems found.\n")
 
 
 def test_what_is_wrong_is_printed_with_its_cure_and_exits_with_one(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "findings", lambda *_, **__: [doctor.Finding("the sky is green", "look again")])
     assert main(["doctor"]) == 1
-    assert "Wrong: the sky is green\n  Cure: look again\n" in capsys.readouterr().out
+    assert "Problem: the sky is green\n  Fix: look again\n" in capsys.readouterr().out
 
 
 def test_a_sound_installation_has_no_findings():

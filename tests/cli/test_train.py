@@ -92,14 +92,16 @@ def test_a_benchmark_is_read_by_its_lists(photos, tmp_path, monkeypatch, capsys)
     table = ["--items", f"{run}/items.csv", "--split", "test", "--out", str(tmp_path / "bank")]
     assert main(["features", "extract", "--backbone", f"checkpoint:{run}", *table]) == 0
     assert FeatureBank.load(tmp_path / "bank").n_rows == 8
-    assert "validation classes of its own" in refused(capsys, *arguments, "--hold-out", 2, "--out", tmp_path / "x")
+    assert "has its own validation classes" in refused(capsys, *arguments, "--hold-out", 2, "--out", tmp_path / "x")
     (lists / "test.csv").unlink()
     assert "test.csv is missing; get it somewhere" in refused(capsys, *arguments, "--out", tmp_path / "y", *SHORT)
 
 
 def test_options_that_contradict_each_other(photos, tmp_path, capsys):
     out = ["--items", photos, "--out", tmp_path / "run"]
-    assert "--validation stands alone" in refused(capsys, *out, "--validation", photos, "--hold-out", 2)
+    assert "--validation cannot be combined with --hold-out" in refused(
+        capsys, *out, "--validation", photos, "--hold-out", 2
+    )
     assert "belong together" in refused(capsys, *out, "--benchmark", "mini-imagenet")
     assert "belong together" in refused(capsys, *out, "--lists", photos)
 

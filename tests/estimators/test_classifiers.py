@@ -172,7 +172,7 @@ def test_growing_and_shrinking_say_what_does_not_fit():
     fitted = PaddleClassifier().fit(X, y)
     with pytest.raises(LabelError, match="label 'fly' is not among the 5 classes"):
         fitted.partial_fit(X[:1], ["fly"])
-    with pytest.raises(LabelError, match="class 'ant' is in the catalogue already"):
+    with pytest.raises(LabelError, match="class 'ant' is already in the catalogue"):
         fitted.add_classes(X[:2], ["ant", "fly"])
     with pytest.raises(LabelError, match="class 'fly' is not in the catalogue"):
         fitted.remove_classes(["fly"])
@@ -194,7 +194,7 @@ def test_the_semi_supervised_spelling(method):
     assert (fitted.classes_[fitted.label_distributions_.argmax(1)] == fitted.transduction_).all()
     np.testing.assert_allclose(fitted.label_distributions_.sum(1), 1)
     assert (fitted.predict(batch) == alone.labels).all()
-    with pytest.raises(AttributeError, match="no longer once its catalogue was changed"):
+    with pytest.raises(AttributeError, match="but not after its catalogue was changed"):
         _ = fitted.remove_classes(["ant"]).transduction_
 
 

@@ -171,7 +171,7 @@ def write(path, text):
         (lambda p: p / "nowhere.csv", "does not exist; check the path"),
         (lambda p: write(p / "x.txt", "hello"), "is none of these"),
         (lambda p: write(p / "x.zip", "hello"), "not a complete .zip"),
-        (lambda p: write(p / "x" / "a.png", "").parent, "'a.png' lies in none"),
+        (lambda p: write(p / "x" / "a.png", "").parent, "'a.png' is in none"),
         (lambda p: write(p / "x" / "a.txt", "").parent, "holds no image"),
         (lambda p: write(p / "x.csv", ""), "has no rows"),
         (lambda p: write(p / "x.csv", "text,path,label\na,b,c\n"), "either a column 'text'"),
@@ -188,7 +188,7 @@ def write(path, text):
         (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}"), "line 1 .* is not JSON"),
         (lambda p: write(p / "x.csv", "path,label\na\0b.png,c\n"), "that do not exist"),
         (lambda p: (os.mkfifo(p / "x.csv"), p / "x.csv")[1], "not a regular file"),
-        (lambda p: packed(p / "x.csv.gz", 2**27), "would unfold to"),
+        (lambda p: packed(p / "x.csv.gz", 2**27), "would expand to"),
     ],
 )
 def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, sentence):
@@ -233,7 +233,7 @@ def test_without_labels_images_may_lie_anywhere(tmp_path):
         assert listed.names == ("z.png", "class0/00.png", "class0/01.png")
         assert listed.class_names == ("unlabelled",)
         assert listed.labels.tolist() == [0, 0, 0]
-        with pytest.raises(ItemsError, match=r"'z\.png' lies in none"):
+        with pytest.raises(ItemsError, match=r"'z\.png' is in none"):
             list_items(place)
 
 

@@ -57,7 +57,7 @@ def test_a_folder_is_resumed_with_what_it_was_begun_with(tmp_path):
 
 def test_another_input_is_named(tmp_path):
     begin(tmp_path, about())
-    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was begun with a.parquet"):
+    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was started with a.parquet"):
         refuse_another(tmp_path, with_input("queries", "b.parquet", "b0"))
     with pytest.raises(OptionError, match=r"a.parquet has changed since it was given as the queries of the run in"):
         refuse_another(tmp_path, with_input("queries", "a.parquet", "a1"))

@@ -107,7 +107,7 @@ def test_lists_are_whole_while_they_are_small():
         ({"method": "ici"}, "can be streamed"),
         ({"shortlist": "guess"}, "faiss_ivf"),
         ({"list_length": 1}, "list_length"),
-        ({"transform": "cl2n"}, "need no row but their own"),
+        ({"transform": "cl2n"}, "transform each row alone"),
         ({"alpha": 3}, "has no option 'alpha'"),
     ],
 )
@@ -200,7 +200,7 @@ def test_another_parquet_file_is_not_answered_with_the_copy_of_the_first(tmp_pat
     for name, rows in (("a", slice(0, 200)), ("b", slice(200, 400))):
         parquet.write_table(pa.table({"v": list(problem.queries.features[rows])}), tmp_path / f"{name}.parquet")
     first = solve(problem.catalogue, tmp_path / "a.parquet", tmp_path / "run").labels()
-    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was begun with .*a.parquet"):
+    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was started with .*a.parquet"):
         solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "run")
     second = solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "other").labels()
     assert (second == problem.truth[200:]).mean() > 0.9

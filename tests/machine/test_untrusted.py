@@ -28,5 +28,5 @@ def test_whatever_is_wrong_with_json_is_a_value_error(text):
 def test_small_files_and_honest_ones_may_unfold():
     refuse_unfolding("it", packed=1, unfolded=ALWAYS_UNFOLDED)
     refuse_unfolding("it", packed=10**9, unfolded=10**10)
-    with pytest.raises(ValueError, match="would unfold to 67108865"):
+    with pytest.raises(ValueError, match="would expand to 67108865"):
         refuse_unfolding("it", packed=1, unfolded=ALWAYS_UNFOLDED + 1)

@@ -70,9 +70,9 @@ def test_weights_of_another_network_are_refused(tmp_path):
         ({"weights": "../weights.safetensors"}, "not a file of this folder"),
         ({"weights": "gone.safetensors"}, "copy it again"),
         ({"weights": "null\0character"}, "not a file of this folder"),
-        ({"epoch": float("inf")}, "not a whole checkpoint"),
-        ({"view": None}, "not a whole checkpoint"),
-        ({"validation": None}, "not a whole checkpoint"),
+        ({"epoch": float("inf")}, "not a complete checkpoint"),
+        ({"view": None}, "not a complete checkpoint"),
+        ({"validation": None}, "not a complete checkpoint"),
     ],
 )
 def test_a_manifest_that_is_not_right_says_so(tmp_path, change, message):

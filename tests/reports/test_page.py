@@ -50,7 +50,7 @@ def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     begun = Journal.create(tmp_path / "run", journal.plan)
     text = write_report(begun, tmp_path / "report").read_text()
     assert "4 cells, 0 tasks solved" in text
-    assert "no method has two tasks that another has too" in text
+    assert "no two methods have two tasks in common" in text
     assert "nan" not in text.replace("dominant", "")
 
 

@@ -57,7 +57,7 @@ def test_unreadable_pictures_are_named_before_training(folder):
 def test_a_picture_that_breaks_later_is_named(folder):
     found = Pictures(list_items(folder), kept_bytes=0)
     (folder / "class0" / "03.png").write_bytes(b"no picture")
-    with pytest.raises(TrainingError, match=r"class0/03.png could be read before and cannot any more"):
+    with pytest.raises(TrainingError, match=r"class0/03.png could be read before but no longer can"):
         found[3]
 
 

@@ -72,7 +72,7 @@ def test_another_recipe_or_other_images_do_not_continue_a_run(run, split, tmp_pa
 
 def test_a_folder_with_something_else_is_left_alone(split, tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(TrainingError, match="no run of `handful train`"):
+    with pytest.raises(TrainingError, match="nor a run of `handful train`"):
         train(split, RECIPE, tmp_path, accelerator="cpu")
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(TrainingError, match="is damaged"):

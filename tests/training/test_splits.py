@@ -185,7 +185,7 @@ def test_missing_lists_images_classes_and_folders_say_where_to_get_them(tmp_path
     with pytest.raises(TrainingError, match=r"has 64 base classes, but the lists have 3; images and lists .*TIM"):
         benchmark_rows("mini-imagenet", lists, images)
     shrunk(monkeypatch, "mini-imagenet", MINI)
-    with pytest.raises(TrainingError, match=r"expected in a folder, and .* is none"):
+    with pytest.raises(TrainingError, match=r"expected in a folder, but .* is not a folder"):
         benchmark_rows("mini-imagenet", lists, tmp_path / "gone")
     next(images.glob("n00000004*")).unlink()
     with pytest.raises(TrainingError, match=r"1 of 42 images of mini-imagenet are not in .*n00000004"):

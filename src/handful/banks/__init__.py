@@ -1,4 +1,4 @@
-"""Feature banks: features with labels and provenance, in memory, in our folders, in other people's files."""
+"""Feature banks: features with labels and provenance, in memory, in handful's folders or in other file formats."""
 
 from handful.banks.bank import FeatureBank, Provenance
 from handful.banks.foreign import from_hugging_face, read_bank

@@ -1,6 +1,6 @@
-"""`.npy` and `.npz` files of strangers: numbers and text, never objects, and never more than the file can hold.
+"""`.npy` and `.npz` files from untrusted sources: numbers and text, no objects, and no more than the file can hold.
 
-NumPy reserves what the head of an array asks for before it reads on, so the head is compared with the file first.
+NumPy allocates what an array's header asks for before it reads on, so the header is checked against the file first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular, refuse_unfolding
 
-# NumPy reads no longer head than this by itself.
+# NumPy itself reads no header longer than this.
 LONGEST_HEAD = 10_000
 
 
@@ -31,7 +31,7 @@ def open_npy(file: Path) -> np.ndarray:
             _check_head(stream, file.stat().st_size)
         return checked_text(np.lib.format.open_memmap(file, mode="r"))
     except FileNotFoundError as error:
-        raise BankError(f"{file} is missing; the folder is not a whole bank: copy or make it again") from error
+        raise BankError(f"{file} is missing; the bank is incomplete: copy or make it again") from error
     except (ValueError, EOFError, OSError) as error:
         raise BankError(
             f"{file} cannot be read as a .npy file of numbers ({error}); it is cut short or of another kind: "
@@ -41,7 +41,7 @@ def open_npy(file: Path) -> np.ndarray:
 
 @contextmanager
 def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """Give the arrays of a `.npz` file by name, each read when it is asked for; nothing is unpickled."""
+    """Yield the arrays of a `.npz` file by name, each read when it is asked for; nothing is unpickled."""
     refuse_irregular(file, BankError)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -56,7 +56,7 @@ def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
 
 
 class _Archive(Mapping[str, np.ndarray]):
-    """Arrays by name; entries that are no arrays are not there."""
+    """Arrays by name; entries that are not arrays are left out."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -79,7 +79,7 @@ class _Archive(Mapping[str, np.ndarray]):
 
 
 def checked_text(array: np.ndarray) -> np.ndarray:
-    """Return the array; refuse text made of numbers that no character has, on which Python breaks down."""
+    """Return the array; refuse text with code points that do not exist, on which Python fails."""
     if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
         numbers = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if int(numbers.max()) > sys.maxunicode:
@@ -88,20 +88,20 @@ def checked_text(array: np.ndarray) -> np.ndarray:
 
 
 def _check_head(stream: Any, size: int) -> None:
-    """Refuse the head of a `.npy` of `size` bytes that asks for other than the bytes that follow it."""
+    """Refuse a `.npy` header that does not ask for exactly the bytes that follow it; `size` is that of the file."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"it is of version {version}, and only records need more than 2.0")
     width = 2 * version[0]
     length = int.from_bytes(stream.read(width), "little")
     if length > LONGEST_HEAD:
-        raise ValueError(f"its head is {length} bytes long")
+        raise ValueError(f"its header is {length} bytes long")
     stream.seek(-width, 1)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
         shape, _, dtype = read(stream)
-    except Exception as error:  # a head is Python's text, and odd ones make its parser raise nearly anything
-        raise ValueError(f"its head cannot be read ({type(error).__name__})") from error
+    except Exception as error:  # a header is Python text, and odd ones make the parser raise nearly anything
+        raise ValueError(f"its header cannot be read ({type(error).__name__})") from error
     if dtype.hasobject or any(n < 0 for n in shape):
         raise ValueError(f"it holds objects, or has the shape {shape}")
     if math.prod(shape) * dtype.itemsize != size - stream.tell():

@@ -1,4 +1,4 @@
-"""FeatureBank: one feature vector and one label per row, with the names of the classes and where all came from."""
+"""FeatureBank: one feature vector and one label per row, with the class names and where they all came from."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from handful.shapes import Float, Int
 
 # Rows handled at once when a bank is streamed: 8 MB for 512 dimensions of float32.
 BLOCK_ROWS = 4096
-# A mapping larger than this gives its pages back after each block, so that a bank larger than memory leaves nothing
+# A mapping larger than this gives its pages back after each block, so that a bank larger than memory keeps nothing
 # resident.
 KEEP_MAPPED_BYTES = 256 * 2**20
-# A bank that is smaller than this in single precision is copied into memory when tasks are made of it.
+# A bank smaller than this in single precision is copied into memory when tasks are made from it.
 LARGEST_COPY_BYTES = 256 * 2**20
 
 
@@ -53,7 +53,7 @@ class Provenance:
 
     @classmethod
     def from_mapping(cls, entries: Mapping[str, Any]) -> Provenance:
-        """Make one of a mapping, as manifests hold it; what has no field of its own is added to the notes."""
+        """Make one from a mapping, as in manifests; entries that are not fields are added to the notes."""
         known = {f.name for f in fields(cls)}
         texts = {name: str(value) for name, value in entries.items() if name in known - {"versions"}}
         versions = entries.get("versions") or {}
@@ -76,7 +76,7 @@ class FeatureBank:
     Attributes
     ----------
     stored : Float[ndarray, "stored dim"]
-        Features as they lie in memory or on disk, float16 or float32, with rows this bank may not have.
+        Features as stored in memory or on disk, float16 or float32; may include rows that are not in this bank.
     labels : Int[ndarray, "row"]
         Class of each row, 0 … n_classes-1.
     class_names : tuple of str
@@ -86,9 +86,9 @@ class FeatureBank:
     splits : Mapping[str, tuple of int]
         Classes of each named split, for instance base, validation and test.
     rows : Int[ndarray, "row"] or None
-        Which of the stored rows are this bank's, in order; None means all.
+        Which of the stored rows belong to this bank, in order; None means all.
     recorded_hash : str or None
-        The content hash in the manifest, when the bank was loaded whole.
+        The content hash in the manifest, if the bank was loaded and not restricted.
 
     Examples
     --------
@@ -117,9 +117,9 @@ class FeatureBank:
         provenance: Provenance | None = None,
         splits: Mapping[str, Sequence[int]] | None = None,
     ) -> FeatureBank:
-        """Make a bank of features [row, dim], labels [row] and the name of each class.
+        """Make a bank from features [row, dim], labels [row] and the name of each class.
 
-        float16 and float32 features are held as they are and not copied, so a memory map stays one; any other numbers
+        float16 and float32 features are kept as they are and not copied, so a memory map stays one; other numbers
         become float32.
         """
         array = features if isinstance(features, np.ndarray) else np.asarray(features)
@@ -198,15 +198,15 @@ class FeatureBank:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether features lie in memory, float32 and all finite: then a row number is as good as a copy of the row."""
+        """Whether features are in memory, float32 and all finite: then a row number can replace a copy of the row."""
         array = self.stored
         in_memory = type(array) is np.ndarray and array.dtype == np.float32 and array.flags.c_contiguous
-        # One sum for the common case: it is finite only if its terms are.
+        # One sum covers the common case: it is finite only if all its terms are.
         return in_memory and array.flags.writeable and bool(np.isfinite(array.sum(dtype=np.float64)))
 
     @cached_property
     def in_memory(self) -> FeatureBank | None:
-        """The same rows where a number is as good as a copy: itself if plain, else a copy, None if too large."""
+        """The same rows as a plain bank: itself if it is plain, else a copy; None if that would be too large."""
         if self.is_plain:
             return self
         if self.n_rows * self.dim * np.dtype(np.float32).itemsize > LARGEST_COPY_BYTES:
@@ -227,7 +227,7 @@ class FeatureBank:
             raise BankError(f"rows must lie in 0 … {self.n_rows - 1}, got {flat.min()} … {flat.max()}")
         flat = flat if self.rows is None else self.rows[flat]
         out = np.empty((len(flat), self.dim), self.stored.dtype)
-        self._advise("MADV_RANDOM")  # rows lie here and there: do not read their neighbourhoods
+        self._advise("MADV_RANDOM")  # rows are scattered: do not read ahead
         for start in range(0, len(flat), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             np.take(self.stored, flat[part], axis=0, out=out[part], mode="clip")  # checked; "raise" would copy twice
@@ -235,7 +235,7 @@ class FeatureBank:
         return out.reshape(*wanted.shape, self.dim)
 
     def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Float[np.ndarray, "row dim"]]:
-        """All features in order, `size` rows at a time, each block in memory."""
+        """Yield all features in order, `size` rows at a time, each block in memory."""
         for start in range(0, self.n_rows, size):
             rows = slice(start, start + size)
             if self.rows is not None:
@@ -270,11 +270,11 @@ class FeatureBank:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of features, labels and class names: as recorded when loaded whole, else computed once."""
+        """SHA-256 of features, labels and class names: as recorded if loaded and not restricted, else computed once."""
         return self.recorded_hash or self._computed_hash()
 
     def verify(self) -> str:
-        """Read everything; refuse values that are not finite and content other than recorded. Return the hash."""
+        """Read everything; refuse values that are not finite and content that was changed. Return the hash."""
         found = self._computed_hash()
         if self.recorded_hash not in (None, found):
             raise BankError(
@@ -287,7 +287,7 @@ class FeatureBank:
         return f"FeatureBank({self.n_rows} rows, {self.dim} dimensions of {self.dtype}, {self.n_classes} classes)"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send mapped features as the place of their file, so that a process on the same disk maps it again."""
+        """Pickle mapped features as the path of their file, so that a process on the same disk maps it again."""
         state = {name: self.__dict__[name] for name in (f.name for f in fields(self))}
         array = self.stored
         if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None:
@@ -318,7 +318,7 @@ class FeatureBank:
             yield block
 
     def _advise(self, advice: str) -> None:
-        """Tell the system how a large mapping is used; DONTNEED gives its pages back, which stay in the cache."""
+        """Tell the system how a large mapping is used; DONTNEED gives its pages back, but they stay in the cache."""
         mapping: Any = self.stored.base
         large = isinstance(mapping, mmap.mmap) and len(mapping) > KEEP_MAPPED_BYTES
         # A private mapping (mode "c") would lose what was written to it.
@@ -327,7 +327,7 @@ class FeatureBank:
 
 
 class _MappedFile(NamedTuple):
-    """Where mapped features lie."""
+    """Where mapped features are on disk."""
 
     name: str
     dtype: str
@@ -366,7 +366,7 @@ def _checked_splits(splits: Mapping[str, Sequence[int]], n_classes: int) -> Mapp
 
 
 def _in_single_precision(array: np.ndarray) -> Float[np.ndarray, "row dim"]:
-    """Convert, unless single precision would make infinity or nothing of finite numbers."""
+    """Convert, unless single precision would turn finite numbers into infinity or zero."""
     least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
     largest = float(np.abs(array).max(initial=0))
     if most < largest < np.inf or 0 < largest < least:

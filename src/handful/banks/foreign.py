@@ -19,7 +19,7 @@ from handful.errors import BankError
 from handful.machine.untrusted import parse_json, refuse_irregular
 
 PICKLE_ENDINGS = (".pt", ".pth", ".pkl", ".pickle", ".plk")
-# What the lines of a folder's README say, in terms of Provenance.
+# Names of lines in a folder's README, and the fields of Provenance they fill.
 README_FIELDS = {
     "data": "dataset",
     "dataset": "dataset",
@@ -32,16 +32,16 @@ README_FIELDS = {
 
 
 def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
-    """Read a bank from whatever holds one.
+    """Read a bank from any supported file or folder.
 
     Parameters
     ----------
     path : path
-        A bank of handful's; a folder with `features.npy`, `labels.npy` and perhaps `classes.json`; a `.npz` file; a
-        Parquet file or a folder of them; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), of which
-        nothing is executed.
+        A bank saved by handful; a folder with `features.npy`, `labels.npy` and optionally `classes.json`; a `.npz`
+        file; a Parquet file or a folder of them; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), from
+        which nothing is executed.
     features, labels : str, optional
-        Names of the columns or keys, where they cannot be told by themselves.
+        Names of the columns or keys, where they cannot be detected.
 
     Examples
     --------
@@ -74,13 +74,13 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
     if ending in PICKLE_ENDINGS:
         return read_pickle(place, **named)
     raise BankError(
-        f"{place} is of no kind that is known by its ending; known are folders, .npz, .parquet and "
-        f"{', '.join(PICKLE_ENDINGS)}; from anything else load the arrays and use FeatureBank.from_arrays"
+        f"{place} has an unknown ending; known are folders, .npz, .parquet and "
+        f"{', '.join(PICKLE_ENDINGS)}; for anything else, load the arrays and use FeatureBank.from_arrays"
     )
 
 
 def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
-    """Make a bank of a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
+    """Make a bank from a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
 
     Names of a `ClassLabel` column become the class names.
 
@@ -117,7 +117,7 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
 
 
 def _read_folder(folder: Path) -> FeatureBank:
-    """Read `features.npy` (mapped), `labels.npy`, and, where they are there, `classes.json` and `README.md`."""
+    """Read `features.npy` (mapped), `labels.npy`, and, if they exist, `classes.json` and `README.md`."""
     features, labels = (open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
     names = None
     if (folder / "classes.json").exists():
@@ -132,7 +132,7 @@ def _read_folder(folder: Path) -> FeatureBank:
 
 
 def _provenance_of_readme(folder: Path) -> Provenance:
-    """Lines `- Name: text` of a README as fields, the others of that form as notes."""
+    """Return lines `- Name: text` of a README as fields, and unknown names as notes."""
     fields: dict[str, str] = {}
     if (folder / "README.md").is_file():
         for line in (folder / "README.md").read_text("utf-8", errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""Banks in Parquet, in and out: one column of vectors and one of labels."""
+"""Read and write banks in Parquet: one column of vectors and one of labels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from handful.shapes import Float
 
 # What a bank knows beyond its columns travels in the metadata of the schema, under this key.
 METADATA_KEY = b"handful"
-# A file may always hold this many numbers in its column of vectors, and beyond that this many for each of its bytes.
+# A file may always hold this many numbers in its column of vectors; a larger one, this many for each of its bytes.
 ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
-# A table larger than this is read into a file without a name, mapped, rather than into memory.
+# A table larger than this is read into an unnamed mapped file rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
 
 
@@ -32,7 +32,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
     """Read a bank from Parquet files, taken together as one table.
 
     The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
-    names. Class names that handful or Hugging Face `datasets` left in the metadata are used.
+    names. Class names that handful or Hugging Face `datasets` stored in the metadata are used.
     """
     pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
@@ -71,7 +71,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
 def read_vectors(
     files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = ()
 ) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the vectors of Parquet files that need not have labels, and those of the other columns that are there."""
+    """Read the vectors of Parquet files that need no labels, and those of the other columns that exist."""
     pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
@@ -85,7 +85,7 @@ def read_vectors(
 
 
 def copy_vectors(files: Sequence[Path], path: Path) -> None:
-    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file that can be mapped; or nothing."""
+    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file, complete or not at all."""
     pa, _ = import_pyarrow()
     where = str(files[0])
     try:
@@ -151,7 +151,7 @@ def _unreadable(where: str, error: Exception) -> BankError:
 
 
 def _vector_column(pa: Any, schema: Any, where: str) -> str | None:
-    """Return the only column of lists of numbers, if there is just one; None leaves the choice to the names."""
+    """Return the column of lists of numbers, if there is exactly one; else None, and the name decides."""
     columns = [f.name for f in schema if _is_list(pa, f.type) and _is_number(pa, f.type.value_type)]
     if not columns:
         raise BankError(f"{where} has no column of lists of numbers; it has {', '.join(schema.names)}")
@@ -173,14 +173,14 @@ def _schema(files: Sequence[Path]) -> Any:
     with parquet.ParquetFile(files[0]) as table:
         schema = table.schema_arrow
     if len(set(schema.names)) != len(schema.names):
-        raise BankError(f"{files[0]} has two columns of one name; it has {', '.join(schema.names)}")
+        raise BankError(f"{files[0]} has two columns of the same name; it has {', '.join(schema.names)}")
     return schema
 
 
 def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str]) -> list[Any]:
-    """Open files whose columns have a size that fits the file's.
+    """Open files, refusing those whose columns are too large for the file's size.
 
-    Text is read as numbers that stand for it, so that a long one that occurs in every row is held once.
+    Text is read as a dictionary, so that a long text that occurs in every row is held once.
     """
     _, parquet = import_pyarrow()
     tables = []
@@ -225,13 +225,13 @@ def _columns(
     where: str,
     room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the column of vectors, into room made for it, and other columns as plain values."""
+    """Read the column of vectors into an array allocated for it, and other columns as plain values."""
     n_rows = sum(table.metadata.num_rows for table in tables)
     matrix: np.ndarray | None = None
     values: dict[str, list[Any]] = {name: [] for name in others}
     start = 0
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
-        batch.validate(full=True)  # a damaged file can give places outside of what they point into
+        batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
         block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
         if matrix is None:
             matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
@@ -247,14 +247,14 @@ def _columns(
             values[name].extend(_plain(pa, batch.column(name)))
         start += len(block)
     if start != n_rows:
-        raise BankError(f"{where} says that it has {n_rows} rows and has others; it is damaged: write it again")
+        raise BankError(f"{where} says that it has {n_rows} rows but has another number; it is damaged: write it again")
     if matrix is None:
         raise BankError(f"{where} has no rows")
     return matrix, values
 
 
 def _plain(pa: Any, column: Any) -> list[Any]:
-    """Return a column as Python has it, with one object for all rows of equal text."""
+    """Return a column as Python values, with one object for all rows of equal text."""
     if not pa.types.is_dictionary(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
     words = column.dictionary.to_pylist()
@@ -262,7 +262,7 @@ def _plain(pa: Any, column: Any) -> list[Any]:
 
 
 def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
-    """Turn a column of equally long lists into a matrix, float16 if the numbers are, else float32."""
+    """Turn a column of lists of equal length into a matrix, float16 if the numbers are, else float32."""
     if not _is_list(pa, column.type):
         raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
     if column.null_count:
@@ -278,7 +278,7 @@ def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
         raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
     numbers = values.to_numpy(zero_copy_only=False)
     kind = np.float16 if numbers.dtype == np.float16 else np.float32
-    with np.errstate(over="ignore"):  # what is not finite is refused where it is used
+    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
         matrix: np.ndarray = numbers.astype(kind, copy=False)
     return matrix.reshape(len(column), lengths.pop())
 

@@ -1,9 +1,9 @@
-"""What a Parquet file would unfold to, counted in the file itself before Arrow reads it.
+"""What a Parquet file would expand to, counted in the file itself before Arrow reads it.
 
-Equal numbers are stored as one of them and a count, so 900 bytes can mean a vector of 200 million. The table of
-contents at the end of a file says how many numbers a column has, but can lie; Arrow believes what each page says. So
-the pages are visited: their heads are read, their contents are not. Both are structures in Thrift's compact protocol.
-(Arrow's own view of the table of contents ends the process on some damaged files.)
+Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers. The table of
+contents at the end of a file says how many numbers a column has, but it can be wrong, and Arrow trusts what each page
+says. So the pages are visited: their headers are read, their contents are not. Both are structures in Thrift's compact
+protocol. (Arrow's own reader of the table of contents crashes the process on some damaged files.)
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MAGIC = b"PAR1"
-# Deeper structures than Parquet has any.
+# Deeper than any structure in Parquet.
 DEEPEST = 24
-# Older writers of Arrow counted a page's head too short by up to that many bytes.
+# Older versions of Arrow wrote a page header's size too small by up to this many bytes.
 SLACK = 100
 # Numbers of fields in Parquet's structures.
 ROW_GROUPS, COLUMNS, META_DATA = 4, 1, 3
@@ -26,14 +26,14 @@ PAGE_VALUES = 1
 
 
 class Contents(NamedTuple):
-    """What is stored in some columns: numbers (or texts) in all pages, and bytes once these are decompressed."""
+    """What some columns hold: numbers (or texts) in all pages, and bytes once they are decompressed."""
 
     values: int
     unfolded: int
 
 
 def count_contents(file: Path, columns: Collection[str]) -> Contents:
-    """Add up the pages of these columns; raises `ValueError` where the file is no Parquet, or damaged."""
+    """Add up the pages of these columns; raises `ValueError` where the file is not Parquet, or damaged."""
     size = file.stat().st_size
     if size < 12:
         raise ValueError("it is too short")
@@ -58,7 +58,7 @@ def _counted(data: mmap.mmap, size: int, contents: dict[int, Any], columns: Coll
 
 
 def _pages(data: mmap.mmap, size: int, about: dict[int, Any]) -> Contents:
-    """Visit the pages of a part of a column, as many as Arrow would read."""
+    """Visit as many pages of one part of a column as Arrow would read."""
     place = about[DATA_OFFSET]
     if 0 < about.get(DICTIONARY_OFFSET, 0) < place:
         place = about[DICTIONARY_OFFSET]

@@ -5,9 +5,9 @@ state. This one has only the instructions that data needs. A name is a pair of s
 in a table of our own builders, which get plain values and return plain values. Nothing in a file reaches an import, an
 attribute or a `__setstate__`.
 
-Time and memory grow in proportion to the length of the stream: one byte can make an empty container, some 90 bytes of
-memory, and no more than that. Positions of the memo are keys of a mapping, so a large one costs nothing, and keys of
-mappings are text or numbers, whose hash takes no time.
+Time and memory grow in proportion to the length of the stream: one byte can make at most one empty container, about 90
+bytes of memory. Positions of the memo are keys of a mapping, so a large one costs nothing, and keys of mappings are
+text or numbers, which are quick to hash.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, TypeAlias
 
 from handful.errors import BankError
 
-# Bytes from this length on are held in a form that an array can use without a copy.
+# Bytes of at least this length are held in a form that an array can use without a copy.
 LARGE_BYTES = 4096
-# Numbers written as text: 64 bits take 20 digits, a float of full precision some 25.
+# Numbers written as text: 64 bits take 20 digits, a float of full precision about 25.
 LONGEST_NUMBER = 64
 
 
 @dataclass(frozen=True)
 class Name:
-    """A name in the file, and no more than that."""
+    """A name in the file; nothing is imported."""
 
     module: str
     name: str
@@ -39,7 +39,7 @@ class Name:
 
 @dataclass(eq=False)
 class Unbuilt:
-    """What a builder returned that waits for its state; `finish(state)` gives the value that takes its place."""
+    """A value that waits for its state; `finish(state)` gives the value that takes its place."""
 
     finish: Callable[[Any], Any]
     places: list[int] = field(default_factory=list)
@@ -49,14 +49,14 @@ Builder: TypeAlias = Callable[..., Any]
 
 
 class PickleMachine:
-    """Reads one pickle after the other from a buffer.
+    """Reads one pickle after another from a buffer.
 
     Attributes
     ----------
     data : bytes-like with `find`
         The stream: bytes, or a mapped file.
     builders : Mapping[Name, callable or None]
-        What stands for the names a file may hold; None for those that may be mentioned but not called.
+        Builders for the names a file may hold; None for names that may be mentioned but not called.
     persistent : callable, optional
         Gives the value of a persistent id, where the file may have them.
     position : int
@@ -135,7 +135,7 @@ class PickleMachine:
             raise ValueError("it is written in a newer protocol than 5")
 
     def _frame(self) -> None:
-        self._take(8)  # says how much could be read ahead
+        self._take(8)  # the length of the frame, which is not needed
 
     def _mark(self) -> None:
         self._marked.append(self._stack)
@@ -253,12 +253,12 @@ class PickleMachine:
         try:
             self._stack.append(build(*arguments))
         except TypeError as error:
-            raise ValueError(f"{called} cannot be given what it is given ({error})") from error
+            raise ValueError(f"{called} is given arguments that do not fit ({error})") from error
 
     def _build(self) -> None:
         state, target = self._stack.pop(), self._stack[-1]
         if type(target) is dict:
-            return  # attributes that somebody hung on a mapping, as torch does with the version of a network
+            return  # attributes added to a mapping, as torch does with the version of a network
         if type(target) is not Unbuilt:
             raise BankError(f"it sets the state of {target if type(target) is Name else type(target).__name__}")
         try:
@@ -291,7 +291,7 @@ def _of_64_bits(data: bytes) -> int:
 
 
 def _checked(number: int) -> int:
-    """Refuse longer numbers: they can be chosen to have all the same hash, and would fit into no array."""
+    """Refuse longer numbers: they can be chosen to all have the same hash, and would fit into no array."""
     if not -(2**63) <= number < 2**64:
         raise ValueError("a number has more than 64 bits")
     return number
@@ -321,7 +321,7 @@ def _constant(make: Callable[[], Any]) -> Instruction:
 def _plain(kind: struct.Struct) -> Instruction:
     unpack, size = kind.unpack_from, kind.size
 
-    def instruction(machine: PickleMachine) -> None:  # written out: lists of numbers have little else
+    def instruction(machine: PickleMachine) -> None:  # written out for speed: lists of numbers consist of little else
         machine._stack.append(unpack(machine.data, machine.position)[0])
         machine.position += size
 
@@ -366,7 +366,7 @@ _KNOWN: dict[bytes, Instruction] = {
     b"\x86": lambda machine: machine._last(2), b"\x87": lambda machine: machine._last(3),
     b"]": _constant(list), b"l": _M._list, b"a": _M._append, b"e": _M._appends,
     b"}": _constant(dict), b"d": _M._dict, b"s": _M._setitem, b"u": _M._setitems,
-    # Sets come out as lists: their items could be anything, whose hash may take for ever.
+    # Sets become lists: their items could be anything, and hashing them may never end.
     b"\x8f": _constant(list), b"\x90": _M._appends, b"\x91": _M._list,
     b"h": _placed(UINT8, _M._get), b"j": _placed(UINT32, _M._get), b"g": _place_in_text(_M._get),
     b"q": _placed(UINT8, _M._put), b"r": _placed(UINT32, _M._put), b"p": _place_in_text(_M._put),

@@ -1,7 +1,7 @@
 """Arrays and tensors out of pickles, rebuilt from their plain parts: a type code, a shape, and bytes that must fit it.
 
-NumPy and torch are only ever given a type from the short lists below, and sizes that were compared with the bytes at
-hand. Their own functions for unpickling believe what they are told, down to pointers in the file.
+NumPy and torch are only given types from the short lists below, and sizes that were checked against the bytes
+available. Their own functions for unpickling trust what they are told, down to pointers in the file.
 
 `load_plain` reads the four forms such files have: a plain pickle, tensors in one, and the two formats of `torch.save`.
 """
@@ -26,7 +26,7 @@ from handful.banks.pickle_machine import LARGE_BYTES, Builder, Name, PickleMachi
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
 
-# How files of torch.save began before they were zip archives: a pickle of this number.
+# Before they were zip archives, files of torch.save began with a pickle of this number.
 OLD_TORCH_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 OLD_TORCH_VERSION = 1001
 ZIP_START = b"PK\x03\x04"
@@ -59,7 +59,7 @@ def load_plain(path: Path) -> Any:
         if file.read(len(ZIP_START)) == ZIP_START:
             file.seek(0)
             return _load_archive(file, path.stat().st_size)
-        # Mapped rather than read: an array is then in memory once. The mapping goes when the last hold on it does.
+        # Mapped rather than read: an array is then in memory once. The mapping ends when the last reference to it does.
         return _load_stream(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
@@ -70,7 +70,7 @@ def _load_stream(data: Any) -> Any:
 
 
 class _Storage:
-    """The numbers behind one or more tensors, made by us, and how many a tensor may claim to have of them."""
+    """The numbers behind one or more tensors, and how many of them a tensor may use."""
 
     def __init__(self, values: Tensor, most: int) -> None:
         self.values, self.most = values, most
@@ -108,7 +108,7 @@ def _load_old_torch(data: Any) -> Any:
     machine = PickleMachine(data, BUILDERS, position=len(OLD_TORCH_START))
     version, about = machine.read(), machine.read()
     if version != OLD_TORCH_VERSION or not isinstance(about, dict) or about.get("little_endian") is not True:
-        raise ValueError("it is of an unknown version of torch, or of a big-endian machine")
+        raise ValueError("it was written by an unknown version of torch, or on a big-endian machine")
     storages = _Storages(len(data), lambda key, dtype, length: torch.zeros(length, dtype=dtype))
     machine.persistent = storages
     found = machine.read()
@@ -221,7 +221,7 @@ def _scalar(dtype: Any, content: Any) -> Any:
 
 
 def _type(code: Any, *_: Any) -> Unbuilt:
-    """Stand for `numpy.dtype`; of its state only the order of bytes is looked at."""
+    """Stand for `numpy.dtype`; only the byte order is read from its state."""
     if type(code) is not str or not TYPE_CODE.fullmatch(code):
         raise BankError(f"it has an array of type {code[:40]!r}" if type(code) is str else "it has an array of no type")
 

@@ -20,8 +20,8 @@ NUMBERS, SCALARS = {int, float, bool}, {int, float, bool, str, bytes, type(None)
 def read_pickle(path: Path, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
     """Read a bank from a `.pt`, `.pth`, `.pkl`, `.pickle` or `.plk` file.
 
-    Understood are a mapping with features and labels, a pair of them, a mapping from class to that class's features,
-    and the list of means and such mappings that SimpleShot and its descendants write.
+    Supported are a mapping with features and labels, a pair of them, a mapping from class to features, and the list of
+    means and such mappings that SimpleShot and code based on it write.
     """
     content, arrays = load_harmless(path), _Arrays(path)
     if isinstance(content, (list, tuple)) and not (len(content) == 2 and all(map(_is_array, content))):
@@ -54,17 +54,17 @@ def load_harmless(path: Path) -> Any:
 
 
 class _Arrays:
-    """Arrays of a file's content, together no larger than an honest file can make them.
+    """Arrays of a file's content, together no larger than a genuine file can make them.
 
-    A list can hold one and the same list many times, and that one another: a few hundred bytes unfold to any size. In a
-    file that does not repeat itself, a number takes at least one byte, and at most eight here.
+    A list can hold the same list many times, and that list another one: a few hundred bytes expand to any size. In a
+    file that does not repeat itself, a number takes at least one byte, and at most eight in memory.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._left = path, 8 * path.stat().st_size
 
     def of(self, value: Any) -> np.ndarray:
-        """Make an array of a tensor, of a list of arrays, of a list of numbers or text, or of lists of numbers."""
+        """Make an array from a tensor, a list of arrays, a list of numbers or text, or lists of numbers."""
         if isinstance(value, torch.Tensor):
             self._spend(value.nbytes)
             return np.asarray((value.detach().float() if value.dtype == torch.bfloat16 else value.detach()).numpy())
@@ -78,9 +78,7 @@ class _Arrays:
             if value and all(map(_is_array, value)):
                 return np.stack([self.numbers(part) for part in value])
             if value and kinds <= {list, tuple}:
-                self._spend(
-                    8 * sum(map(len, value))
-                )  # before they are looked at, which takes as long as there are many
+                self._spend(8 * sum(map(len, value)))  # before they are inspected, which takes time for each of them
                 if all(set(map(type, row)) <= NUMBERS for row in value):
                     return np.asarray(value)
         except ValueError as error:
@@ -89,11 +87,11 @@ class _Arrays:
             raise BankError(f"{self._path}: vectors have different shapes ({error})") from error
         if not kinds <= SCALARS:
             raise BankError(f"{self._path}: expected lists of numbers, arrays or text, got other things in a list")
-        # As objects, because an array of text would give each as much room as the longest needs.
+        # As objects, because in an array of text each takes as much memory as the longest.
         return np.asarray(value) if kinds <= NUMBERS else np.array(value, dtype=object)
 
     def numbers(self, value: Any) -> np.ndarray:
-        """Make an array of numbers; joined with text, each would get as much room as the longest text needs."""
+        """Make an array of numbers; joined with text, each would take as much memory as the longest text."""
         found = self.of(value)
         if found.dtype.kind not in "biuf":
             raise BankError(f"{self._path}: vectors must hold numbers, got {found.dtype.name[:40]}")
@@ -102,7 +100,7 @@ class _Arrays:
     def _spend(self, n_bytes: int) -> None:
         self._left -= n_bytes
         if self._left < 0:
-            raise BankError(f"{self._path} is refused: it repeats itself, and unfolds to many times its size")
+            raise BankError(f"{self._path} is refused: it repeats itself, and expands to many times its size")
 
 
 def _is_array(value: Any) -> bool:
@@ -110,7 +108,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _bank_of_classes(content: Mapping[Any, Any], arrays: _Arrays, where: str) -> FeatureBank:
-    """Make a bank of a mapping class -> features [row, dim], arrays or lists of vectors."""
+    """Make a bank from a mapping class -> features [row, dim], arrays or lists of vectors."""
     keys = [key for key in content if len(content[key])] if _all_sized(content) else []
     if not keys:
         raise BankError(f"{where} holds neither features with labels nor a mapping from class to features")

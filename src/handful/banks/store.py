@@ -1,10 +1,9 @@
-"""The bank on disk: a folder with `features.npy`, `labels.npy` and `manifest.json`, which describes and seals them.
+"""The bank on disk: a folder with `features.npy`, `labels.npy` and `manifest.json`, which describes and hashes them.
 
 The folder is written under another name and renamed when complete, so a killed write leaves nothing that loads; the
-next write of a bank of that name removes what it left. Opening
-maps the features into memory and reads nothing of them; what it promises is that shapes and dtypes are those of the
-manifest. The content hash is the SHA-256 of one JSON line (dtype, shape, class names), the features row by row and the
-labels as 32-bit integers, all little-endian.
+next write of a bank of that name removes what it left. Opening maps the features into memory without reading them; it
+only checks that shapes and dtypes are those of the manifest. The content hash is the SHA-256 of one JSON line (dtype,
+shape, class names), the features row by row and the labels as 32-bit integers, all little-endian.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LABEL_TYPE = "int32"
 
 
 class Stored(NamedTuple):
-    """What lies in a folder: features mapped, labels read, the rest as the manifest has it."""
+    """The content of a folder: features mapped, labels read, the rest as in the manifest."""
 
     features: Float[np.ndarray, "row dim"]
     labels: Int[np.ndarray, "row"]
@@ -53,13 +52,13 @@ class Digest:
         self._dtype = np.dtype(dtype).newbyteorder("<")
 
     def features(self, block: Float[np.ndarray, "row dim"]) -> memoryview:
-        """Take the next rows; return their bytes as hashed."""
+        """Add the next rows; return their bytes as hashed."""
         data = np.ascontiguousarray(block, dtype=self._dtype).view(np.uint8).data
         self._sha.update(data)
         return data
 
     def close(self, labels: Int[np.ndarray, "row"]) -> str:
-        """Take the labels and return the hash."""
+        """Add the labels and return the hash."""
         self._sha.update(np.ascontiguousarray(labels, dtype="<i4").data)
         return self._sha.hexdigest()
 
@@ -106,8 +105,7 @@ def write(
             "splits": {name: list(map(int, classes)) for name, classes in splits.items()},
             "class_names": list(class_names),
         }
-        # Last of the three: without it the folder is not a bank.
-        # Half a character in a name is written as JSON escapes it.
+        # Written last: without it the folder is not a bank. Half a character in a name is written as JSON escapes it.
         with (partial / MANIFEST).open("w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(manifest, file, indent=1, ensure_ascii=False)
         partial.chmod(0o755)  # mkdtemp made it private
@@ -118,9 +116,9 @@ def write(
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         if isinstance(error, OSError) and is_bank(final):
-            raise BankError(f"{path} was written by somebody else in the meantime; it is left as it is") from error
+            raise BankError(f"{path} was written by another process in the meantime; it is left as it is") from error
         raise
-    # Left by writers that were killed. One that is still at work could not put its bank in place of this one anyway.
+    # Left by writers that were killed. A writer that is still running could not replace this bank anyway.
     for other in final.parent.glob(f"{glob.escape(prefix)}*"):
         shutil.rmtree(other, ignore_errors=True)
     return content_hash
@@ -152,7 +150,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise BankError(f"{folder} is not a folder; a bank is a folder with {MANIFEST}: check the path")
     if not is_bank(folder):
         raise BankError(
-            f"{folder} has no {MANIFEST}, so it is not a bank; if it holds somebody else's features, "
+            f"{folder} has no {MANIFEST}, so it is not a bank; if it holds features in another format, "
             "read it with handful.read_bank or import it with `handful features import`"
         )
     try:
@@ -176,7 +174,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _open_array(folder: Path, role: str, entry: Mapping[str, Any], axes: int, dtypes: Sequence[str]) -> np.ndarray:
-    """Open the file an entry of the manifest names, if it lies in the folder and is as the entry says."""
+    """Open the file that an entry of the manifest names, if it is in the folder and fits the entry."""
     name = entry.get("file")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or set(name) & {"\\", "\0"}:
         raise BankError(f"the manifest of {folder} names {name!r} as its {role}, which is not a file in that folder")

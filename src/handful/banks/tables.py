@@ -11,7 +11,7 @@ from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError
 from handful.shapes import Int
 
-# Names under which people keep such columns, the likelier first.
+# Usual names of such columns, the most likely first.
 FEATURE_NAMES = ("features", "feature", "embeddings", "embedding", "concat_features", "vectors", "vector", "feats", "x")
 LABEL_NAMES = (
     "class_name", "labels", "label", "concat_labels", "fine_label", "targets", "target", "classes", "class", "category",
@@ -21,7 +21,7 @@ NAME_NAMES = ("class_names", "names", "classes")
 
 
 def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str], role: str, where: str) -> str:
-    """Return the column asked for, or else the likeliest one there is."""
+    """Return the column asked for, or else the most likely one that exists."""
     there = list(columns)
     if asked is not None:
         if asked in there:
@@ -42,7 +42,7 @@ def bank_of(
     *,
     provenance: Provenance | None = None,
 ) -> FeatureBank:
-    """Make a bank of a table whose labels are numbers or names.
+    """Make a bank from a table whose labels are numbers or names.
 
     With `class_names`, numbers index them. Without, classes are the labels that occur, in increasing order.
     """
@@ -62,7 +62,7 @@ def bank_of(
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    """Return labels as an array, text as objects: as text, each would take as much room as the longest."""
+    """Return labels as an array, text as objects: as text, each would take as much memory as the longest."""
     try:
         if isinstance(labels, np.ndarray) or not any(isinstance(label, (str, bytes)) for label in labels):
             values = np.asarray(labels)
@@ -76,7 +76,7 @@ def _label_array(labels: Any) -> np.ndarray:
 
 
 def _text(value: object, role: str) -> str:
-    """Return a name as text; whole numbers name classes too, where the names are a list of their own."""
+    """Return a name as text; in a separate list of class names, whole numbers are names too."""
     if isinstance(value, bytes):
         try:
             return value.decode()

@@ -1,4 +1,4 @@
-"""Vectors without labels: the batch that is to be labelled, with whatever says which row is which."""
+"""Vectors without labels: the batch to be labelled, with names that identify its rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import BankError
 from handful.shapes import Float
 
-# Columns that say which row is which, and what it is, the likelier first.
+# Columns that identify a row, and columns that hold its text, the most likely first.
 ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
 TEXT_NAMES = ("text", "sentence", "utterance", "query")
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Features of items nobody has labelled.
+    """Features of unlabelled items.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Vectors:
 
 
 def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None) -> Vectors:
-    """Read vectors from a bank, a folder with `features.npy`, a `.npz`, a `.npy`, or Parquet; labels are not looked at.
+    """Read vectors from a bank, a folder with `features.npy`, a `.npz`, a `.npy`, or Parquet; labels are ignored.
 
     Parameters
     ----------
     path : path
         What holds them.
     features : str, optional
-        Name of the column or key, where it cannot be told by itself.
+        Name of the column or key, where it cannot be detected.
 
     Examples
     --------
@@ -81,8 +81,7 @@ def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None
     if ending == ".npz":
         return _read_npz(place, features)
     raise BankError(
-        f"{place} holds no vectors that are known by its name; expected a bank, a folder with features.npy, .npz, .npy "
-        "or .parquet"
+        f"{place} is not a known kind of file; expected a bank, a folder with features.npy, .npz, .npy or .parquet"
     )
 
 

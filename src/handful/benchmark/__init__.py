@@ -1,4 +1,4 @@
-"""The benchmark: plans of cells, runs that can be killed, resumed and spread over a cluster, one journal of rows."""
+"""The benchmark: plans of cells; runs that can be killed, resumed and spread over a cluster; a journal of rows."""
 
 from handful.benchmark.completion import complete
 from handful.benchmark.journal import Journal, remaining

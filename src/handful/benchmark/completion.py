@@ -1,4 +1,4 @@
-"""complete: subtract what the journal has from what the plan wants, hand the rest to an executor, write what comes."""
+"""complete: subtract what the journal has from what the plan wants, give the rest to an executor, write the rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from handful.benchmark.versions import changes_since, code_version, versions_tex
 from handful.errors import PlanError
 
 Executor: TypeAlias = Callable[[Iterable[Job]], Iterator[list[Row]]]
-# Rows are written when that many wait, or when the oldest has waited so long: all that a kill can cost.
+# Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
 WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
 
 
@@ -30,9 +30,9 @@ class CellProgress:
     cell : Cell
         Which.
     done, failed : int
-        Tasks that need not be tried again, and those of them that the method failed on.
+        Tasks that need not be tried again, and how many of them the method failed on.
     wanted : int
-        Tasks to be done; falls to `done` when the budget is used up.
+        Tasks to be done; equals `done` once the budget is used up.
     cpu_seconds : float
         Processor time spent on it.
     machine_failed : int
@@ -48,7 +48,7 @@ class CellProgress:
 
     @property
     def over_budget(self) -> bool:
-        """Whether no further tasks are to be begun."""
+        """Whether no further tasks will be started."""
         return self.cell.cpu_budget is not None and self.cpu_seconds >= self.cell.cpu_budget
 
 
@@ -79,8 +79,8 @@ def complete(
     executor : callable, optional
         `handful.benchmark.local.in_process(...)`, the default, or `handful.benchmark.on_ray.on_ray(...)`.
     mix_versions : bool
-        Go on although the rows that are there were made by other versions, or by other code of a method that has
-        tasks left. Without it that is a `PlanError`.
+        Continue even if existing rows were made by other versions, or by other code of a method that has tasks left.
+        Otherwise that is a `PlanError`.
     on_progress : callable, optional
         Called with a cell's progress whenever rows of it come in.
 
@@ -116,7 +116,7 @@ def complete(
                 _count(state, rows, attempts)
                 waiting += rows
                 if len(waiting) >= WAITING_ROWS or time.monotonic() - oldest >= WAITING_SECONDS:
-                    # Let go of first: if this is interrupted after the shard is there, it must not be written again.
+                    # Cleared first: if this is interrupted after the shard was written, it must not be written again.
                     full, waiting = waiting, []
                     journal.append(full)
                 if on_progress is not None:
@@ -126,19 +126,19 @@ def complete(
 
 
 def refuse_a_mix(journal: Journal, plan: Plan) -> None:
-    """Refuse to add rows of this plan beside those of other versions; where nothing is left to do, none are added."""
+    """Refuse to add rows of this plan to those of other versions; if nothing is left to do, none are added."""
     rows = journal.columns()
     left = [state.cell.method for state, done, _ in _states(plan, rows) if len(done) < state.wanted]
     mine = np.isin(rows["cell"].astype(str), [cell.content_hash for cell in plan])
     if left and (changes := changes_since({name: values[mine] for name, values in rows.items()}, left)):
         raise PlanError(
-            f"to go on with {journal.folder} would mix rows of different versions: {'; '.join(changes)}. Go on with "
-            "those it was made with, start another run, or allow it with --mix-versions (mix_versions=True)"
+            f"continuing {journal.folder} would mix rows of different versions: {'; '.join(changes)}. Continue with "
+            "the versions it was made with, start another run, or allow it with --mix-versions (mix_versions=True)"
         )
 
 
 class _State(NamedTuple):
-    """A cell's progress, its tasks that are done, and how often those were tried that the machine failed on."""
+    """A cell's progress, its finished tasks, and how often each task that the machine failed on was tried."""
 
     progress: CellProgress
     done: np.ndarray
@@ -152,7 +152,7 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> Iterator[_State]:
         mine = columns["cell"] == cell.content_hash
         again = mine & by_machine
         done = columns["task"][mine & ~by_machine]
-        tried = columns["attempts"][again].astype(int)  # beside rows that lack the column, numbers are floats
+        tried = columns["attempts"][again].astype(int)  # if some rows lack the column, numbers are floats
         attempts = dict(zip(columns["task"][again].tolist(), tried.tolist(), strict=True))
         spent = float(np.nansum(columns["cpu_seconds"][mine]))
         n_failed = int((failed & mine & ~by_machine).sum())
@@ -163,7 +163,7 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> Iterator[_State]:
 
 
 def _count(state: CellProgress, rows: list[Row], attempts: dict[int, int]) -> None:
-    """Add rows to a cell's progress; those of `attempts` were failures of the machine before."""
+    """Add rows to a cell's progress; tasks in `attempts` were failures of the machine before."""
     by_machine = sum(row["failed_by"] == MACHINE for row in rows)
     state.done += len(rows) - by_machine
     state.failed += sum(row["error"] is not None for row in rows) - by_machine
@@ -172,7 +172,7 @@ def _count(state: CellProgress, rows: list[Row], attempts: dict[int, int]) -> No
 
 
 def _refuse_others(rows: list[Row]) -> None:
-    """Refuse rows that a worker elsewhere made with other versions than are here."""
+    """Refuse rows that a remote worker made with other versions than this process has."""
     made, here = (rows[0]["versions"], rows[0]["code"]), (versions_text(), code_version(rows[0]["method"]))
     if made != here:
         raise PlanError(
@@ -182,9 +182,9 @@ def _refuse_others(rows: list[Row]) -> None:
 
 
 def _jobs(states: list[_State], banks: Banks) -> Iterator[Job]:
-    """Ranges without rows, cell by cell; a cell whose budget is used up only gets its gaps filled.
+    """Yield ranges without rows, cell by cell; if a cell's budget is used up, only its gaps are filled.
 
-    Gaps are what a killed run had begun out of order: once filled, the tasks done are the first of the list.
+    Gaps are left by a killed run that worked out of order: once filled, the tasks done are the first of the list.
     """
     materials: dict[tuple[str, ...], Material] = {}
     for state, done, attempts in states:

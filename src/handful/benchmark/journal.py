@@ -1,8 +1,8 @@
 """The journal of a run: a folder with the plan and append-only Parquet shards of rows. Resuming is subtraction.
 
-A shard is written under another name, flushed to disk and renamed, so it is there whole or not at all. Whoever writes,
-plan or rows, holds a lock that the system releases when the process ends, however it ends. So rows are never lost once
-appended, and never there twice.
+A shard is written under another name, flushed to disk and renamed, so it exists complete or not at all. A writer of
+plan or rows holds a lock that the system releases when the process ends, however it ends. So rows are never lost once
+appended, and never appear twice.
 
 The name of a shard ends with a hash of its number and of all its bytes. A shard that was cut, changed by a single bit
 or copied under another number is refused, not read as other numbers.
@@ -55,12 +55,12 @@ COLUMNS = {
     "versions": "string",
     "code": "string",
 }
-# Columns that rows of earlier versions lack; there they are read as missing, and whoever averages leaves them out.
+# Columns that rows of earlier versions lack; there they are read as missing, and left out of averages.
 ADDED_LATER = frozenset({"proportion_error", "failed_by", "attempts", "versions", "code"})
 PLAN_FILE = "plan.json"
 # Shards of earlier versions have no hash in their names.
 SHARD = re.compile(r"rows-(\d{6,})(?:-([0-9a-f]{16}))?\.parquet")
-# Most tasks of a cell in one range; smaller where there are few tasks, so that several workers have something to do.
+# Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
 # Tasks in a range of a cell with a budget: it can only end between ranges.
 BUDGETED_RANGE = 2
@@ -89,9 +89,9 @@ class Journal:
     def create(
         cls, folder: str | os.PathLike[str], plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})
     ) -> Journal:
-        """Start a run of a bound plan in a new or empty folder; note where its banks are, for whoever resumes it."""
+        """Start a run of a bound plan in a new or empty folder; note where its banks are, so that it can be resumed."""
         place = Path(folder)
-        _refuse_used(place)  # before anything is put there, the lock included
+        _refuse_used(place)  # before anything is written there, including the lock
         place.mkdir(parents=True, exist_ok=True)
         with only_writer(place, PlanError):
             _refuse_used(place)
@@ -106,11 +106,11 @@ class Journal:
 
     @property
     def bank_places(self) -> dict[str, str]:
-        """Where the banks of the plan were when it was given, as far as that was said."""
+        """Where the banks of the plan were when it was given, if known."""
         return dict(self._about["bank_places"])
 
     def extend(self, plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Make this the plan: cells may be new or ask for more tasks, rows of cells left out stay in the journal."""
+        """Make this the plan: cells may be new or ask for more tasks; rows of removed cells stay in the journal."""
         with self.writing():
             before = {(cell.bank, cell.support_bank): cell.bank_hash for cell in self.plan}
             for cell in plan:
@@ -126,9 +126,9 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the run for one writer, and clear away what a killed one left half written.
+        """Lock the run for one writer, and remove what a killed one left unfinished.
 
-        The plan is read again, since another writer may have changed it. Blocks may lie within one another.
+        The plan is read again, since another writer may have changed it. Blocks may be nested.
         """
         if self._writer == threading.get_ident():
             yield
@@ -164,7 +164,7 @@ class Journal:
         for shard in found:
             if not SHARD.fullmatch(shard.name):
                 raise PlanError(
-                    f"{shard} has not the name of a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
+                    f"{shard} is not named like a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
                 )
         return sorted(found, key=_number)
 
@@ -196,7 +196,7 @@ class Journal:
         return {name: values[order] for name, values in arrays.items()}
 
     def done(self, cell: Cell) -> Int[np.ndarray, "task"]:
-        """Numbers of the tasks of a cell that need not be tried again: all with a row but failures of the machine."""
+        """Numbers of the tasks of a cell that need not be tried again: all rows except failures of the machine."""
         columns = self.columns(cell)
         done: np.ndarray = columns["task"][columns["failed_by"] != MACHINE]
         return done
@@ -213,7 +213,7 @@ class Journal:
             ) from error
         if noted not in (None, _plan_checksum(self._about)):
             raise PlanError(
-                f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; put back a whole copy "
+                f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; restore a good copy "
                 "of it, or start another run"
             )
 
@@ -221,8 +221,8 @@ class Journal:
 def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
     """Tasks of a cell that have no row yet, in ranges.
 
-    Ranges begin at multiples of their size, whatever is done, so a resumed run solves the very ranges that an
-    undisturbed one would have.
+    Ranges begin at multiples of their size, whatever is done, so a resumed run solves the same ranges as an
+    uninterrupted one.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _damage_named(shard: Path) -> Iterator[None]:
 
 
 def _last_attempts(table: Any, shard_of_row: np.ndarray, shards: Sequence[Path]) -> list[int]:
-    """Numbers of the rows that hold; a task may have several only if all but the last are failures of the machine."""
+    """Numbers of the valid rows; a task may have several rows only if all but the last are failures of the machine."""
     last: dict[tuple[str, int], int] = {}
     failed_by, attempts = table["failed_by"].to_pylist(), table["attempts"].to_pylist()
     for row, key in enumerate(zip(table["cell"].to_pylist(), table["task"].to_pylist(), strict=True)):
@@ -313,7 +313,7 @@ def _plan_checksum(about: Mapping[str, Any]) -> str:
 
 
 def _write_plan(folder: Path, about: Mapping[str, Any]) -> None:
-    # As JSON gives it back, so that whoever reads it computes the same hash.
+    # As read back from JSON, so that a reader computes the same hash.
     plain = json.loads(json.dumps(about))
     with written_whole(folder / PLAN_FILE) as place:
         place.write_text(json.dumps({**plain, "checksum": _plan_checksum(plain)}, indent=1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Ranges in this process, one after the other or on several threads; each range uses one."""
+"""Ranges in this process, one after another or on several threads; each range uses one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from handful.benchmark.run import Job, Row, run_job
 
 
 def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]]]:
-    """Return an executor that runs ranges here, `workers` at a time."""
+    """Return an executor that runs ranges in this process, `workers` at a time."""
 
     def run(jobs: Iterable[Job]) -> Iterator[list[Row]]:
         if workers == 1:
@@ -21,7 +21,7 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
         pool = ThreadPoolExecutor(workers)
         try:
             while True:
-                # Jobs are taken only when there is room, so that a budget is seen before the next range begins.
+                # Jobs are taken only when a thread is free, so that a budget is checked before the next range begins.
                 running |= {pool.submit(run_job, job) for job in islice(queue, workers - len(running))}
                 if not running:
                     return
@@ -29,7 +29,7 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
                 for future in finished:
                     yield future.result()
         finally:
-            # Whoever interrupts the run does not want to wait for ranges whose rows nobody takes.
+            # After an interruption, do not wait for ranges whose rows would not be used.
             pool.shutdown(wait=False, cancel_futures=True)
 
     return run

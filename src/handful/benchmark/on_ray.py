@@ -1,8 +1,8 @@
-"""Ranges over a Ray cluster: the same function, called elsewhere, and the same rows for the journal.
+"""Ranges over a Ray cluster: the same function, run remotely, and the same rows for the journal.
 
-Features are put into the object store once, whatever the number of cells and ranges that use them; nodes need no disk
-in common. A range whose workers died again and again has a row for each of its tasks that says so, and the run goes on:
-a failure of the machine is tried again when the run is resumed.
+Features are put into the object store once, however many cells and ranges use them; nodes need no shared disk. A range
+whose workers died on every attempt gets a row for each of its tasks that says so, and the run continues: a failure of
+the machine is tried again when the run is resumed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def on_ray(address: str | None = None) -> Callable[[Iterable[Job]], Iterator[lis
 
     def run(jobs: Iterable[Job]) -> Iterator[list[Row]]:
         with connected(address) as ray:
-            stored: dict[int, tuple[Material, Any]] = {}  # the material is kept, so that its id stays its own
-            begun: dict[str, Job] = {}  # by name: to hold the reference would hold its rows
+            stored: dict[int, tuple[Material, Any]] = {}  # the material is kept, so that its id is not reused
+            begun: dict[str, Job] = {}  # by name: holding the reference would keep its rows
             submit = remote(ray, run_remotely)
 
             def begin(job: Job) -> Any:
@@ -51,7 +51,7 @@ def run_remotely(cell: Cell, material: Material, indices: list[int]) -> list[Row
 
 
 def in_memory(material: Material) -> Material:
-    """Return the same rows as arrays of their own, so that they travel rather than the place of their file."""
+    """Return the same rows as arrays in memory, so that the rows are sent and not the path of their file."""
 
     def read_into_memory(bank: FeatureBank) -> FeatureBank:
         return FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)

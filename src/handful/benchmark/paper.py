@@ -1,9 +1,9 @@
-"""Plans for every table and figure of the paper, as functions of the banks at hand.
+"""Plans for every table and figure of the paper, as functions of the available banks.
 
-Banks go by the names in `PAPER_BANKS`; a plan has the columns of those that are given. A bank with a split `test` is
-drawn from there, and its split `base` centres the features of methods that ask for it. Every row is what stands behind
-the paper's tables, the public code with its configurations; `docs/paper_to_code.md` says how far that is from each
-method's own paper.
+Banks have the names in `PAPER_BANKS`; a plan has the columns of the banks that are given. If a bank has a split `test`,
+tasks are drawn from it, and its split `base` centres the features of methods that ask for it. Every row follows what
+produced the paper's tables, the public code with its configurations; `docs/paper_to_code.md` says how far that is from
+each method's own paper.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ TABLE_2_METHODS = tuple(method for method in TABLE_1_METHODS if method != "ici")
 SHOTS = (5, 10, 20)
 K_EFF, N_QUERY, N_TASKS, SEED = 5, 75, 10_000, 2020
 
-# Where the public configurations depart from the defaults of our methods. Features first, if not the method's own.
+# Where the public configurations differ from the defaults of our methods. The transform comes first, if not the
+# method's own.
 TRANSFORMS: Mapping[str, str] = MappingProxyType({"baseline": "l2", "bd_cspn": "raw"})
 OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -46,7 +47,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "ici": {"n_components": 5},
     }
 )
-# And where a bank departs from that.
+# Where a bank differs from that.
 OPTIONS_OF_BANK: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType(
     {
         ("bd_cspn", "tiered"): {"sharpness": 30.0},
@@ -55,12 +56,12 @@ OPTIONS_OF_BANK: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType(
         ("ici", "mini_wrn"): {"n_components": 2},
     }
 )
-# The axis of accuracy against K_eff is only drawn in the paper. These are the values of which the public code keeps
-# results, in files whose entries at K_eff = 5 are those of Table 1, and up to which its script draws.
+# The paper only plots accuracy against K_eff and does not list the values. These are the values for which the public
+# code keeps results, in files whose entries at K_eff = 5 are those of Table 1, and up to which its script plots.
 K_EFFS = tuple(range(2, 11))
 # The studies of λ: the paper states tiered-ImageNet, ResNet-18, |Q| = 75 where λ varies alone, and three values of
-# K_eff, of which its text names 2 and 10. The third, the shots and the values of λ and |Q| stand nowhere: ours are the
-# tables' K_eff, the shots of the paper's other ablation, and grids about λ = |Q| = 75, the former in multiples of |Q|.
+# K_eff, of which its text names 2 and 10. The third, the shots and the values of λ and |Q| are not stated: we use the
+# tables' K_eff, the shots of the paper's other ablation, and grids around λ = |Q| = 75, with λ in multiples of |Q|.
 WEIGHT_K_EFFS = (2, K_EFF, 10)
 WEIGHT_SHOTS = 20
 WEIGHTS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -79,7 +80,7 @@ def table1(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget
 
 
 def table2(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
-    """Seven methods on iNat with its fixed support, given as a bank of its own named `inat_support`."""
+    """Seven methods on iNat with its fixed support, given as a separate bank named `inat_support`."""
     return tuple(
         _cell(banks, INAT, method, _inat_support(banks), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
         for method in TABLE_2_METHODS
@@ -89,9 +90,10 @@ def table2(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget
 def accuracy_against_k_eff(
     banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
 ) -> Plan:
-    """Return the methods of Table 2 on the columns of both tables, while 2, 3, … 10 classes occur in the query.
+    """Return the methods of Table 2 on the columns of both tables, with 2, 3, … 10 classes in the query.
 
-    Which methods the figure has is not in the paper's text; LR+ICI is left out, being intractable on most columns.
+    The paper's text does not say which methods the figure has; LR+ICI is left out because it is intractable on most
+    columns.
     """
     names = _given(banks, tuple(PAPER_BANKS))
     cells = []
@@ -166,7 +168,7 @@ PAPER_PLANS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
 
 
 def public_options(method: str, bank: str, spec: TaskSpec) -> dict[str, Any]:
-    """Options of a method in the public configurations, as far as they are not our defaults."""
+    """Options of a method in the public configurations that differ from our defaults."""
     options = {**OPTIONS.get(method, {}), **OPTIONS_OF_BANK.get((method, bank), {})}
     if method == "pt_map":
         options["column_mass"] = float(spec.n_query // spec.query.k_eff)  # the public code tells the method K_eff

@@ -1,9 +1,9 @@
-"""Plans: a cell says which tasks are solved by which method, and a plan is a tuple of cells.
+"""Plans: a cell says which tasks are solved with which method, and a plan is a tuple of cells.
 
 A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
 row depends on: features (by the bank's own hash), split, spec, method, transform, options with their defaults written
-out, and seed. It leaves out how many tasks are wanted and how long they may take, so a run is extended by asking for
-more.
+out, and seed. It leaves out how many tasks are wanted and how long they may take, so a run can be extended by asking
+for more.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUERY_RULES: Mapping[str, type[UniformOverPool] | type[Balanced] | type[Dirichle
     "balanced": Balanced,
     "dirichlet": Dirichlet,
 }
-# What an entry of a TOML plan may say, and what holds where it says nothing.
+# Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
     "bank": None,
     "method": None,
@@ -62,7 +62,7 @@ class Cell:
     Attributes
     ----------
     bank : str
-        Name of a bank; which one that is, is said when the plan is run.
+        Name of a bank; the bank itself is given when the plan is run.
     spec : TaskSpec
         What tasks are drawn.
     method : str
@@ -70,17 +70,16 @@ class Cell:
     split : str
         Split of the bank whose classes take part; empty means all classes.
     transform : str
-        A key of `TRANSFORMS`; empty means the one published results of the method used.
+        A key of `TRANSFORMS`; empty means the one used for the method's published results.
     parameters : Mapping[str, object]
-        What the transform needs beside the task. A `base_mean` that is not given is the mean of the bank's split
-        `base`, see `handful.benchmark.run`.
+        What the transform needs besides the task. By default, `base_mean` is the mean of the bank's split `base`, see
+        `handful.benchmark.run`.
     options : Mapping[str, object]
         Options of the method that are not its defaults.
     seed, n_tasks : int
         Tasks 0 … n_tasks-1 of this seed: the same for every method.
     cpu_budget : float, optional
-        Seconds of processor time after which no further tasks are begun. Those that were done are the first of the
-        list.
+        Seconds of processor time after which no further tasks are started. The tasks done are the first of the list.
     support_bank : str
         Name of the bank that a `FixedSupport` with labels takes its rows from.
     bank_hash : str
@@ -133,7 +132,7 @@ class Cell:
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
     def bound(self, banks: Banks) -> Cell:
-        """Return the cell with the content hash of the bank, or banks, that its names stand for."""
+        """Return the cell with the content hash of the bank or banks that it names."""
         names = [self.bank, *([self.support_bank] if self.support_bank else [])]
         return replace(self, bank_hash="+".join(named_bank(banks, name).content_hash for name in names))
 
@@ -153,7 +152,7 @@ class Cell:
 
     @classmethod
     def from_mapping(cls, entries: Mapping[str, Any]) -> Cell:
-        """Make a cell of what `to_mapping` returned."""
+        """Make a cell from what `to_mapping` returned."""
         spec = entries["spec"]
         support: SupportRule = (
             ShotsPerClass(**spec["support"]) if "shots" in spec["support"] else FixedSupport(**spec["support"])
@@ -182,7 +181,7 @@ def bound_plan(plan: Iterable[Cell], banks: Banks) -> Plan:
 
 
 def named_bank(banks: Banks, name: str) -> FeatureBank:
-    """Return the bank of that name, or say which there are."""
+    """Return the bank of that name; otherwise raise an error that lists the names."""
     if name not in banks:
         raise PlanError(f"the plan asks for a bank named {name!r}; given were: {', '.join(banks) or 'none'}")
     return banks[name]
@@ -191,9 +190,9 @@ def named_bank(banks: Banks, name: str) -> FeatureBank:
 def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     r"""Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
 
-    Each table `[[cells]]` is a grid: a list stands for each of its values in turn, all combinations are cells. What
-    `[defaults]` says holds for every table that does not say otherwise. `grid(entries, banks)` makes cells of it.
-    Paths are relative to the file.
+    Each table `[[cells]]` is a grid: where a key has a list, each value is used in turn, and all combinations are
+    cells. `[defaults]` apply to every table that does not override them. `grid(entries, banks)` makes the cells. Paths
+    are relative to the file.
 
     Examples
     --------
@@ -221,7 +220,7 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
 
 
 def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
-    """Make the cells of entries as `read_plan` returns them, lists multiplied out, later keys fastest.
+    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""run_range: draw, gather, transform, solve, score. Pure, and the same whoever calls it.
+"""run_range: draw, gather, transform, solve, score. A pure function, the same in every process.
 
-A transform that needs the mean of the base classes takes it from the cell if it is given there. Otherwise it is the
-mean of the bank's split `base`, provided no class of the cell's tasks is in it. A bank without such classes has no base
-mean to subtract, and a mean over the task's own points would be another method: the cell is then run with `l2`, that
-is, without the centring, and the rows say so in their column `transform`.
+A transform that needs the mean of the base classes takes it from the cell, if given there. Otherwise it is the mean of
+the bank's split `base`, provided no class of the cell's tasks is in it. A bank without such classes has no base mean to
+subtract, and using the mean of the task's own points would be a different method. The cell is then run with `l2`, that
+is, without centring, and the column `transform` of its rows says so.
 
-A task that fails has a row that says what failed. A failure of the method would come again, and is the answer. A
+A task that fails has a row that says what failed. A failure of the method would happen again, so it is the result. A
 failure of the machine (memory, disk, a dead worker) says nothing about the method, and is tried again when the run is
 resumed.
 """
@@ -42,12 +42,12 @@ METHOD, MACHINE = "method", "machine"
 
 
 class DeadWorkerError(Exception):
-    """The process or machine that was at a task has gone away; only the column `error` of a row has this name."""
+    """The process or machine that ran a task has gone away; the name appears only in the column `error` of a row."""
 
 
-# No operation of a method opens a file of its own: what the system refuses is the machine's doing.
+# Methods open no files: an OSError is a failure of the machine.
 MACHINE_ERRORS = (MemoryError, OSError, BrokenExecutor, DeadWorkerError, torch.OutOfMemoryError)
-# What torch says when the processor's memory runs out, which it does with a plain RuntimeError.
+# What torch says in a plain RuntimeError when memory runs out on the CPU.
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
@@ -60,9 +60,9 @@ class Material:
     bank : FeatureBank
         The classes of the cell's split.
     support_bank : FeatureBank or None
-        Where a fixed support lies, if elsewhere.
+        Where a fixed support is, if in another bank.
     base_mean : Float[ndarray, "dim"] or None
-        Mean feature of the bank's base classes, if it has any beside those of the tasks.
+        Mean feature of the bank's base classes, if it has any besides those of the tasks.
     """
 
     bank: FeatureBank
@@ -82,7 +82,7 @@ class Material:
 
 
 class Job(NamedTuple):
-    """A range of tasks of a cell: the unit that executors hand out."""
+    """A range of tasks of a cell: the unit of work for executors."""
 
     cell: Cell
     material: Material
@@ -92,7 +92,7 @@ class Job(NamedTuple):
 def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     """Return one row for each task numbered in `indices`.
 
-    Tasks are solved together on one thread, so that a row has the same bits wherever its range is run. If that fails,
+    Tasks are solved together on one thread, so that a row has the same bits wherever its range runs. If that fails,
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
     may differ from the same task solved in its range in the last bits.)
 
@@ -186,7 +186,7 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
 
 
 def of_the_machine(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is a failure of the machine and none of the method.
+    """Whether an error, or what caused it, is a failure of the machine and not of the method.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def of_the_machine(error: BaseException) -> bool:
 
 
 def _identity(cell: Cell, transform_name: str) -> Row:
-    """Return what a row is about, and what made it; whoever has tried the task before sets `attempts` higher."""
+    """Return what a row is about, and what made it; the caller raises `attempts` if the task was tried before."""
     return {
         "cell": cell.content_hash,
         "method": cell.method,

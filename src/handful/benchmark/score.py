@@ -1,4 +1,4 @@
-"""score: where answers meet the query labels, and nowhere else."""
+"""score: compare answers with the query labels, which nothing else reads."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Scores(NamedTuple):
     accuracy : Float[Tensor, "task"]
         Share of queries with the right label.
     macro_recall : Float[Tensor, "task"]
-        Share found of each class that occurs, averaged over these classes.
+        Recall of each class that occurs, averaged over these classes.
     n_predicted : Int[Tensor, "task"]
-        How many classes some query was given to.
+        Number of classes that at least one query was assigned to.
     presence_precision, presence_recall : Float[Tensor, "task"]
         Of the classes predicted, the share that occurs; of those that occur, the share predicted.
     proportion_error : Float[Tensor, "task"]
-        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the proportions answered and the true ones:
-        0 where they agree, 1 where they share no class.
+        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0
+        where they agree, 1 where they share no class.
     negative_log_likelihood : Float[Tensor, "task"]
         `-(1/|Q|) Σ_n ln max(u_{n,y_n}, 10⁻¹²)`, in nats.
     """

@@ -9,13 +9,13 @@ from handful.benchmark.completion import CellProgress
 
 
 class TimeLeft(NamedTuple):
-    """Processor seconds that are left, and how many cells nothing is known about.
+    """Processor seconds that are left, and the number of cells without an estimate.
 
     Attributes
     ----------
     cpu_seconds : float
-        `Σ (wanted - done) · seconds per task` over the cells of which that is known; no more than what is left of a
-        cell's budget.
+        `Σ (wanted - done) · seconds per task` over the cells for which that is known; at most what is left of a cell's
+        budget.
     unknown_cells : int
         Cells that have not begun, and whose method has not been timed in another cell either.
     """
@@ -25,7 +25,7 @@ class TimeLeft(NamedTuple):
 
 
 def time_left(states: Sequence[CellProgress]) -> TimeLeft:
-    """Estimate from the tasks of each cell, or, of a cell that has not begun, from other cells of its method.
+    """Estimate from the tasks of each cell or, if it has not begun, from other cells of its method.
 
     Examples
     --------

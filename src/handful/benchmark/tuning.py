@@ -2,7 +2,7 @@
 
 The published protocol tunes competitors on five-way five-shot tasks and then tests them with many more classes in the
 support than occur in the query, a setting their tuning never saw. The realistic protocol tunes at the K and K_eff that
-are to be tested.
+will be tested.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def five_way(banks: Banks, bank: str, methods: Sequence[str] = tuple(GRIDS), **s
 
 
 def realistic(banks: Banks, bank: str, target: TaskSpec, methods: Sequence[str] = tuple(GRIDS), **sizes: Any) -> Plan:
-    """Tune on validation classes with the very spec that is to be tested, K_eff and number of classes included."""
+    """Tune on validation classes with the same spec as in the test, including K_eff and number of classes."""
     return _grid(banks, bank, methods, target, **sizes)
 
 
 def chosen(journal: Journal) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the most accurate options of each (bank, method) of a run; the earlier of equals.
+    """Return the most accurate options of each (bank, method) of a run; of equals, the first.
 
     Only tasks that all cells of a method have are counted, so that no value is judged on easier ones.
     """

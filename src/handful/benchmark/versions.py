@@ -1,12 +1,13 @@
-"""What made a row: versions of the packages that compute, and a hash of the code that the row went through.
+"""What made a row: versions of the packages used, and a hash of the code that computed it.
 
-A cell says what was asked; `versions` and `code`, columns of every row, say who answered. They are no part of the
-cell's own hash, so that a run made by an earlier version can still be read and reported by a later one.
+A cell says what was asked; the columns `versions` and `code` of a row say what computed it. They are not part of the
+cell's hash, so that a run made by an earlier version can still be read and reported by a later one.
 
-The code of a method is the source text of every module of handful that a row of it passes through: the method's own
-file, `handful.benchmark.run` (which draws, gathers, transforms and scores), and all modules of handful that these
-import, directly or not. Other methods, the command line and the reports are not among them. A comment changes the hash
-as well: telling comments from code is not worth a mistake, and a run that is refused needlessly can be told to go on.
+The code of a method is the source text of every module of handful that computes its rows: the method's own file,
+`handful.benchmark.run` (which draws, gathers, transforms and scores), and all modules of handful that these import,
+directly or not. Other methods, the command line and the reports are not among them. A comment changes the hash as well:
+telling comments from code is not worth the risk of a mistake, and a run that is refused needlessly can be told to
+continue.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import handful
 # Packages that rows are computed with; scikit-learn fits the logistic regression of `ici`.
 COMPUTING = ("numpy", "scikit-learn", "torch")
 METHODS_PACKAGE = "handful.methods"
-# Tables of contents: following them would make each method depend on all the others.
+# Packages that list all methods: following them would make each method depend on all the others.
 NOT_FOLLOWED = ("handful", METHODS_PACKAGE)
 MAKES_ROWS = "handful.benchmark.run"
 NOT_NOTED = "a version of handful that did not note it"
@@ -33,7 +34,7 @@ NOT_NOTED = "a version of handful that did not note it"
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Versions of Python, of handful and of the packages that compute.
+    """Versions of Python, handful and the packages that rows are computed with.
 
     Examples
     --------
@@ -46,13 +47,13 @@ def versions() -> Mapping[str, str]:
 
 
 def versions_text() -> str:
-    """Return `versions` as one line, as rows have it."""
+    """Return `versions` as one line, as in rows."""
     return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
 @cache
 def code_version(method: str) -> str:
-    """First 16 hex digits of the SHA-256 of the modules that a row of this method passes through, by name and text.
+    """First 16 hex digits of the SHA-256 of the modules that compute a row of this method, by name and text.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def modules_behind(method: str) -> list[str]:
 
 
 def changes_since(rows: Mapping[str, np.ndarray], methods: Sequence[str]) -> list[str]:
-    """Say in what the versions and the code behind rows differ from those at hand; nothing if they do not.
+    """Return sentences on how the versions and the code behind rows differ from the current ones; none if they do not.
 
     Parameters
     ----------
@@ -91,15 +92,17 @@ def changes_since(rows: Mapping[str, np.ndarray], methods: Sequence[str]) -> lis
     for then in _distinct(rows["versions"]):
         if then != now:
             parts = [", ".join(sorted(set(a.split(", ")) - set(b.split(", ")))) for a, b in ((then, now), (now, then))]
-            found.append(f"rows were made with {parts[0]}, here is {parts[1]}")
+            found.append(f"rows were made with {parts[0]}, but this is {parts[1]}")
     for method in dict.fromkeys(methods):
         current = code_version(method)
-        # Rows that do not note their code do not note their versions either: that is said above.
+        # Rows that do not note their code do not note their versions either, which is reported above.
         others = [
             code for code in _distinct(rows["code"][rows["method"] == method]) if code not in (current, NOT_NOTED)
         ]
         if others:
-            found.append(f"the code of {method} has changed: rows were made by {', '.join(others)}, here is {current}")
+            found.append(
+                f"the code of {method} has changed: rows were made by {', '.join(others)}, but this is {current}"
+            )
     return found
 
 
@@ -135,7 +138,7 @@ def _imported(module: str) -> Iterator[str]:
 
 
 def _home(module: str, name: str) -> str:
-    """Name of the module that defines a name, looked up through packages that only pass it on."""
+    """Name of the module that defines a name, looked up through packages that only re-export it."""
     if name and _source(f"{module}.{name}"):
         return f"{module}.{name}"
     for source, inner, given in _names(module):

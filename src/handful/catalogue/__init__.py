@@ -1,4 +1,4 @@
-"""Catalogue: what is known about the classes, fitted once and asked often."""
+"""Catalogue: what is known about the classes, fitted once and used many times."""
 
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue

@@ -1,6 +1,6 @@
 """A catalogue as one file: tensors in the safetensors format, labels and settings as JSON in its header.
 
-Nothing is pickled and nothing in the file is executed: a file from a stranger can be wrong, but not do harm.
+Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT, FORMAT_VERSION = "handful catalogue", 1
 
 
 def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
-    """Write the file, whole or not at all; an older one of that name is replaced.
+    """Write the file, complete or not at all; an older one of that name is replaced.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
 
 
 def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
-    """Read a file that `save_catalogue` wrote, refusing what does not hold together.
+    """Read a file that `save_catalogue` wrote, refusing inconsistent content.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
     means, shots, origin = tensors["means"], tensors["shots"], tensors["origin"]
     points, codes, positions = tensors["points"], tensors["codes"].numpy(), tensors["positions"].numpy()
     if means.ndim != 2 or codes.dtype != np.int64 or positions.dtype != np.int64:
-        raise ValueError("means are not a table, or codes and positions no whole numbers")
+        raise ValueError("means are not a table, or codes and positions are not whole numbers")
     n_classes, dim = means.shape
     shapes = {
         "classes": (len(classes), n_classes),

@@ -2,11 +2,11 @@
 
 A class is its number of examples s_k and their mean w_k. With c², the scale at which half squared distances are nats
 (`handful.inference.calibration`), that is all a batch is compared with. Counts and sums add: examples, classes and
-whole catalogues are added and taken away without reading the others again.
+whole catalogues are added and removed without reading the others again.
 
 c² needs more than sums: it compares left-out examples with their own class and with others. So the catalogue keeps
-examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else those of some classes, whole.
-A hash of its label decides whether a class is among these, so catalogues of several machines keep parts of one sample.
+examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else all examples of some classes. A
+hash of its label decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23
-# What was added waits beside the rest until somebody asks, or until there are this many additions.
+# Additions are kept as separate parts until they are needed, or until there are this many.
 MOST_ADDITIONS = 16
 # Rows of a bank that are read at once, and numbers that a block of examples may have while it is summed.
 BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
@@ -48,18 +48,18 @@ BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
 class Catalogue:
     """Class means, counts and the scale of the features; frozen, so threads and processes can share it.
 
-    Make one with `Catalogue.of`. Whatever adds or removes returns another catalogue.
+    Make one with `Catalogue.of`. Methods that add or remove return a new catalogue.
 
     Attributes
     ----------
     origin : Float[Tensor, "dim"]
         Mean of the first examples. Distances do not depend on it, rounding does.
     transform : {"l2", "raw"}
-        What is done to every row, of the catalogue and of a batch, before it is compared.
+        Applied to every row, of the catalogue and of a batch, before it is compared.
     squared_scale : float or None
-        c²; None while no class has two examples, and the spread of a batch has to stand in.
+        c²; None if no class has two examples; the spread of a batch is then used instead.
     examples : Examples
-        Those that calibration and the report look at.
+        Those used for calibration and the report.
     n_examples : int
         Number of examples given so far.
 
@@ -76,7 +76,7 @@ class Catalogue:
     Nothing looks wrong.
     """
 
-    parts: tuple[ClassMeans, ...]  # what a later part says of a class replaces what an earlier one did
+    parts: tuple[ClassMeans, ...]  # for a class in several parts, the last one counts
     origin: Float[Tensor, "dim"]
     transform: str
     squared_scale: float | None
@@ -85,17 +85,17 @@ class Catalogue:
 
     @classmethod
     def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
-        """Make one of labelled examples, at least one of every class."""
+        """Make one from labelled examples, at least one of every class."""
         return cls.streamed([features], [np.asarray(labels)], transform)
 
     @classmethod
     def streamed(
         cls, blocks: Iterable[Float[Tensor, "row dim"]], labels: Iterable[npt.NDArray[Any]], transform: str = "l2"
     ) -> Catalogue:
-        """Make one of blocks of rows, each read once, and their labels."""
+        """Make one from blocks of rows, each read once, and their labels."""
         if transform not in ROW_TRANSFORMS:
             raise OptionError(
-                f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, "
+                f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which transform each row alone, "
                 f"got {transform!r}"
             )
         made: Catalogue | None = None
@@ -107,12 +107,12 @@ class Catalogue:
                 made = cls((), origin, transform, None, nothing, 0)
             made = made._with_points(points, names)
         if made is None:
-            raise LabelError("a catalogue needs at least one example; there was none")
+            raise LabelError("a catalogue needs at least one example, got none")
         return made._calibrated()
 
     @classmethod
     def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
-        """Make one of the rows of a bank; classes are numbers, in the order of the bank's names."""
+        """Make one from the rows of a bank; classes are numbers, in the order of the bank's names."""
         empty = np.flatnonzero(np.bincount(bank.labels, minlength=bank.n_classes) == 0)
         if len(empty) > 0:
             raise TaskError(
@@ -159,7 +159,7 @@ class Catalogue:
     def against(
         self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None = None
     ) -> AgainstOne:
-        """Pose batches of untransformed rows against these classes."""
+        """Make tasks of these classes from batches of untransformed rows."""
         points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)
@@ -179,7 +179,7 @@ class Catalogue:
 
     @cached_property
     def usual(self) -> Usual:
-        """How far left-out examples lie from their own class, and from others."""
+        """Distances of left-out examples from their own class, and from others."""
         return Usual.of(self._frame())
 
     def to(self, device: torch.device | str) -> Catalogue:
@@ -201,12 +201,12 @@ class Catalogue:
     # -- more and less -----------------------------------------------------------------------------------------------
 
     def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue with these examples too, of known classes or of new ones."""
+        """Return the catalogue with these examples added, of known or new classes."""
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
         return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)._calibrated()
 
     def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue without examples it was made with; a class without any leaves."""
+        """Return the catalogue without these of its examples; a class that has none left is removed."""
         points, labels = transform_rows(self.transform, features.to(self.origin)), np.asarray(labels)
         leaving = self._summed(points, same_kind(labels, self.classes))
         known = self._known(leaving.classes)
@@ -231,7 +231,7 @@ class Catalogue:
         return replace(self, parts=(whole.rows(kept),), examples=left)._calibrated()
 
     def __add__(self, other: Catalogue) -> Catalogue:
-        """Return the catalogue of all examples of both, made on two machines, say."""
+        """Return the catalogue of all examples of both, for instance made on two machines."""
         if (self.transform, self.dim) != (other.transform, other.dim):
             raise LabelError(
                 f"catalogues must have the same transform and number of features to be added, got {self.transform!r} "
@@ -248,12 +248,12 @@ class Catalogue:
         )._calibrated()
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
-        """Those of the labels that are no class of the catalogue."""
+        """Return the labels that are not classes of the catalogue."""
         given, _ = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
         return list(given[places_of(given, self.classes) < 0].tolist())
 
     def _with_points(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Add transformed examples; c² is left to `_calibrated`."""
+        """Add transformed examples; `_calibrated` updates c² later."""
         added = self._and_known(self._summed(points, labels))
         positions = np.arange(self.n_examples, self.n_examples + len(labels))
         parts = (*self.parts, added)
@@ -279,7 +279,7 @@ class Catalogue:
         return ClassMeans(classes, shots, sums / shots.unsqueeze(-1))
 
     def _and_known(self, added: ClassMeans) -> ClassMeans:
-        """Add what is known about these classes already."""
+        """Add what is already known about these classes."""
         known = self._known(added.classes)
         if len(known.classes) == 0:
             return added
@@ -290,7 +290,7 @@ class Catalogue:
         return ClassMeans(added.classes, shots, sums / shots.unsqueeze(-1))
 
     def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
-        """Return what the parts say about those of the classes that they have."""
+        """Return what the parts hold about these classes; others are left out."""
         found: list[ClassMeans] = []
         wanted = classes
         for part in reversed(self.parts):
@@ -305,7 +305,7 @@ class Catalogue:
         return examples.whole_classes(max(2, KEPT_NUMBERS // self.dim))
 
     def _same_rows(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which kept examples are those, each counted once."""
+        """Return which kept examples are these, each matched once."""
         wanted: dict[tuple[Any, bytes], int] = {}
         for label, point in zip(labels.tolist(), points.cpu().numpy(), strict=True):
             wanted[label, point.tobytes()] = wanted.get((label, point.tobytes()), 0) + 1
@@ -319,13 +319,13 @@ class Catalogue:
         return found
 
     def _calibrated(self) -> Catalogue:
-        """Return the catalogue with the scale that its kept examples ask for."""
+        """Return the catalogue with the scale calibrated on its kept examples."""
         frame = self._frame()
         alone = bool((frame.support.mass < 2).all())
         return replace(self, squared_scale=None if alone else float(squared_scale(frame)[0]))
 
     def _frame(self) -> Frame:
-        """Pose the kept examples as a support."""
+        """Return the kept examples as a support."""
         classes, codes = distinct(self.examples.labels)
         points = self.examples.points
         return Frame(TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes)))

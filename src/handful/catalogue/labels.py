@@ -1,4 +1,4 @@
-"""Labels: put in order, compared, and written as JSON."""
+"""Labels: sort, compare, and write them as JSON."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy.typing as npt
 
 from handful.errors import LabelError
 
-# A type of text can ask for any width, and each label takes all of it.
+# A text dtype can have any width, and each label takes all of it.
 MOST_LABEL_BYTES = 2**28
 
 
 def distinct(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the distinct labels in increasing order, and where in them each label is."""
+    """Return the distinct labels in increasing order, and the position of each label among them."""
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise LabelError(
-            f"labels must be of one kind, so that they can be put in order ({error}); "
+            f"labels must be of one kind, so that they can be sorted ({error}); "
             "turn them into strings, and drop rows whose label is missing"
         ) from error
     return classes, codes.astype(np.int64, copy=False)
 
 
 def places_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return where in the ordered classes each label is, -1 where it is not among them."""
+    """Return the position of each label in the sorted classes; -1 if it is not among them."""
     if len(classes) == 0:
         return np.full(len(labels), -1)
     places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
@@ -38,7 +38,7 @@ def places_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArra
 
 
 def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Refuse numbers where the classes are names, and the like: NumPy would turn both into text without a word."""
+    """Refuse numbers where the classes are names, and so on: NumPy would silently turn both into text."""
     kinds = labels.dtype.kind, classes.dtype.kind
     if kinds[0] != kinds[1] and not set(kinds) <= set("iu") and "O" not in kinds:
         raise LabelError(
@@ -77,7 +77,7 @@ def decode_labels(stored: dict[str, Any]) -> npt.NDArray[Any]:
 
 
 def _encoded(label: Any) -> Any:
-    """Turn a tuple into a list, for JSON has no tuples and labels are never lists."""
+    """Turn a tuple into a list, since JSON has no tuples and labels are never lists."""
     if isinstance(label, tuple):
         return [_encoded(part) for part in label]
     if isinstance(label, (str, bool, int, float)):

@@ -2,7 +2,7 @@
 
 Every kept example is left out of its own class and compared with all others. With s examples in the class its half
 squared distance to the mean of the others, corrected as in `handful.inference.calibration`, is `½ (s + 1)/(s - 1) ‖z -
-w‖²`, and the margin by which another class is nearer, in nats, is c² times the difference.
+w‖²`, and c² times the difference to another class is the margin, in nats, by which that class is nearer.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from handful.shapes import Float, Int
 
 # An example looks mislabelled when another class is nearer by this many nats: odds of twenty to one.
 MISLABELLED_NATS = 3.0
-# Two classes cannot be told apart when this share of their examples is nearer to the other one than to its own.
+# Two classes cannot be told apart if this share of their examples is nearer to the other class than to its own.
 CONFUSED_SHARE = 0.5
 # Numbers in one block of margins.
 COMPARED_NUMBERS = 2**23
 # Entries of each kind that are printed.
 MOST_PRINTED = 10
-# Odds beyond this are not worth a number.
+# Above this many nats, odds are not printed as a number.
 MOST_NATS_IN_WORDS = math.log(1e6)
 
 
@@ -57,13 +57,13 @@ class CatalogueReport:
     n_classes, n_examples : int
         Size of the catalogue.
     single : list
-        Classes with one example: nobody can say how far their items spread.
+        Classes with one example: the spread of their items is unknown.
     confusions : list of Confusion
         Classes that cannot be told apart, the worst first.
     suspects : list of Suspect
         Examples that look mislabelled, the clearest first.
     n_checked : int
-        Examples that were looked at.
+        Examples that were checked.
 
     Examples
     --------

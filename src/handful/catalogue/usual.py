@@ -1,7 +1,7 @@
-"""How far examples of a catalogue usually lie from their own class, and by how much further from others.
+"""How far examples of a catalogue usually are from their own class, and how much further from others.
 
-Left out of its own class of s examples, an example lies `½ (s + 1)/(s - 1) ‖z - w‖²` from the mean of the others,
-corrected for the s examples that the mean has which an item of a batch is compared with.
+Left out of its own class of s examples, an example is `½ (s + 1)/(s - 1) ‖z - w‖²` from the mean of the others. The
+factor corrects for the fact that items of a batch are compared with the mean of all s examples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handful.inference.frame import Frame
 from handful.numerics.distances import half_squared_distances
 from handful.shapes import Float, Int
 
-# Left-out examples, and classes they are compared with, that take part in the mean margin.
+# Numbers of left-out examples, and of classes compared with them, used for the mean margin.
 MOST_POINTS, MOST_OTHERS = 256, 32
 
 
@@ -31,7 +31,7 @@ class Usual:
     half_distance : float
         Median of their half squared distances from their own class.
     margin : float
-        Mean absolute difference to the half squared distances from other classes; 0 where there is nothing to compare.
+        Mean absolute difference to the half squared distances from other classes; 0 if there is nothing to compare.
     """
 
     n_left_out: int
@@ -40,11 +40,11 @@ class Usual:
 
     @classmethod
     def of(cls, frame: Frame) -> Usual:
-        """Look at the support of a single task."""
+        """Compute them from the support of a single task."""
         own = left_out_half_distances(frame, _with_company(frame))
         if len(own) == 0:
             return cls(0, 0.0, 0.0)
-        # Examples that all coincide lie at no distance from one another.
+        # Examples that all coincide have distance zero.
         return cls(len(own), max(float(own.median()), torch.finfo(own.dtype).eps), mean_margin(frame))
 
 
@@ -58,7 +58,7 @@ def left_out_half_distances(frame: Frame, chosen: Int[Tensor, "point"]) -> Float
 
 
 def expected_half_distances(frame: Frame) -> Float[Tensor, "point"]:
-    """Return the distances of all examples whose class has another: how far an item would lie."""
+    """Return the distances of all examples whose class has another: how far an item would be."""
     return left_out_half_distances(frame, _with_company(frame))
 
 

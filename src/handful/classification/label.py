@@ -1,9 +1,9 @@
-"""classify: a catalogue and a batch, each vectors, images or sentences, to a label for every item of the batch.
+"""classify: from a catalogue and a batch, each vectors, images or sentences, to a label for every item of the batch.
 
-What is no vector yet is embedded first, by one backbone for both sides. A bank knows which backbone made it, so a batch
-of photographs against a bank of photographs needs no more to be said.
+Images and sentences are embedded first, with one backbone for both sides. A bank records which backbone made it, so a
+batch of photographs can be labelled with a bank of photographs without naming it.
 
-A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`, any other solved in memory.
+A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from handful.large.crew import Executor
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 
-# What embeds items when neither the caller nor a bank says: both come inside packages and download nothing.
+# Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-# What a streamed batch is labelled by; in memory PaddleClassifier has the same.
+# The method for a streamed batch; PaddleClassifier uses the same one in memory.
 STREAMED = METHODS["calibrated_paddle"]
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
-# Items of a streamed batch that are looked at for diagnostics.
+# Items of a streamed batch that are sampled for diagnostics.
 DIAGNOSED_ITEMS = 1024
 
 
@@ -60,28 +60,28 @@ def classify(
     executor: Executor | None = None,
     on_progress: Callable[[large.Progress], None] | None = None,
 ) -> Classified:
-    """Label every item of the batch, jointly, by the classes of the catalogue.
+    """Label every item of the batch jointly, with the classes of the catalogue.
 
-    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed; the last three arguments are for these alone.
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed; the last three arguments only apply to these.
 
     Parameters
     ----------
     catalogue : path
         Labelled examples: whatever `read_bank` reads, or images and sentences with labels as `list_items` lists them.
     batch : path
-        Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are not looked at.
+        Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are ignored.
     backbone : str, optional
         As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
         items, `efficientnet-lite0` for images and `minilm` for sentences.
     features, labels : str, optional
-        Names of the columns of vectors and labels, where they cannot be told by themselves.
+        Names of the columns of vectors and labels, where they cannot be detected.
     device : str
         Where the backbone runs.
     folder : path, optional
-        Where a streamed batch keeps shortlists and checkpoint. Called again with the same, an interrupted one goes on.
-        By default a temporary one.
+        Where a streamed batch keeps shortlists and checkpoint. Called again with the same folder, an interrupted run
+        resumes. By default a temporary folder.
     executor : callable, optional
-        Who streams, see `handful.large.solve`; by default this process.
+        What runs the streaming, see `handful.large.solve`; by default this process.
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass.
 
@@ -158,7 +158,7 @@ def _diagnosed(
     answers: Answers,
     run: large.LargeSolution,
 ) -> tuple[Diagnostic, ...]:
-    """Look at items spread over the batch."""
+    """Run the diagnostics on items spread over the batch."""
     items = _spread(len(points), DIAGNOSED_ITEMS)
     alone = Alone.of(catalogue.against(torch.from_numpy(np.array(points[items], np.float32)).unsqueeze(0)))
     labels = torch.from_numpy(answers.labels[items].astype(np.int64))
@@ -171,13 +171,13 @@ def _spread(n: int, most: int) -> Int[np.ndarray, "place"]:
 
 
 def _are_items(path: Path) -> bool:
-    """Tell images and sentences from features; a folder that holds features is read as such, whatever lies beside."""
+    """Tell images and sentences from features; a folder that holds features is read as features."""
     holds_features = path.is_dir() and (any(path.glob("*.npy")) or any(path.glob("*.parquet")))
     return not holds_features and holds_items(path)
 
 
 def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], both: bool, device: str) -> Any:
-    """Return what embeds the items, or None where there are none; refuse two sides that do not belong together."""
+    """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
     if all(recorded) and recorded[0] != recorded[1]:
         raise BankError(
             f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same backbone"
@@ -190,18 +190,18 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
         raise OptionError("catalogue and batch must both be images or both be sentences")
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
     if asked is None and not made_by and not both:
-        raise OptionError("the features do not say which backbone made them; name it, so that the items get the same")
+        raise OptionError("the features do not say which backbone made them; name it, so that the items use the same")
     network = load_backbone(asked or made_by or USUAL_BACKBONES[next(iter(kinds))], device=device)
     if weights and weights != network.weights_hash:
         raise BankError(
-            f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the features at hand were made by "
+            f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "
             f"{made_by} with weights {weights[:12]}…; use that one, or make the features again"
         )
     return network
 
 
 def _refuse_equal_names(names: Sequence[str]) -> None:
-    """Refuse a catalogue whose answer would not say which class is meant."""
+    """Refuse a catalogue with repeated class names, which would make answers ambiguous."""
     if len(set(names)) != len(names):
         repeated = next(name for k, name in enumerate(names) if name in names[:k])
         raise BankError(

@@ -1,6 +1,6 @@
 """One page about a labelled batch: the classes present, then the items, the least certain first.
 
-It needs no other file, and reads on a telephone: pictures are small and inside the page, nothing is wider than it.
+It needs no other file and works on a phone: pictures are small and inside the page, and nothing is wider than it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from handful.extraction.decode import Unreadable, decode_image
 from handful.extraction.extract import Skipped
 from handful.extraction.items import pick
 
-# Items shown one by one, and examples of each class present; more would be scrolled past, and pictures weigh.
+# Items shown one by one, and examples of each class present; more would be scrolled past, and pictures take space.
 MOST_ITEMS = 240
 EXAMPLES = 6
 MOST_CLASSES, MOST_POSSIBLE = 60, 240
-# A class below the count of present ones is named as possible if it is there with at least this chance.
+# A class whose count is too low to be present is listed as possible if its probability of presence is at least this.
 LEAST_CHANCE = 0.05
-# Pixels of the longer side: sharp at half that size on a telephone.
+# Pixels of the longer side: sharp at half that size on a phone.
 THUMBNAIL = 220
 MOST_LETTERS = 280
 
@@ -89,13 +89,13 @@ def _page(classified: Classified, title: str) -> str:
         f"with {_counted(classified.n_examples, 'example')}{made_by}."
     )
     if classified.streamed:
-        said += " The batch was streamed; for what looks wrong, a sample of its items was looked at."
+        said += " The batch was streamed; the diagnostics used a sample of its items."
     parts = [
         f"<h1>{escape(title)}: {_counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
         _skipped(classified.batch.skipped),
         "<h2>Classes present</h2>",
-        "<p class='quiet'>How many items of each are expected, how sure it is that there is at least one, and its "
+        "<p class='quiet'>The expected number of items of each, the probability that there is at least one, and its "
         "most certain items.</p>",
         f"<ul class='classes'>{''.join(_class_card(classified, k) for k in present[:MOST_CLASSES])}</ul>",
         _left_out(len(present) - MOST_CLASSES, "class"),
@@ -119,7 +119,7 @@ def _class_card(classified: Classified, k: int) -> str:
     return (
         f"<li><div class='head'><b>{escape(classified.class_names[k])}</b><span>{_amount(count)}</span></div>"
         f"<div class='bar' role='img' aria-label='{share:.0%} of the batch'><i style='width:{share:.1%}'></i></div>"
-        f"<small class='quiet'>there with a chance of {escape(_percent(classified.presence[k]))}</small>"
+        f"<small class='quiet'>present with probability {escape(_percent(classified.presence[k]))}</small>"
         f"{_strip(classified, [int(i) for i in best])}</li>"
     )
 
@@ -174,7 +174,7 @@ def _items(classified: Classified) -> str:
 
 
 def _pictures(classified: Classified, positions: Sequence[int]) -> list[str | None] | None:
-    """Return the items as addresses of small pictures, or None where they are none."""
+    """Return the items as data URLs of small pictures, or None if they are not images."""
     contents = classified.batch.contents
     if contents is None or isinstance(contents, tuple):
         return None
@@ -196,7 +196,7 @@ def _image(address: str | None, name: str) -> str:
 
 
 def _words(classified: Classified, position: int) -> str:
-    """Return what an item says, or its name where it says nothing."""
+    """Return the text of an item, or its name if it has none."""
     contents = classified.batch.contents
     text = contents[position] if isinstance(contents, tuple) else classified.batch.names[position]
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"

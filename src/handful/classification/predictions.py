@@ -1,4 +1,4 @@
-"""A labelled batch: its items, what was answered about them, and the file of predictions."""
+"""A labelled batch: its items, their answers, and the file of predictions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Batch:
     rows, names : sequence of int, tuple of str
         Position of each item in what was given, from 0, and its name there.
     contents : Source or None
-        What the items are, images or sentences, not yet read; None where only vectors were given.
+        The images or sentences, not yet read; None if only vectors were given.
     skipped : tuple of Skipped
         Items that could not be read and have no vector, each with its position in what was given, name and reason.
     """
@@ -49,7 +49,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The two likeliest classes of every item, as positions in the class names; runner-up -1 where there is none."""
+    """The two most likely classes of every item, as positions in the class names; runner-up -1 if there is none."""
 
     labels: Int[np.ndarray, "item"]
     probabilities: Float[np.ndarray, "item"]
@@ -87,9 +87,9 @@ class Classified:
     answers : Answers
         Their labels, with probabilities.
     expected_counts, presence : Float[ndarray, "class"]
-        Items that each class is expected to hold, and how sure it is that there is one at least, see `Inference`.
+        Expected number of items of each class, and the probability that there is at least one, see `Inference`.
     diagnostics : tuple of Diagnostic
-        What looks wrong; of a streamed batch a sample of the items was looked at.
+        What looks wrong; for a streamed batch, based on a sample of the items.
     class_names : tuple of str
         Name of each class.
     n_examples : int
@@ -117,7 +117,7 @@ class Classified:
         return order[self.expected_counts[order] >= PRESENT_COUNT].tolist()  # type: ignore[no-any-return]
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
-        """Return one entry per item: where and what it is, its label and the next likeliest, with probabilities.
+        """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
 
         `items` are positions in the batch; by default all.
         """
@@ -139,13 +139,13 @@ class Classified:
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a place for predictions that `write_predictions` would refuse, before any work is done."""
+    """Refuse a path that `write_predictions` would refuse, before any work is done."""
     if path.suffix.lower() not in (".parquet", ".csv"):
         raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
 
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
-    """Write the predictions as Parquet or CSV, by the ending of the path; the file appears whole or not at all."""
+    """Write the predictions as Parquet or CSV, by the ending of the path; the file appears complete or not at all."""
     final = Path(path)
     check_ending(final)
     final.parent.mkdir(parents=True, exist_ok=True)

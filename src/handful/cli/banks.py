@@ -1,4 +1,4 @@
-"""Banks that a command line names: a path, or one that comes with the package."""
+"""Banks named on the command line: a path, or one that comes with the package."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import MappingProxyType
 from handful.banks import FeatureBank, read_bank
 from handful.datasets import load_clinc150
 
-# By the name one asks for them.
+# Shipped banks, by name.
 SHIPPED: Mapping[str, Callable[[], FeatureBank]] = MappingProxyType({"clinc150": load_clinc150})
 
 
 def open_bank(place: str) -> FeatureBank:
-    """Open the bank at a path; where there is none, the shipped one of that name."""
+    """Open the bank at a path; if there is none, the shipped one of that name."""
     shipped = SHIPPED.get(Path(place).name)
     return shipped() if shipped is not None and not Path(place).exists() else read_bank(place)
 
 
 def find_bank(places: Mapping[str, str], name: str) -> FeatureBank | None:
-    """Open the bank of that name if it is where it was."""
+    """Open the bank of that name if it is still in place."""
     place = places.get(name)
     if place is None or not (Path(place).exists() or Path(place).name in SHIPPED):
         return None

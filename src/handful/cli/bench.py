@@ -1,4 +1,4 @@
-"""`handful bench`: make a plan, run what is left of it, say how far it is, compare methods."""
+"""`handful bench`: make a plan, run what is left of it, show its progress, compare methods."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from handful.reports.summary import columns_of, paired_difference, remarks, resu
 
 # Where a plan comes from.
 TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
-# Options that have no meaning beside a plan from there, and why.
+# Options that cannot be combined with such a plan, and why.
 NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
-    TOML: ("a plan in TOML says all by itself", ("--paper", "--method", "--shots", "--k-eff", "--n-query", "--split")),
-    PAPER: ("a plan of the paper says itself what its tasks are", ("--shots", "--k-eff", "--n-query", "--split")),
+    TOML: ("a plan in TOML is complete", ("--paper", "--method", "--shots", "--k-eff", "--n-query", "--split")),
+    PAPER: ("a plan of the paper defines its own tasks", ("--shots", "--k-eff", "--n-query", "--split")),
     GRID: ("", ()),
     RUN: (
-        "--resume alone goes on with the run as it is; to change it give its plan again, with --resume",
+        "--resume alone continues the run as it is; to change it, give its plan again with --resume",
         ("--shots", "--k-eff", "--n-query", "--split", "--tasks", "--seed", "--budget"),
     ),
 }
@@ -63,7 +63,7 @@ def run(
         typer.Option(help="A bank, as PATH or NAME=PATH; clinc150 comes with the package. Repeat for several."),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A method; with --paper, only these of its methods. Repeat for several.")
+        list[str] | None, typer.Option(help="A method; with --paper, only these methods of it. Repeat for several.")
     ] = None,
     shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
@@ -80,15 +80,17 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Seconds of processor time a cell may take; the first tasks are done.", show_default=False),
+        typer.Option(
+            help="Seconds of processor time per cell; tasks are done in order until then.", show_default=False
+        ),
     ] = None,
     on: On = HERE,
-    workers: Annotated[int, typer.Option(min=1, help="Threads when running here; each range of tasks uses one.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Threads with --on here; each range of tasks uses one.")] = 1,
     resume: Annotated[
-        bool, typer.Option(help="Go on with the run in --out, if it is there; its own plan holds if none is given.")
+        bool, typer.Option(help="Continue the run in --out, if it exists; with its own plan if none is given.")
     ] = False,
     mix_versions: Annotated[
-        bool, typer.Option(help="Go on although the rows that are there were made by other versions.")
+        bool, typer.Option(help="Continue even if existing rows were made by other versions.")
     ] = False,
 ) -> None:
     """Run a plan: a TOML file, one of the paper's, or a grid of methods, shots and K_eff.
@@ -129,7 +131,7 @@ def run(
         command += ["--workers", str(workers)] if workers > 1 else []
         command += ["--mix-versions"] if mix_versions else []
         raise Interrupted(
-            f"interrupted; rows that were written are kept. Go on with: {shlex.join(command)}"
+            f"interrupted; rows that were written are kept. Continue with: {shlex.join(command)}"
             if begun or (not there and (out / PLAN_FILE).exists())
             else "interrupted before anything was changed; give the same command again"
         ) from None
@@ -140,7 +142,7 @@ def run(
 
 @app.command("status")
 def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> None:
-    """Print how far each cell is: method, tasks done and wanted, failures, mean accuracy, seconds a task.
+    """Print the progress of each cell: method, tasks done and wanted, failures, mean accuracy, seconds per task.
 
     \b
     Examples:
@@ -153,7 +155,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
         for result in column.results:
             state = states[result.cell.content_hash]
             accuracy, seconds = result.estimate().percent, result.estimate("seconds")
-            said = f"{accuracy.said():>10} %  {seconds.mean:.2g} s a task" if accuracy.n else ""
+            said = f"{accuracy.said():>10} %  {seconds.mean:.2g} s per task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
             again = f", {state.machine_failed} to try again" if state.machine_failed else ""
             ended = " (budget used up)" if state.over_budget and state.done < state.cell.n_tasks else ""
@@ -179,7 +181,7 @@ def compare(
     """
     names = [name.strip() for name in methods.split(",")]
     if len(names) != 2:
-        raise OptionError(f"--methods must be two names with a comma between, got {methods!r}")
+        raise OptionError(f"--methods must be two names separated by a comma, got {methods!r}")
     found = columns_of(results(Journal(run)))
     pairs = [(column, *(_only(column.results, name) for name in names)) for column in found]
     compared = [(column, a, b) for column, a, b in pairs if a is not None and b is not None]
@@ -197,13 +199,13 @@ def _tasks(n: int) -> str:
 
 
 def _only(found: Sequence[Any], name: str) -> Any:
-    """Return the result whose label or method this is."""
+    """Return the result with this label or method."""
     exact = [result for result in found if result.label == name]
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
 
 
 def _source(plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str:
-    """Say where the plan comes from; refuse options that have no meaning beside it, rather than ignore them."""
+    """Return where the plan comes from; refuse options that cannot be combined with it, rather than ignore them."""
     if plan is not None:
         source = TOML
     elif "--paper" in given:
@@ -223,7 +225,7 @@ def _source(plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str
 def _asked(
     source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
 ) -> tuple[dict[str, str], Banks, Plan | None]:
-    """Places of the banks, the banks, and the plan; None where the run's own is to go on."""
+    """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
     named = set(places)
     entries: list[dict[str, Any]] = []
     if plan is not None:
@@ -276,7 +278,7 @@ def _absolute(places: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
-    """Show how far the run and the cell at work are, with rate and time left; silent where nobody looks."""
+    """Show the progress of the run and of the current cell, with rate and time left; silent without a terminal."""
     console = Console(stderr=True)
     current = {state.cell.content_hash: state for state in states}
     begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
@@ -315,7 +317,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
 
 
 def time_said(left: TimeLeft, pace: float) -> str:
-    """Say how long that will be, at `pace` seconds of wall time for each of processor time.
+    """Format the time left, at `pace` seconds of wall time per second of processor time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`handful classify`: a catalogue and a batch to labels, and perhaps a page to look at."""
+"""`handful classify`: a catalogue and a batch to labels, and optionally a page about them."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def classify_command(
             "the catalogue; where both sides are items, efficientnet-lite0 for images and minilm for sentences."
         ),
     ] = None,
-    features: Annotated[str | None, typer.Option(help="Column of vectors, where it cannot be told by itself.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be told by itself.")] = None,
+    features: Annotated[str | None, typer.Option(help="Column of vectors, where it cannot be detected.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
 ) -> None:
-    """Label a batch as a whole, and print the classes present: expected count, chance of being there, name.
+    """Label a batch as a whole, and print the classes present: expected count, probability of presence, name.
 
-    A batch too large for memory is streamed, here or over Ray (--on is for these alone). Its run lies beside the
-    predictions, in a folder that ends in .run, until they are written: the same command goes on after an interruption.
+    A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
+    predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
 
     \b
     Examples:

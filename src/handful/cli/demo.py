@@ -17,7 +17,7 @@ from handful.reports.page import write_report
 from handful.reports.summary import Column, columns_of, paired_difference, results
 from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
 
-# One that looks at each item alone, and four that label jointly: three cheap ones and the one to use.
+# One that labels each item alone, and four that label jointly: three cheap ones and the recommended one.
 YARDSTICK = "nearest_prototype"
 METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "calibrated_paddle")
 K_EFF = (2, 5, 20)
@@ -38,14 +38,14 @@ def demo(
     ),
     tasks: Annotated[int, typer.Option(min=2, help="Tasks for each method and each number of classes present.")] = 30,
 ) -> None:
-    """Compare five methods on real sentences, write a page about it, and say what to read next. Takes a minute.
+    """Compare five methods on real sentences, write a page about it, and suggest what to read next. Takes a minute.
 
     \b
     Examples:
       handful demo
       handful demo --tasks 10 --out /tmp/demo
     """
-    import_extra("matplotlib", "plots")  # asked for before the work that would be lost
+    import_extra("matplotlib", "plots")  # checked before the work, which would be lost
     bank = load_clinc150()
     data(
         f"A catalogue of {bank.n_classes} intents of a voice assistant, five sentences each.\n"
@@ -71,7 +71,7 @@ def demo(
 
 
 def _lines(column: Column) -> list[str]:
-    """One line per method: its accuracy, and how much of it the batch brought."""
+    """One line per method: its accuracy, and the gain from the batch."""
     alone = next(result for result in column.results if result.label == YARDSTICK)
     lines = [f"{column.spec.query.k_eff} intents occur"]
     for result in column.results:

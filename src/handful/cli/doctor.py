@@ -1,4 +1,4 @@
-"""`handful doctor`: what is installed, what runs where, and each known mistake of an installation with its cure."""
+"""`handful doctor`: what is installed, which devices there are, and known installation problems with their fixes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import handful
 from handful.cli.terminal import data
 
 CORE = ("torch", "numpy", "scikit-learn")
-# Of these packages a build must fit the build of torch; each is compiled against one version of it, which it names.
+# Builds of these packages must match the build of torch; each is compiled against one version of it, which it names.
 BESIDE_TORCH = ("torchvision", "torchaudio")
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
 EXACT_TORCH = re.compile(r"^torch\s*\(?\s*==\s*([^\s;,)]+)\s*\)?\s*(;|$)")
@@ -30,7 +30,7 @@ class Finding:
 
 
 def doctor() -> None:
-    """Print versions, devices and extras, and every known mistake of this installation with its cure.
+    """Print versions, devices and extras, and every known problem of this installation with its fix.
 
     Exits with 1 if something is wrong.
 
@@ -53,15 +53,15 @@ def doctor() -> None:
     )
     data("")
     if not found:
-        data("Nothing wrong was found.")
+        data("No problems found.")
         return
     for finding in found:
-        data(f"Wrong: {finding.what}\n  Cure: {finding.cure}")
+        data(f"Problem: {finding.what}\n  Fix: {finding.cure}")
     raise typer.Exit(1)
 
 
 def installed_versions() -> dict[str, str]:
-    """Every installed distribution by its name in small letters, with its version."""
+    """Every installed distribution by its name in lower case, with its version."""
     return {_key(found.metadata["Name"]): found.version for found in metadata.distributions() if found.metadata["Name"]}
 
 
@@ -72,7 +72,7 @@ def devices() -> list[str]:
 
 
 def extras(versions: Mapping[str, str]) -> dict[str, list[str]]:
-    """Each extra of the installed handful, with the packages of it that are missing."""
+    """Each extra of the installed handful, with its missing packages."""
     wanted: dict[str, list[str]] = {}
     for line in metadata.requires("handful") or []:
         requirement, _, marker = line.partition(";")
@@ -84,7 +84,7 @@ def extras(versions: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def torch_wanted_by(requirements: list[str]) -> str | None:
-    """Return the one version of torch that a distribution requires, None where it does not require exactly one."""
+    """Return the one version of torch that a distribution requires; None if it does not require exactly one."""
     named = [EXACT_TORCH.match(line) for line in requirements if "extra ==" not in line]
     exact = [found[1] for found in named if found and not found[1].endswith("*")]
     return exact[0] if exact else None
@@ -97,7 +97,7 @@ def findings(
     cuda_of_torch: str | None,
     cuda_runs: bool,
 ) -> list[Finding]:
-    """Return the mistakes that these versions show.
+    """Return the problems that these versions show.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def findings(
             found.append(
                 Finding(
                     f"{name} {versions[name]} asks for torch {wanted}, and torch {versions['torch']} is installed",
-                    # The resolver knows which release fits the torch that is kept.
+                    # The resolver knows which release fits the installed torch.
                     f"pip install --upgrade --force-reinstall {name} 'torch=={kept}' --index-url {index}",
                 )
             )

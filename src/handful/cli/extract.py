@@ -1,4 +1,4 @@
-"""`handful features extract`: list the items, load the backbone, call `extract`, show how far it is."""
+"""`handful features extract`: list the items, load the backbone, call `extract`, show progress."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def extract_command(
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
     on: On = HERE,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads when running here; by default one a core.", show_default=False)
+        int | None, typer.Option(min=1, help="Threads with --on here; by default one per core.", show_default=False)
     ] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     batch_size: Annotated[int, typer.Option(min=1, help="Items the backbone sees at once.")] = 8,
-    shard_size: Annotated[int, typer.Option(min=1, help="Items between two savings.")] = 256,
+    shard_size: Annotated[int, typer.Option(min=1, help="Items saved at a time.")] = 256,
     dtype: Annotated[str, typer.Option(help="How features are stored: float16 or float32.")] = "float16",
     dataset: Annotated[str, typer.Option(help="Noted in the bank: what the items are.")] = "",
     licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
@@ -88,7 +88,7 @@ def extract_command(
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Show how far it is, how fast it goes and how long it will take; silent where nobody looks."""
+    """Show progress, speed and time left; silent without a terminal."""
     columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate("items"), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as progress:
         task = progress.add_task("extract", total=None, start=False)

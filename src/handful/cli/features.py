@@ -1,4 +1,4 @@
-"""`handful features`: bring banks in, take them out, look at them, check them."""
+"""`handful features`: import, export, inspect and verify banks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from handful.banks import FeatureBank, Provenance, read_bank, write_parquet
 from handful.cli.extract import extract_command
 from handful.cli.terminal import data, waiting
 
-# Rows whose norms are looked at; more would say the same.
+# Rows whose norms are computed; more would give the same result.
 MOST_ROWS_MEASURED = 20_000
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 
 Source = Annotated[Path, typer.Argument(help="A bank, a folder of arrays, or a .npz, .parquet, .pt or .plk file.")]
-Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be told by itself.")]
+Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 
@@ -38,7 +38,7 @@ def import_bank(
     preprocessing: About = None,
     notes: About = None,
 ) -> None:
-    """Turn somebody's features into a bank, and print its content hash.
+    """Turn features in another format into a bank, and print its content hash.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ def info(
 
 
 @app.command()
-def verify(bank: Annotated[Path, typer.Argument(help="A bank of handful's.")]) -> None:
+def verify(bank: Annotated[Path, typer.Argument(help="A bank saved by handful.")]) -> None:
     """Read a whole bank and compare it with its content hash; exit with 1 if they differ.
 
     \b
@@ -131,7 +131,7 @@ def describe(bank: FeatureBank) -> dict[str, Any]:
         "dtype": bank.dtype,
         "classes": bank.n_classes,
         "rows a class": {"from": int(sizes.min()), "to": int(sizes.max()), "median": float(np.median(sizes))},
-        # One row of each class at least has to be left for the query.
+        # At least one row of each class must be left for the query.
         "shots available": max(int(sizes.min()) - 1, 0),
         "norms": {
             "from": round(float(norms.min()), 4),
@@ -140,7 +140,7 @@ def describe(bank: FeatureBank) -> dict[str, Any]:
             "of rows": len(measured),
         },
         "splits": {name: f"{len(classes)} classes" for name, classes in bank.splits.items()} or "none",
-        "content hash": bank.recorded_hash or "none recorded: not a bank of handful's yet",
+        "content hash": bank.recorded_hash or "none recorded: not saved as a bank yet",
     }
     stated = bank.provenance.to_mapping()
     return facts | {name: text for name, text in stated.items() if text != getattr(empty, name)}

@@ -1,6 +1,6 @@
-"""`handful`: the commands put together, and every error turned into a sentence and an exit code.
+"""`handful`: all commands, with every error turned into a sentence and an exit code.
 
-0 is success, 1 something that went wrong, 2 a command line that cannot be understood, 130 an interruption by Ctrl-C.
+0 is success, 1 an error, 2 a command line that cannot be understood, 130 an interruption by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from handful.errors import HandfulError
 if TYPE_CHECKING:
     import typer
 
-INTERRUPTED = 130  # what a shell gives a process that Ctrl-C ended
+INTERRUPTED = 130  # the exit code in shells for a process ended by Ctrl-C
 SUMMARY = "Label a whole batch jointly when only a handful of your many classes, you don't know which, occur in it."
 
 

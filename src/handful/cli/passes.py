@@ -1,4 +1,4 @@
-"""A large batch on the terminal: a bar for every pass over it, with its speed and what is left of it."""
+"""Progress of a large batch on the terminal: one bar per pass, with its speed and the time left."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ITERATE = "iterate"
 
 @contextmanager
 def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Progress], None]]:
-    """Say what is being done; where reports come in, show a bar for each pass. Silent where nobody looks.
+    """Say what is being done; once reports come in, show one bar per pass. Silent without a terminal.
 
     Parameters
     ----------
     what : str
         What is being done, until the first report.
     console : Console, optional
-        Where to; by default standard error.
+        Where to write; by default standard error.
     """
     console = console or Console(stderr=True)
     columns = (
@@ -55,7 +55,7 @@ def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Prog
 
 
 def duration(seconds: float) -> str:
-    """Return a time as hours, minutes and seconds, the leading ones left out where they are nought.
+    """Return a time as hours, minutes and seconds, leaving out leading zeros.
 
     Examples
     --------

@@ -24,9 +24,9 @@ def executor_at(
     on : str
         What was given.
     here, ray : callable
-        Make an executor in this process, and one for a cluster's address, None being a cluster started here.
+        Make an executor in this process, and one for a cluster's address; None means a cluster started here.
     only_here : Mapping[str, bool]
-        Options that mean nothing over Ray, and whether they were given.
+        Options that do not apply to Ray, and whether they were given.
     """
     place, colon, address = on.partition(":")
     if on == HERE:
@@ -35,5 +35,5 @@ def executor_at(
         raise OptionError(f"--on must be here, ray or ray:ADDRESS, got {on!r}")
     for option, given in only_here.items():
         if given:
-            raise OptionError(f"{option} is for running here; a Ray cluster uses all processors it has: leave it out")
+            raise OptionError(f"{option} is for running here; a Ray cluster uses all its processors: leave it out")
     return ray(address or None)

@@ -1,4 +1,4 @@
-"""Rate: a column of a progress bar, how many a second."""
+"""Rate: a column of a progress bar with the number of items per second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.text import Text
 
 
 class Rate(ProgressColumn):
-    """So many of what is counted in a second, over the period the bar looks back."""
+    """Items per second, over the period that the bar averages."""
 
     def __init__(self, counted: str) -> None:
         super().__init__()

@@ -16,12 +16,12 @@ from handful.reports.page import write_report
 
 def report(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, and for every table and figure on its own.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, and for every table and figure as a file.")],
 ) -> None:
     """Write one self-contained page about a run, and print where it is.
 
-    Where the run compares PADDLE with its projected gradient, and its banks are where they were, a task is solved again
-    for the figure of convergence.
+    If the run compares PADDLE with its projected gradient, and its banks are still in place, a task is solved again for
+    the convergence figure.
 
     \b
     Examples:

@@ -55,7 +55,7 @@ def draw_tasks(
     tasks: Annotated[str, typer.Option(help="Which tasks, as FIRST:END; END is not included.")] = "0:10",
     preview: Annotated[bool, typer.Option(help="Print a summary of each task instead of its rows.")] = False,
 ) -> None:
-    """Draw tasks and print their row numbers, one JSON object a line.
+    """Draw tasks and print their row numbers, one JSON object per line.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def _numbers(text: str) -> range:
 
 
 def _of_task(values: np.ndarray, t: int) -> np.ndarray:
-    """Return row t of what each task has, or the only row of what all share."""
+    """Return row t, or the only row if all tasks share it."""
     row: np.ndarray = values[t if len(values) > 1 else 0]
     return row
 

@@ -1,4 +1,4 @@
-"""What goes where: data to standard output, progress to standard error and only if a person is watching it."""
+"""What goes where: data to standard output, progress to standard error and only if that is a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """Ctrl-C was pressed; says how to go on."""
+    """Ctrl-C was pressed; says how to continue."""
 
 
 def data(line: str) -> None:

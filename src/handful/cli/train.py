@@ -1,4 +1,4 @@
-"""`handful train`: list the images, read the recipe off the options, call `train`."""
+"""`handful train`: list the images, make the recipe from the options, call `train`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def train_command(
             help="Images of base classes: one folder per class, also in a .zip or a folder inside one, or a table."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to go on after a kill.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to resume after a kill.")],
     validation: Annotated[
         Path | None, typer.Option(help="Images of validation classes, none of them a base class.", show_default=False)
     ] = None,
@@ -47,33 +47,36 @@ def train_command(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Images a step, over all devices; by default 256 for resnet18, else 128.", show_default=False
+            help="Images per step, over all devices; by default 256 for resnet18, else 128.", show_default=False
         ),
     ] = None,
-    learning_rate: Annotated[float, typer.Option(help="At the beginning, of stochastic gradient descent.")] = 0.1,
+    learning_rate: Annotated[float, typer.Option(help="Initial learning rate of stochastic gradient descent.")] = 0.1,
     drop_at: Annotated[
         list[int] | None,
         typer.Option(
-            help="Epoch from which the rate is a tenth; repeat. By default 45 and 66 of 90.", show_default=False
+            help="Epoch from which the rate is divided by 10; repeatable. By default 45 and 66 of 90.",
+            show_default=False,
         ),
     ] = None,
-    momentum: Annotated[float, typer.Option(help="Of stochastic gradient descent.")] = 0.9,
-    weight_decay: Annotated[float, typer.Option(help="Of stochastic gradient descent.")] = 1e-4,
+    momentum: Annotated[float, typer.Option(help="Momentum of stochastic gradient descent.")] = 0.9,
+    weight_decay: Annotated[float, typer.Option(help="Weight decay of stochastic gradient descent.")] = 1e-4,
     label_smoothing: Annotated[float, typer.Option(help="Share of a label for all other classes.")] = 0.1,
     smallest_area: Annotated[
-        float, typer.Option(help="Least part of an image a random crop shows; 1: no crop.")
+        float, typer.Option(help="Smallest share of an image in a random crop; 1: no crop.")
     ] = 0.08,
     jitter: Annotated[float, typer.Option(help="Random factors of brightness, contrast, colour: 1 ± this.")] = 0.4,
     flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = True,
     rotations: Annotated[bool, typer.Option(help="Make each of four rotations a class of its own.")] = False,
-    enlarge: Annotated[bool, typer.Option(help="Validate on the middle of an image of 8/7 the side.")] = True,
-    mean: Annotated[tuple[float, float, float], typer.Option(help="Of each channel, subtracted.")] = IMAGENET_MEAN,
-    std: Annotated[tuple[float, float, float], typer.Option(help="Of each channel, divided by.")] = IMAGENET_STD,
-    seed: Annotated[int, typer.Option(help="Of first weights, order, views and classes held out.")] = 0,
+    enlarge: Annotated[
+        bool, typer.Option(help="Validate on the centre of an image resized to 8/7 of the side.")
+    ] = True,
+    mean: Annotated[tuple[float, float, float], typer.Option(help="Mean of each channel.")] = IMAGENET_MEAN,
+    std: Annotated[tuple[float, float, float], typer.Option(help="Deviation of each channel.")] = IMAGENET_STD,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights, order, views and classes held out.")] = 0,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
-    devices: Annotated[int, typer.Option(min=1, help="Processes that train together, one a device.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, help="Processes that train together, one per device.")] = 1,
     precision: Annotated[str, typer.Option(help="32-true, 16-mixed, bf16-mixed or 64-true.")] = "32-true",
-    workers: Annotated[int, typer.Option(min=0, help="Processes that load images, for each device.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Processes that load images, per device.")] = 0,
 ) -> None:
     """Train a network on base classes, and print the epoch that is kept with its validation accuracies.
 
@@ -121,7 +124,7 @@ def train_command(
 
 
 def _checked(done: int, total: int) -> None:
-    """Say how many images were looked at before the training."""
+    """Show how many images were checked before the training."""
     sys.stderr.write(f"\rchecked {done:,} of {total:,} images" + ("\n" if done == total else ""))
 
 
@@ -135,13 +138,13 @@ def _split(
     seed: int,
 ) -> BaseSplit:
     if validation is not None and (n_held_out or benchmark):
-        raise OptionError("--validation stands alone: leave out --hold-out and --benchmark")
+        raise OptionError("--validation cannot be combined with --hold-out or --benchmark; leave these out")
     if (benchmark is None) != (lists is None):
         raise OptionError("--benchmark and --lists belong together: the folder of lists that come with the benchmark")
     if benchmark is not None and lists is not None:
         split = read_benchmark(benchmark, lists, items, table)
         if n_held_out and split.validation is not None:
-            raise OptionError(f"{benchmark} has validation classes of its own: leave out --hold-out")
+            raise OptionError(f"{benchmark} has its own validation classes: leave out --hold-out")
         return split if split.validation is not None else hold_out(split.base, n_held_out, seed)
     if validation is not None:
         return BaseSplit(list_items(items), list_items(validation))

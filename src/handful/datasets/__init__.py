@@ -1,4 +1,4 @@
-"""Real banks that come with the package, small enough to ship and free to use; licences lie beside them."""
+"""Real banks that come with the package, small enough to ship and free to use; their licences are beside them."""
 
 from handful.datasets.clinc150 import load_clinc150
 

@@ -1,4 +1,4 @@
-"""TransductiveClassifier gives every method scikit-learn's words; PaddleClassifier is the one with nothing to tune."""
+"""TransductiveClassifier makes any method a scikit-learn estimator; PaddleClassifier has nothing to tune."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from handful.shapes import Float, Int
 from handful.task import TaskBatch
 from handful.transforms import ROW_TRANSFORMS, TRANSFORMS, parameters_of, transform
 
-# Instead of a transform that subtracts the mean of base classes.
+# Used instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"
 
 
 @dataclass(frozen=True, eq=False)
 class Transduction:
-    """What `fit` found out about the rows it was given without label."""
+    """What `fit` found for the unlabelled rows it was given."""
 
     codes: Int[np.ndarray, "row"]
     unlabelled: npt.NDArray[np.bool_]
@@ -47,15 +47,15 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     X may be an array, a tensor, or a frame of pandas, polars or Arrow, whose columns are the features or whose single
     column holds the vectors; answers come in the same container, see `Inference`. Labels may be text, numbers,
-    booleans, dates or tuples, and come back as they were. The computation runs where a tensor lies.
+    booleans, dates or tuples, and are returned as given. For tensors, the computation runs on their device.
 
     Parameters
     ----------
     method : str
         A key of `handful.METHODS`.
     feature_transform : str or None
-        A key of `handful.TRANSFORMS` without parameters; None means the one the method names, or `l2` where that one
-        needs the mean of base classes, which nobody gave.
+        A key of `handful.TRANSFORMS` without parameters; None means the method's own, or `l2` if that one needs the
+        mean of base classes, which is not available here.
     options : dict or None
         Options of the method.
 
@@ -64,9 +64,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     classes_ : ndarray [class]
         Distinct labels, in increasing order.
     transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
-        For the rows given to `fit`: their labels, for unlabelled rows those found, and the probabilities behind them.
+        For the rows given to `fit`: their labels (predicted ones for unlabelled rows) and their probabilities.
     n_features_in_, feature_names_in_ : int, ndarray
-        As everywhere in scikit-learn.
+        As in all scikit-learn estimators.
 
     Examples
     --------
@@ -91,17 +91,17 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.options = options
 
     def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> Self:
-        """Keep the catalogue, at least one row of every class.
+        """Fit the catalogue, with at least one row of every class.
 
         Parameters
         ----------
         X, y : [row, feature], [row]
             Examples and their labels.
         unlabelled : label or None
-            The mark in y of rows without a label; `unlabelled=-1` is the convention of `sklearn.semi_supervised`. These
-            rows are labelled jointly at once, see `transduction_` and `label_distributions_`, and are not part of the
-            catalogue. None, the default, means that every label is a class, also -1: labels such as -1, 0, 1 are too
-            common to guess.
+            The value in y that marks rows without a label; `unlabelled=-1` is the convention of
+            `sklearn.semi_supervised`. These rows are labelled jointly right away, see `transduction_` and
+            `label_distributions_`, and are not part of the catalogue. None, the default, means that every label is a
+            class, including -1: labels such as -1, 0, 1 are too common to guess.
         """
         self._check_parameters()
         features, labels = self._checked(X, y, reset=True)
@@ -123,10 +123,10 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Add examples; the classifier is then what `fit` on all rows together would have made.
+        """Add examples; the result is the same as `fit` on all rows together.
 
-        The first call is a `fit`. Afterwards a label must be known, or announced in `classes`, so that a mistyped one
-        does not become a class; whole new classes are added by `add_classes`.
+        The first call is a `fit`. After that, a label must be known or listed in `classes`, so that a mistyped one does
+        not become a class; new classes are added with `add_classes`.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
@@ -136,7 +136,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if unknown:
             raise LabelError(
                 f"label {unknown[0]!r} is not among the {len(self.classes_)} classes; "
-                "fix it, announce it in classes, or add the class with add_classes"
+                "fix it, list it in classes, or add the class with add_classes"
             )
         return self._became(self._catalogue.with_examples(features, labels))
 
@@ -148,7 +148,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         known = [label for label in np.unique(labels).tolist() if label not in unknown]
         if known:
             raise LabelError(
-                f"class {known[0]!r} is in the catalogue already; add examples of known classes with partial_fit"
+                f"class {known[0]!r} is already in the catalogue; add examples of known classes with partial_fit"
             )
         return self._became(self._catalogue.with_examples(features, labels))
 
@@ -158,11 +158,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         leaving = np.asarray(labels_of(labels))
         unknown = self._catalogue.unknown(leaving)
         if unknown:
-            raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for what is")
+            raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for those that are")
         return self._became(self._catalogue.without(leaving))
 
     def infer(self, X: Any) -> Inference:
-        """Label all rows of X jointly and say which classes are there; nothing is stored, so threads may share it."""
+        """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe."""
         inference = self._infer_like(X)
         _warn(inference)
         return inference
@@ -180,7 +180,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return inference.probabilities
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier as one file: safetensors, with all that is no tensor as JSON in its header."""
+        """Write the classifier as one file: safetensors, with everything but tensors as JSON in its header."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         saving.save(
@@ -213,7 +213,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def transduction_(self) -> npt.NDArray[Any]:
-        """Labels of all rows given to `fit`, those found where a row had none."""
+        """Labels of all rows given to `fit`; predicted where a row had none."""
         labels: npt.NDArray[Any] = self.classes_[self._fitted("_transduction", "transduction_").codes]
         return labels
 
@@ -233,14 +233,14 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         value = vars(self).get(field)
         if value is None:
             raise AttributeError(
-                f"{type(self).__name__} has {name} after fit, and no longer once its catalogue was changed or loaded"
+                f"{type(self).__name__} has {name} after fit, but not after its catalogue was changed or loaded"
                 if "_catalogue" in vars(self)
                 else f"{type(self).__name__} has {name} only after fit"
             )
         return value
 
     def _became(self, catalogue: Catalogue | LabelledRows) -> Self:
-        """Change to another catalogue, in one step; what `fit` said about its rows is no longer true."""
+        """Replace the catalogue in one step; what `fit` found for its rows is no longer valid."""
         self._catalogue, self._transduction = catalogue, None
         return self
 
@@ -260,7 +260,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Float[Tensor, "row dim"], npt.NDArray[Any]]:
-        """Return features of our own and labels, as many of one as of the other."""
+        """Return a copy of the features and as many labels."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         features = self._checked_features(X, reset=reset, copy=True)
@@ -296,8 +296,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return vectors.detach().to(dtype, copy=copy)
 
     def _infer_like(self, X: Any) -> Inference:
-        """Infer, and hand the answer back in the container of X."""
-        if not self.__sklearn_is_fitted__():  # asked first: the check itself takes a fifth of a small batch
+        """Infer, and return the answer in the container of X."""
+        if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
         catalogue, container = self._catalogue, container_of(X)
         inference = self._infer(catalogue, self._checked_features(X, reset=False))
@@ -308,7 +308,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
 
     def _fitted_to(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue | LabelledRows:
-        """Fit a catalogue, where that is all the method needs; else keep the rows."""
+        """Fit a catalogue if that is all the method needs; else keep the rows."""
         if self.method == "calibrated_paddle" and self._transform in ROW_TRANSFORMS:
             return Catalogue.of(features, labels, self._transform)
         return LabelledRows.of(features, labels)
@@ -326,7 +326,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 class PaddleClassifier(TransductiveClassifier):
     """Every `predict` is one joint batch, labelled by calibrated PADDLE: nothing to tune, features of any scale.
 
-    All else is as in `TransductiveClassifier`.
+    Everything else is as in `TransductiveClassifier`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What X and y come in, and what the answer goes out in: arrays, tensors, and frames of pandas, polars and Arrow.
+"""Containers of X, y and answers: arrays, tensors, and frames of pandas, polars and Arrow.
 
-None of these libraries is imported here: a value of theirs can only arrive when they are loaded already.
+None of these libraries is imported here: a value of theirs can only be passed if they are already loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Container:
-    """How to take vectors out of one kind of container, and how to hand an answer about its rows back.
+    """How to take vectors out of one kind of container, and how to return an answer in it.
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class Container:
 
 
 def container_of(X: Any) -> Container:
-    """Return what fits the type of X; whatever is not known by name is treated as an array."""
+    """Return the container for the type of X; unknown types are treated as arrays."""
     families = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
     return next((known for name, known in CONTAINERS.items() if name in families), ARRAYS)
 
 
 def labels_of(y: Any) -> Any:
-    """Return labels as scikit-learn can check them, their values unchanged."""
+    """Return labels in a form that scikit-learn can check, with unchanged values."""
     if isinstance(y, Tensor):
         return y.detach().cpu().numpy()
     # scikit-learn would turn the nullable integers of pandas into floats.
@@ -66,7 +66,7 @@ def _names(classes: Array) -> list[str]:
 
 
 def _tensor_labels(X: Tensor, labels: Array) -> Any:
-    """Numbers as a tensor where X is; names, which no tensor holds, as an array."""
+    """Numbers as a tensor on the device of X; names, which a tensor cannot hold, as an array."""
     return torch.from_numpy(labels).to(X.device) if labels.dtype.kind in "biuf" else labels
 
 

@@ -1,7 +1,7 @@
 """Diagnostics: what looks wrong with an answer, what it means and what to do about it.
 
 Every check compares one number with one threshold. Thresholds were chosen on three banks (clinc150, cub200 and
-omniglot659), between what ordinary batches give and what broken ones do; the numbers beside them are those of
+omniglot659), between the values of ordinary batches and those of broken ones; the numbers in the comments come from
 `python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 --tasks 30`.
 """
 
@@ -27,21 +27,22 @@ from handful.inference.batches import AgainstOne
 from handful.inference.calibration import MOST_NATS
 from handful.shapes import Float, Int
 
-# An answer has collapsed when one class takes this share of the labels, while of the items' own nearest classes it is
-# named by fewer than a third, and by less than half as many again as some other class. This finds 162 of the 173 times
-# that published PADDLE gave one class to unit vectors of five, and 2 of the 132 answers of one class to batches of one.
+# An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
+# a third of the items, and of less than 1.5 times as many as some other class. This finds 162 of the 173 cases in which
+# published PADDLE gave a single class to unit vectors of five classes, and flags 2 of the 132 answers of a single class
+# to batches that have one.
 COLLAPSED_SHARE = 0.95
 LEAST_AGREEMENT = 1 / 3
 LEAST_LEAD = 1.5
-# Of fewer items, or left-out examples, nothing can be said.
+# With fewer items, or left-out examples, nothing is checked.
 FEWEST_ITEMS = 10
-# Half the items lie further from their nearest prototype than this times the distance of left-out examples from their
+# Half the items are further from their nearest prototype than this times the distance of left-out examples from their
 # own. Ordinary batches: up to 1.55, and up to 1.24 with five classes or more. Vectors with their dimensions in another
-# order: from 1.79. Items whose classes are not in the catalogue: 0.7 to 2.1, so it cannot be relied on to find these.
+# order: from 1.79. Items whose classes are not in the catalogue: 0.7 to 2.1, so the check cannot reliably find these.
 MOST_DISTANCE = 1.6
-# Where no left-out pair is wrong the calibration creeps towards its sharp border: half way counts. With all classes of
-# a bank c² times the mean margin was 5 to 29 nats; with 5 classes, which left-out pairs often keep apart without a
-# mistake, half the catalogues had more than 50. Labels that belong to other rows: up to 0.7, any others from 2.9.
+# If no left-out pair is wrong, the calibration drifts towards its sharp border; half way counts as the border. With all
+# classes of a bank, c² times the mean margin was 5 to 29 nats. With 5 classes, whose left-out pairs often contain no
+# mistake, half the catalogues had more than 50. Labels shuffled between rows: up to 0.7; all others: from 2.9.
 SHARP_NATS = 0.5 * MOST_NATS
 SOFT_NATS = 1.0
 
@@ -57,9 +58,9 @@ class Diagnostic:
     message : str
         What was seen, what it means and what to do.
     value, threshold : float
-        The number looked at, and the one it should not have passed.
+        The number checked, and the threshold it passed.
     warning : type
-        The warning that says the same.
+        The corresponding warning class.
 
     Examples
     --------
@@ -86,9 +87,9 @@ class Diagnostic:
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """What each item says by itself."""
+    """What each item shows on its own."""
 
-    nearest: Callable[[], Int[Tensor, "query"]]  # the class it is nearest to, found when asked for
+    nearest: Callable[[], Int[Tensor, "query"]]  # the class it is nearest to, computed on request
     half_distances: Float[Tensor, "query"]  # to that class, ½‖z - w‖²
 
     @classmethod
@@ -108,7 +109,7 @@ def diagnose(
     n_iter: int,
     converged: bool,
 ) -> tuple[Diagnostic, ...]:
-    """Look at the answer for a single batch, as the method saw it.
+    """Check the answer for a single batch, as the method saw it.
 
     `classes` are labels to be used in the messages; `squared_scale` is c² where the method calibrates, else None;
     `n_iter` and `converged` say how the method ended.
@@ -129,7 +130,7 @@ def warnings_of(diagnostics: tuple[Diagnostic, ...]) -> Iterator[HandfulWarning]
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:
-    """Whether the iterations ran out before the answer stood still."""
+    """Whether the iterations ran out before the answer settled."""
     if converged:
         return None
     return Diagnostic(
@@ -158,9 +159,9 @@ def collapsed(
     return Diagnostic(
         "collapsed",
         f"{int(counts[winner])} of {len(labels)} items were labelled {str(classes[winner])!r}, but only "
-        f"{agreement:.0%} of them lie nearest to it: the batch was probably drawn into one class. Use "
-        "PaddleClassifier, which finds the scale of the features by itself; if this is it, look whether batch and "
-        "catalogue come from the same model and the same preprocessing.",
+        f"{agreement:.0%} of them are nearest to it: the batch probably collapsed into one class. Use "
+        "PaddleClassifier, which finds the scale of the features by itself; if you already use it, check whether "
+        "batch and catalogue come from the same model and the same preprocessing.",
         agreement,
         LEAST_AGREEMENT,
         CollapseWarning,
@@ -168,7 +169,7 @@ def collapsed(
 
 
 def unlike_support(half_distances: Float[Tensor, "query"], usual: Usual) -> Diagnostic | None:
-    """Whether the items lie much further from all classes than examples do from their own.
+    """Whether the items are much further from all classes than examples are from their own.
 
     `median_n min_k ½‖z_n - w_k‖²` of the items against the median of left-out examples from their own class.
     """
@@ -179,8 +180,8 @@ def unlike_support(half_distances: Float[Tensor, "query"], usual: Usual) -> Diag
         return None
     return Diagnostic(
         "unlike_support",
-        f"Half the items lie at least {ratio:.3g} times as far (in squares) from their nearest class as a left-out "
-        "example from its own: the batch looks unlike the catalogue, and its labels mean little. Look whether both "
+        f"Half the items are at least {ratio:.3g} times as far (squared) from their nearest class as a left-out "
+        "example from its own: the batch looks unlike the catalogue, and its labels mean little. Check whether both "
         "come from the same model and the same preprocessing, and whether the catalogue has the classes of this batch.",
         ratio,
         MOST_DISTANCE,
@@ -194,8 +195,8 @@ def calibration_border(usual: Usual, squared_scale: float) -> Diagnostic | None:
     if nats >= SHARP_NATS:
         return Diagnostic(
             "calibration_border",
-            "Left-out examples all lie nearest to their own class, so the catalogue cannot say how far distances may "
-            "be trusted, and a very sharp scale was taken: items are labelled almost one by one. All is well if the "
+            "Left-out examples are all nearest to their own class, so the catalogue cannot tell how far distances can "
+            "be trusted, and a very sharp scale was used: items are labelled almost one by one. This is fine if the "
             "classes are that far apart; otherwise look for copies of the same example in a class, and give more "
             "varied ones.",
             nats,
@@ -205,8 +206,8 @@ def calibration_border(usual: Usual, squared_scale: float) -> Diagnostic | None:
     if 0 < nats <= SOFT_NATS:
         return Diagnostic(
             "calibration_border",
-            "Left-out examples lie hardly nearer to their own class than to others: these features do not tell the "
-            "classes apart, and labels are little better than guesses. Look whether the labels belong to these rows, "
+            "Left-out examples are hardly nearer to their own class than to others: these features do not tell the "
+            "classes apart, and labels are little better than guesses. Check whether the labels belong to these rows, "
             "and try features of another model.",
             nats,
             SOFT_NATS,

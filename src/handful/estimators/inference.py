@@ -1,4 +1,4 @@
-"""Inference: what one batch says, jointly."""
+"""Inference: the joint answer about one batch."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from handful.numerics.distances import half_squared_distances
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
 
-# A class is called present when the batch is expected to hold at least this much of an item of it.
+# A class is present if its expected count in the batch is at least this.
 PRESENT_COUNT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """What one batch says, jointly.
+    """The joint answer about one batch.
 
     `labels` and `probabilities` come in the container of the batch: an array for an array or a list; for a tensor a
-    tensor on the same device (labels that are no numbers come as an array); for a frame of pandas a Series and a
+    tensor on the same device (labels that are not numbers come as an array); for a frame of pandas a Series and a
     DataFrame with its index; for polars and Arrow their own. What belongs to classes is always a NumPy array.
 
     Attributes
     ----------
     labels : [item]
-        The most probable class of each item, as the labels given to `fit`.
+        The most probable class of each item, as one of the labels given to `fit`.
     probabilities : [item, class]
         `p_nk`, columns in the order of `classes_`.
     class_proportions, expected_counts : ndarray [class]
@@ -46,13 +46,13 @@ class Inference:
     present_classes : ndarray
         Classes with an expected count of at least one half, the largest first.
     presence : ndarray [class]
-        `1 - Π_n (1 - p_nk)`: how sure it is that the class occurs at least once, items taken as independent once their
-        probabilities are known. In the order of `classes_`.
+        `1 - Π_n (1 - p_nk)`: the probability that the class occurs at least once, if items are independent given their
+        probabilities. In the order of `classes_`.
     n_iter, converged : int, bool
         Iterations taken, and whether the tolerance was met.
     scale : float or None
         The c that calibration finds from the examples alone: c times the features, after the method's transform, have
-        half squared distances in nats. What the method makes of it is its own affair. None for methods that find none.
+        half squared distances in nats. Methods use it in different ways. None for methods that find none.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
 
@@ -90,13 +90,13 @@ def inferred(
 ) -> Inference:
     """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
 
-    `names` are what the classes are called, if not by their labels.
+    `names` are the names of the classes, if they are not their labels.
     """
     batches = catalogue.against(query.unsqueeze(0))
     found = label(batches, max_iter=options.max_iter, tol=options.tol)
     group = found.groups[0]
     log_u, points = found.log_assignments[0], batches.points[0]
-    # Under few classes the others hold next to nothing: no exponentials of theirs.
+    # If few classes are left, the others hold next to nothing: their exponentials are skipped.
     columns = None if bool(group.state.spread_out[0]) else group.classes[0]
     return _inference(
         catalogue.classes if names is None else names,
@@ -111,7 +111,7 @@ def inferred(
 
 
 def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: npt.NDArray[Any]) -> Inference:
-    """Solve a single task by any method, and read the answer."""
+    """Solve a single task with any method, and read the answer."""
     solution, frame = solve(method, task, **options), Frame(task)
     halves = half_squared_distances(frame.query, frame.support.mean())[0]
     return _inference(
@@ -162,7 +162,7 @@ def _inference(
 
 
 def presence(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:
-    """`1 - Π_n (1 - p_nk)` of each class, by way of logarithms: small chances of many items add up without rounding."""
+    """`1 - Π_n (1 - p_nk)` of each class, through logarithms, so that many small probabilities add up accurately."""
     return torch.log1p(-probabilities.clamp(max=1)).sum(0).expm1().abs()
 
 

@@ -1,7 +1,7 @@
-"""Labelled rows: the examples behind a classifier whose method needs them all, as one value that is never changed.
+"""Labelled rows: the examples of a classifier whose method needs them all, as one immutable value.
 
-Classes are kept in increasing order and rows in the order they came, so whatever the way there, the same rows make
-the same value. A thread that holds one never sees it change.
+Classes are kept in increasing order and rows in the order they came, so the same rows always make the same value. A
+thread that holds one never sees it change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LabelledRows:
 
     @classmethod
     def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> LabelledRows:
-        """Make one of features and as many labels."""
+        """Make one from features and as many labels."""
         classes, codes = distinct(labels)
         return cls(classes, torch.from_numpy(codes).to(features.device), features)
 
@@ -68,13 +68,13 @@ class LabelledRows:
         return labels
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
-        """Those of the labels that no row has."""
+        """Return the labels that no row has."""
         given, _ = distinct(same_kind(labels, self.classes))
         return list(given[places_of(given, self.classes) < 0].tolist())
 
 
 def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
-    """Where a label is `mark`; nowhere if that is None.
+    """Return where a label is `mark`; nowhere if that is None.
 
     A mark that no label could equal is refused: a number among text (a list of names and -1 becomes text in NumPy), or
     text among numbers.
@@ -84,7 +84,7 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
     if labels.dtype.kind != "O" and isinstance(mark, str) != (labels.dtype.kind == "U"):
         raise LabelError(
             f"unlabelled must be of the kind of the labels, {labels.dtype}, got {mark!r}; "
-            "give the mark as it stands in y, or y as an array of objects"
+            "give the mark as it is in y, or y as an array of objects"
         )
     # Objects one by one: a comparison of whole arrays would look inside tuples.
     return np.array([isinstance(label, str) == isinstance(mark, str) and label == mark for label in labels.tolist()])

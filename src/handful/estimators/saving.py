@@ -1,6 +1,6 @@
-"""A classifier as one file: its catalogue as tensors in the safetensors format, all else as JSON in its header.
+"""A classifier as one file: its catalogue as tensors in the safetensors format, everything else as JSON in its header.
 
-Nothing is pickled and nothing in the file is executed: a file from a stranger can be wrong, but not do harm.
+Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT, FORMAT_VERSION = "handful classifier", 2
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """What a file holds: the name of the class, its parameters, names of the features if any, what was fitted."""
+    """Content of a file: the name of the class, its parameters, names of the features if any, what was fitted."""
 
     kind: str
     parameters: dict[str, Any]
@@ -35,7 +35,7 @@ class SavedClassifier:
 
 
 def save(path: str | os.PathLike[str], saved: SavedClassifier) -> None:
-    """Write the file, whole or not at all; an older one of that name is replaced."""
+    """Write the file, complete or not at all; an older one of that name is replaced."""
     rows = saved.catalogue
     if isinstance(rows, Catalogue):
         tensors, about = parts_of(rows)
@@ -58,7 +58,7 @@ def save(path: str | os.PathLike[str], saved: SavedClassifier) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> SavedClassifier:
-    """Read a file that `save` wrote, refusing what does not hold together."""
+    """Read a file that `save` wrote, refusing inconsistent content."""
     tensors, metadata = read_tensors(os.fspath(path))
     try:
         about = parse_json(metadata["handful"])
@@ -80,7 +80,7 @@ def _labelled_rows(tensors: dict[str, Tensor], about: dict[str, Any]) -> Labelle
     classes = decode_labels(about["classes"])
     features, codes = tensors["features"], tensors["codes"]
     fits = features.ndim == 2 and codes.shape == features.shape[:1] and codes.dtype == torch.int64
-    # Each class has a row, and each row a class; counting comes after that, for it takes room up to the largest.
+    # Each class has a row, and each row a class. Counting comes last: its memory grows with the largest code.
     if not fits or torch.unique(codes).tolist() != list(range(len(classes))):
         raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
     if len(set(classes.tolist())) != len(classes):

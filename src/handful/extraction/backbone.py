@@ -1,6 +1,6 @@
-"""Backbone: what turns an image or a sentence into a vector, with a hash that says exactly which one it was.
+"""Backbone: turns an image or a sentence into a vector, and has a hash that identifies it exactly.
 
-Any `torch.nn.Module` with a transform becomes one; `backbones.py` has those with names.
+Any `torch.nn.Module` with a transform can become one; `backbones.py` has those with names.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Backbone:
     versions : Mapping[str, str]
         Packages that take part.
     fingerprint : str
-        SHA-256 over all of the above and the vectors of a few fixed items. The vectors are what makes it honest: a
-        transform that was edited without changing how it prints still changes them.
+        SHA-256 over all of the above and the vectors of a few fixed items. The vectors make it reliable: a transform
+        that was edited without changing how it prints still changes them.
     embed : callable
         `[item] -> Float[ndarray, "item dim"]`, float32; each item alone, to rounding.
 
     Examples
     --------
-    Any module with a transform becomes one, by `of_images` or `of_sentences`:
+    `of_images` and `of_sentences` make one from any module with a transform:
 
     >>> def letters(sentences):
     ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
@@ -150,7 +150,7 @@ def identified(
     preprocessing: str,
     packages: Sequence[str],
 ) -> Backbone:
-    """Hash the weights, embed the probes, put both on the label."""
+    """Hash the weights, embed the probes, and put both into the fingerprint."""
     with one_thread():
         vectors = embed(_probe_images() if reads == "image" else PROBE_SENTENCES)
     if vectors.ndim != 2 or len(vectors) != len(PROBE_SENTENCES):
@@ -182,7 +182,7 @@ def _weights_hash(module: nn.Module) -> str:
 
 
 def _probe_images() -> list[Any]:
-    """Two images of noise, wide and tall: every resize, crop and normalisation leaves its mark on them."""
+    """Two images of noise, wide and tall: every resize, crop and normalisation changes them."""
     image = import_extra("PIL.Image", "vision")
     noise = np.random.default_rng(0)
     sizes = [(240, 320, 3), (300, 230, 3)]

@@ -1,4 +1,4 @@
-"""The backbones that have names; their packages are imported when one is asked for."""
+"""Backbones with names; their packages are imported when one is loaded."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     name : str
         `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download, or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
-        where NAME is a name on the library's hub or, if the library takes one, a folder; or `checkpoint:PATH`, PATH
-        being the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
+        where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
+        PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
     device : str
         Where to run it, as torch names devices.
 
@@ -56,7 +56,7 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
 
 
 class AveragedFeatureMap(nn.Module):
-    """`z = mean over places of the last feature map`, for networks with `extract_features`."""
+    """`z = mean over positions of the last feature map`, for networks with `extract_features`."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class AveragedFeatureMap(nn.Module):
 
 
 class MeanOfTokens(nn.Module):
-    """`z = Σ_t mask_t h_t / Σ_t mask_t`, h the last hidden states."""
+    """`z = Σ_t mask_t h_t / Σ_t mask_t`, where h are the last hidden states."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class ImageTower(nn.Module):
 
 @dataclass(frozen=True)
 class ShorterSideThenCentre:
-    """Resize the shorter side (bicubic), cut the centre, `x ← (x - offset) / scale` on pixels 0 … 255."""
+    """Resize the shorter side (bicubic), crop the centre, `x ← (x - offset) / scale` on pixels 0 … 255."""
 
     shorter_side: int
     crop: int
@@ -129,7 +129,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """`SentenceTransformer.encode`, with all that the model itself says about prompts, length and pooling."""
+    """`SentenceTransformer.encode`, with the model's own settings for prompts, length and pooling."""
 
     module: Any
 
@@ -223,7 +223,7 @@ def _mean_of_tokens(
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar for every network it loads, terminal or not."""
+    """Keep transformers from drawing a progress bar for every network it loads, even without a terminal."""
     logging = import_extra("transformers.utils.logging", "text")
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -1,4 +1,4 @@
-"""Bytes to photograph, or a sentence that says why not: a broken file costs its row, never the run."""
+"""Decode an image, or say in a sentence why not: a broken file costs its row, never the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 # Resizing the shorter side multiplies the longer one too: a strip of 1 × 80,000,000 pixels passes every check of its
-# own size and then asks for terabytes.
+# size and then asks for terabytes.
 MAX_ASPECT_RATIO = 200
 
 

@@ -1,9 +1,9 @@
-"""extract: items to a bank, shard by shard; a killed run goes on where it stopped and ends with the same bytes.
+"""extract: items to a bank, shard by shard; a killed run resumes where it stopped and ends with the same bytes.
 
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
-shard are a function of (backbone, contents, batch size), whoever computes it: this process, a second attempt, or a
-worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, and other weights,
-another preprocessing or changed data never meet them.
+shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
+worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
+mixed with shards of other weights, another preprocessing or changed data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from handful.shapes import Float
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 1
-# How a line about an item without features begins in the bank's notes; the rest is a JSON object.
+# Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
 
 
@@ -77,7 +77,7 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class ShardFeatures:
-    """What became of a shard.
+    """The result of a shard.
 
     Attributes
     ----------
@@ -100,9 +100,9 @@ Executor: TypeAlias = Callable[[Compute, Backbone, Iterable[Shard]], Iterator[Sh
 
 @dataclass(frozen=True)
 class ShardFunction:
-    """`(backbone, shard) -> features` and nothing else: no state, no random numbers, no neighbour.
+    """`(backbone, shard) -> features` and nothing else: no state, no random numbers, no other shards.
 
-    A batch is `batch_size` consecutive items less those that cannot be read.
+    A batch is `batch_size` consecutive items, without those that cannot be read.
     """
 
     batch_size: int
@@ -112,7 +112,7 @@ class ShardFunction:
         """Read, decode and embed the shard, batch by batch."""
         rows = [np.empty((0, backbone.dim), self.dtype)]
         skipped: list[tuple[int, str]] = []
-        # One pass over the shard: each new one would open an archive, and read its whole table of contents, again.
+        # One pass over the shard: each pass opens the archive and reads its whole table of contents again.
         contents = iter(shard.source)
         with one_thread():
             for start in range(0, len(shard.source), self.batch_size):
@@ -138,13 +138,13 @@ class ShardFunction:
         if not np.isfinite(vectors).all():
             raise ExtractionError(
                 f"backbone {backbone.name} gives features that are not finite in {self.dtype}; "
-                "try float32, and if that is not enough, look at its weights"
+                "try float32, and if that is not enough, check its weights"
             )
         return vectors
 
 
 def in_process(workers: int = 1) -> Executor:
-    """Return an executor that runs shards here: one after the other, or on that many threads."""
+    """Return an executor that runs shards in this process: one after another, or on that many threads."""
     if workers < 1:
         raise OptionError(f"workers must be at least 1, got {workers}")
     return _in_turn if workers == 1 else partial(_on_threads, workers)
@@ -158,7 +158,7 @@ def _on_threads(workers: int, compute: Compute, backbone: Backbone, shards: Iter
     own = threading.local()
 
     def prepare() -> None:
-        # Set for the life of the thread: the number is partly shared, so restoring it would disturb the others.
+        # Set for the life of the thread: the setting is partly shared, so restoring it would disturb other threads.
         torch.set_num_threads(1)
         # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
         own.backbone = copy.deepcopy(backbone)
@@ -170,7 +170,7 @@ def _on_threads(workers: int, compute: Compute, backbone: Backbone, shards: Iter
         futures = {pool.submit(run, shard) for shard in shards}
         try:
             for future in as_completed(list(futures)):
-                futures.discard(future)  # with it goes the last hold on its features
+                futures.discard(future)  # drops the last reference to its features
                 yield future.result()
         finally:
             for future in futures:
@@ -190,20 +190,20 @@ def extract(
     licence: str = "",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> FeatureBank:
-    r"""Run the backbone over all items and save the bank; run again after an interruption, it goes on.
+    r"""Run the backbone over all items and save the bank; called again after an interruption, it resumes.
 
     Parameters
     ----------
     items : Items
         From `list_items`.
     backbone : Backbone
-        From `load_backbone`, or made of a module of yours.
+        From `load_backbone`, or made from your own module.
     out : path
-        The new bank. If it holds the result of this very extraction already, that is returned.
+        The new bank. If it already holds the result of this extraction, that is returned.
     batch_size : int
-        Items the backbone sees at once. It moves features by rounding, so it is part of the key.
+        Items the backbone sees at once. It changes features by rounding, so it is part of the key.
     shard_size : int
-        Items between two savings, and what a worker takes at a time; likewise part of the key.
+        Items saved at a time, and computed by one worker at a time; also part of the key.
     dtype : "float16" or "float32"
         How features are stored.
     executor : Executor, optional
@@ -211,7 +211,7 @@ def extract(
     dataset, licence : str
         Noted in the bank's provenance.
     on_progress : callable, optional
-        Called with (items done, items in all), at the start and after each shard.
+        Called with (items done, total number of items), at the start and after each shard.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def extract(
     work = out.parent / f".{out.name}.shards" / key
     if out.exists():
         bank = _finished_before(out, key)
-        shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed after its last step but one
+        shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed before its last step
         return bank
     work.mkdir(parents=True, exist_ok=True)
 
@@ -259,7 +259,7 @@ def extract(
 
     lost = {starts[number] + position: reason for number in sorted(skipped) for position, reason in skipped[number]}
     if len(lost) == len(items):
-        raise ExtractionError(f"none of the {len(items)} items could be read, the first because of {lost[0]}")
+        raise ExtractionError(f"none of the {len(items)} items could be read; the first: {lost[0]}")
     kept = np.array([row not in lost for row in range(len(items))])
     provenance = Provenance(
         dataset,
@@ -269,7 +269,7 @@ def extract(
         versions=backbone.versions,
         notes="\n".join([_key_note(key), *(_skipped_note(Skipped(row, items.names[row], lost[row])) for row in lost)]),
     )
-    # Shards go into the bank one by one, so that it may be larger than memory.
+    # Shards are added to the bank one by one, so that it may be larger than memory.
     store.write(
         out,
         (_whole_shard(work, shard, backbone.dim, dtype).features for shard in shards),
@@ -285,20 +285,20 @@ def extract(
 
 
 def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_size: int, dtype: str) -> str:
-    """SHA-256 of all that the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
+    """SHA-256 of everything the bytes of the shards depend on: weights, preprocessing, data and how they are cut."""
     parts = [SHARD_FORMAT, items.data_hash, backbone.fingerprint, batch_size, shard_size, dtype]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def skipped_items(bank: FeatureBank) -> list[Skipped]:
-    """Return the items an extraction could not read, as the bank's provenance has them."""
+    """Return the items an extraction could not read, as noted in the bank's provenance."""
     lines = [line.removeprefix(SKIPPED) for line in bank.provenance.notes.split("\n") if line.startswith(SKIPPED)]
     found = []
     for line in lines:
         try:
             entry = parse_json(line)
             found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"])))
-        except (ValueError, TypeError, KeyError):  # somebody's own note, or one of an older handful
+        except (ValueError, TypeError, KeyError):  # a user's note, or one by an older version of handful
             continue
     return found
 
@@ -324,7 +324,7 @@ def _key_note(key: str) -> str:
 
 
 def _skipped_note(skipped: Skipped) -> str:
-    """One line whatever is in the name: JSON escapes the ends of lines, and all that is not ASCII."""
+    """One line, whatever is in the name: JSON escapes line ends and everything that is not ASCII."""
     return f"{SKIPPED}{json.dumps(asdict(skipped))}"
 
 
@@ -346,7 +346,7 @@ def _shard_file(work: Path, number: int) -> Path:
 
 
 def _save_shard(work: Path, result: ShardFeatures) -> None:
-    """Write a shard under its name in one step: a name that exists is a shard that is whole."""
+    """Write a shard under its name in one step: a file with that name is complete."""
     with written_whole(_shard_file(work, result.number)) as place, place.open("wb") as stream:
         np.savez(stream, features=result.features, skipped=np.array(json.dumps(result.skipped)))
 
@@ -357,7 +357,7 @@ def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures
         with opened_archive(_shard_file(work, shard.number)) as arrays:
             features = arrays["features"]
             skipped = tuple((int(position), str(reason)) for position, reason in parse_json(str(arrays["skipped"])))
-    except (ValueError, TypeError, KeyError):  # among them BankError
+    except (ValueError, TypeError, KeyError):  # includes BankError
         return None
     if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
         return None

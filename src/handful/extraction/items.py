@@ -1,10 +1,10 @@
 """Items: what to extract features from, in a fixed order, with labels and a hash of the contents.
 
-`list_items(path)` tells by the path what it holds:
+`list_items(path)` tells from the path what it holds:
 
 - a folder, or a .zip, or a folder inside a .zip (`omniglot.zip/base`): images, the folder of an image is its class;
 - a table (.csv, .jsonl, each also .gz): a column `label`, a column `text` (sentences) or `path` (image files, relative
-  to the table), and perhaps `split`, of which one can be chosen.
+  to the table), and optionally `split`, from which one can be chosen.
 
 Nothing is unpacked: images inside a .zip are read from there.
 """
@@ -34,12 +34,12 @@ from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_jso
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
-# The class of items whose class nobody knows.
+# The class of items whose class is unknown.
 UNLABELLED = "unlabelled"
-# An image file beyond this is read no further: inside a .zip a small entry can unfold to any size.
+# An image file is read no further than this: inside a .zip a small entry can expand to any size.
 MAX_FILE_BYTES = 256 * 2**20
 # What Python raises about a damaged archive. RuntimeError: an entry is encrypted, or, as NotImplementedError, packed in
-# an unknown way. OSError: it is said to lie at a place that cannot be, or is damaged in a way of bz2 or lzma.
+# an unknown way. OSError: its offset is impossible, or its bz2 or lzma data are damaged.
 DAMAGED_ENTRY = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, OSError)
 
 Kind: TypeAlias = Literal["image", "text"]
@@ -104,15 +104,16 @@ class Items:
         What `source` yields: bytes of an image file, or a sentence.
     names : tuple of str
         How to find an item again: its path inside the folder or archive, or its line in the table; always text that can
-        be written, though file names need not be.
+        be written, even where a file name is not.
     labels : Int[ndarray, "item"]
         Position of its class in `class_names`.
     class_names : tuple of str
-        Sorted; by value when all are whole numbers. Splits of one table have the same, even where a class has no row.
+        Sorted; by value when all are whole numbers. All splits of a table have the same classes, even where a class has
+        no row.
     source : FolderFiles, ZipFiles or tuple of str
         The contents, read only when iterated over; a slice of it is small enough to send to another machine.
     data_hash : str
-        SHA-256 over name, label and every byte of every item: a folder and its .zip have the same.
+        SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
     """
 
     kind: Kind
@@ -127,7 +128,7 @@ class Items:
 
 
 def list_items(path: str | Path, *, split: str | None = None, labelled: bool = True) -> Items:
-    r"""List what lies at `path`, see the module's docstring, and hash all of it.
+    r"""List the items at `path` (see the module's docstring) and hash all of them.
 
     Parameters
     ----------
@@ -136,8 +137,8 @@ def list_items(path: str | Path, *, split: str | None = None, labelled: bool = T
     split : str, optional
         Only the rows of a table whose column `split` has this value.
     labelled : bool
-        Whether classes are asked for. If not, images may lie anywhere in the folder, a table needs no column `label`,
-        and all items are of one class, `unlabelled`.
+        Whether items need classes. If not, images may be anywhere in the folder, a table needs no column `label`, and
+        all items are of one class, `unlabelled`.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def list_items(path: str | Path, *, split: str | None = None, labelled: bool = T
 
 
 def holds_items(path: str | Path) -> bool:
-    """Whether `list_items` could list it: a table or an archive by its name, a folder by an image in it."""
+    """Whether `list_items` can list it: a table or an archive by its name, a folder if it has an image."""
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES) or _archive_above(path) is not None:
         return True
@@ -247,7 +248,7 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
         except csv.Error as error:
             raise ItemsError(f"{table} is not a CSV file ({error}); write it again") from error
         return
-    # Not splitlines(): it also cuts at characters that may stand inside a JSON string, such as U+2028.
+    # Not splitlines(): it also cuts at characters that may occur inside a JSON string, such as U+2028.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -261,7 +262,7 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _unpacked(table: Path) -> bytes:
-    """Return the table's bytes; of a .gz no more are unfolded than an honest one has."""
+    """Return the table's bytes; of a .gz, no more are decompressed than a genuine table has."""
     if table.suffix.lower() != ".gz":
         return table.read_bytes()
     packed = table.stat().st_size
@@ -295,10 +296,10 @@ def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str,
     outside = [name for name in names if "/" not in name]
     if outside and labelled:
         raise ItemsError(
-            f"{where} must hold one folder per class, but {outside[0]!r} lies in none; "
+            f"{where} must hold one folder per class, but {outside[0]!r} is in none; "
             "move it into the folder of its class, or list paths and labels in a table"
         )
-    # By folder first: 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
+    # By folder first, 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
     return tuple(sorted(names, key=lambda name: tuple(f"/{name}".rsplit("/", 1))))
 
 
@@ -308,9 +309,9 @@ def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items
 
 
 def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
-    """Give numbers to the classes that occur in all labels, and hash the chosen rows."""
+    """Assign numbers to the classes that occur in all labels, and hash the chosen rows."""
     names, labels = tuple(map(_writable, names)), [_writable(label) for label in labels]
-    # Longer ones name things rather than count them, and Python refuses to turn thousands of digits into a number.
+    # Longer ones are names rather than counts, and Python refuses to turn thousands of digits into a number.
     numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)
     class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
     position = {name: k for k, name in enumerate(class_names)}
@@ -326,7 +327,7 @@ def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: So
 
 
 def _writable(name: str) -> str:
-    """Return the name as any file can hold it: bytes in it that are no text are written out, backslash and number."""
+    """Return the name as any file can hold it: bytes that are not text are written as escapes."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -344,5 +345,5 @@ def _limited(stream: Any) -> bytes | Unreadable:
 
 
 def _archive_above(path: Path) -> Path | None:
-    """Return the .zip that `path` is, or lies inside of."""
+    """Return the .zip file that `path` is, or is inside of."""
     return next((p for p in (path, *path.parents) if p.suffix.lower() == ".zip" and p.is_file()), None)

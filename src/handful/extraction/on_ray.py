@@ -1,4 +1,4 @@
-"""Shards over a Ray cluster: the same function, called elsewhere. Every node must see the items under the same path."""
+"""Shards over a Ray cluster: the same function, run remotely. Every node must see the items under the same path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def on_ray(address: str | None = None) -> Executor:
 
     def run(compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
         with connected(address) as ray:
-            # The backbone travels once to each node, not once per shard.
+            # The backbone is sent once to each node, not once per shard.
             shared = ray.put(backbone)
             submit = remote(ray, compute_shard)
             yield from as_completed(ray, (submit(compute, shared, shard) for shard in shards))

@@ -1,4 +1,4 @@
-"""Answers on disk: one Parquet file a shard, a row a query, in the order of the queries."""
+"""Answers on disk: one Parquet file per shard and one row per query, in the order of the queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = "answers"
 
 
 def write_answers(folder: Path, shard: int, columns: Mapping[str, np.ndarray]) -> None:
-    """Write the answers of a shard; the file appears whole or not at all."""
+    """Write the answers of a shard; the file appears complete or not at all."""
     pa, parquet = import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
     place = folder / FOLDER
     place.mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def write_answers(folder: Path, shard: int, columns: Mapping[str, np.ndarray]) -
 
 
 def read_answers(folder: Path) -> Iterator[dict[str, Any]]:
-    """Answers shard by shard, as arrays by column."""
+    """Yield the answers shard by shard, as arrays by column."""
     parquet = import_extra("pyarrow.parquet", "parquet")
     for file in sorted((folder / FOLDER).glob("part-*.parquet")):
         table = parquet.read_table(file)

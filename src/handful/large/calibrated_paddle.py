@@ -1,11 +1,11 @@
 """Calibrated PADDLE, streamed: the rules are those of `handful.inference.joint`, the counts come from shortlists.
 
-Prototypes stand still while proportions settle, so queries are compared once: one pass over all K classes leaves every
-query a shortlist, and the iterations live on the lists and on the counts N_k, which add. A list of the first pass may
-hold none of the few classes that are left after some iterations. So once they are few, and at every halving of their
-number, the queries are compared again with those alone. Begun at a sixteenth, these comparisons cost less than an
-eighth of the first together; where a loop settles with more classes than that, up to one half, the one that follows
-costs their share.
+Prototypes do not move while proportions settle, so queries are compared once: one pass over all K classes gives every
+query a shortlist, and the iterations need only the lists and the counts N_k, which add up over shards. A list of the
+first pass may hold none of the few classes that are left after some iterations. So once few are left, and whenever
+their number has halved, the queries are compared again with those classes alone. These comparisons begin when a
+sixteenth is left, and together cost less than an eighth of the first. If a loop settles with more classes than that, up
+to one half, the comparison that follows costs their share of the first.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from handful.shapes import Float, Int
 
 # A class with a smaller expected count leaves the computation.
 LEAST_COUNT = 1e-3
-# Short lists drop more than a thousandth of a query; their loops end at this change of a count per query.
+# Shortlists drop more than a thousandth of a query; their loops end at this change of a count per query.
 TOLERANCE_PER_QUERY = 1e-5
-# The queries are compared again when this share of the contending classes is left: the first time a share that makes
-# it cheap, unless the loop has settled before; then at every halving.
+# The queries are compared again when this share of the contending classes is left. The first share is small enough to
+# make it cheap (unless the loop settles before); after that, at every halving.
 FIRST_SHARE, LATER_SHARE = 1 / 16, 1 / 2
-# Times that classes may return to the working set.
+# How often classes may return to the working set.
 MOST_RETURNS = 3
 
 
 @dataclass
 class StreamedState:
-    """Where a run stands: all that its driver must not lose.
+    """The state of a run: everything its driver must not lose.
 
-    `living` names the shortlists, which are made where they are not there. It is decided before a checkpoint is
-    written, so that a run resumes with the step an undisturbed one takes next.
+    `living` names the shortlists, which are made if they do not exist. It is decided before a checkpoint is written, so
+    that a resumed run takes the same next step as an uninterrupted one.
     """
 
     living: Int[Tensor, "living"]
@@ -92,7 +92,7 @@ class StreamedState:
 
 
 class CalibratedRun:
-    """The driver: compare, settle, check, answer; every step leaves a checkpoint."""
+    """The driver: compare, settle, check, answer; every step writes a checkpoint."""
 
     def __init__(self, run: Run, options: CalibratedPaddleOptions, squared_scale: float) -> None:
         self.run, self.squared_scale = run, squared_scale
@@ -103,7 +103,7 @@ class CalibratedRun:
         self.at = StreamedState(self.everyone) if found is None else StreamedState.of_parts(*found)
 
     def solve(self) -> LargeSolution:
-        """Go on from where the run stands."""
+        """Continue from the current state."""
         at = self.at
         joint = self._compare() if at.joint is None else at.joint
         rules = Rules(
@@ -127,7 +127,7 @@ class CalibratedRun:
         run, at = self.run, self.at
         name, dropped = self._lists_of(self.everyone)
         counts, log_likelihood = run.count(name, torch.zeros(len(self.everyone)), 1.0)
-        # What the lists lack of Σ_n ln Σ_k exp(-D_nk) is known for the measured queries.
+        # The part of Σ_n ln Σ_k exp(-D_nk) that the lists lack is known for the measured queries.
         missing = dropped.log_ratio / dropped.n_measured * run.n_query
         at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
         at.uniform = log_likelihood + missing - run.n_query * math.log(len(self.everyone))
@@ -137,7 +137,7 @@ class CalibratedRun:
         return at.joint
 
     def _iterate(self, before: State, rules: Rules) -> State:
-        """Advance once; then go on with the living classes alone, if these have become few."""
+        """Advance once; then continue with the living classes alone, if few are left."""
         at, name, traffic = self.at, self._lists(), self.run.crew.traffic
 
         def count(tilt: Float[Tensor, "1 living"], likelihood: bool) -> Tally:
@@ -154,19 +154,19 @@ class CalibratedRun:
             living = self._living(after)
             share = LATER_SHARE if moved_on or at.comparisons > 0 else FIRST_SHARE
             if not self.run.lists_are_whole and len(living) <= share * len(at.living):
-                # Counts from other lists: the loop goes on.
+                # The counts come from other lists now: the loop continues.
                 after = replace(self._on(after, living), stage=before.stage, in_stage=before.in_stage + 1)
                 at.living, at.comparisons = living, at.comparisons + 1
         at.joint = after
         self._save()
-        if at.n_iter > int(before.n_iter):  # else it was only judged
+        if at.n_iter > int(before.n_iter):  # else it was only checked
             self.run.note_traffic(traffic)
             change = float((after.counts - after.counts_before).abs().max())
             self.run.reporter.iterated("iterate", at.n_iter, change, self.tol, self.max_iter - int(after.in_stage))
         return after
 
     def _check(self, joint: State) -> State:
-        """Take in again the classes that would hold something now."""
+        """Readmit the classes that would hold something now."""
         at, run = self.at, self.run
         at.checked = True
         if len(at.living) < len(self.everyone):
@@ -191,7 +191,7 @@ class CalibratedRun:
         return joint
 
     def _answer(self, joint: State) -> LargeSolution:
-        """Prototypes move once, as PADDLE moves them, and the queries are assigned again."""
+        """Move the prototypes once, as PADDLE does, and assign the queries again."""
         at, run = self.at, self.run
         even, still = bool(joint.spread_out), torch.zeros(len(at.living))
         before = still if even else tilts(joint.counts_before, joint.concentration_before)[0].float()
@@ -209,7 +209,7 @@ class CalibratedRun:
         return self.at.living[joint.counts[0] >= LEAST_COUNT]
 
     def _on(self, joint: State, classes: Int[Tensor, "some"]) -> State:
-        """Return the counts of other classes than the living; those that have left hold nothing."""
+        """Return the counts for another set of classes than the living; classes that have left hold nothing."""
 
         def moved(counts: Float[Tensor, "1 living"]) -> Float[Tensor, "1 some"]:
             whole = counts.new_zeros(1, len(self.everyone))

@@ -1,12 +1,12 @@
 """Shortlists: for each query the m classes with the highest scores, found exactly or by FAISS, and the mass they drop.
 
-Scores are `c² (⟨z, w_k⟩ - ½‖w_k‖²)`, that is `-½c²‖z - w_k‖²` but for a constant per query. Exact lists come from
-one matrix product. Its K columns are taken as K/32 groups of 32; the m best classes lie in the m groups with the
-highest maxima, so only those are searched, which costs a fraction of the product.
+Scores are `c² (⟨z, w_k⟩ - ½‖w_k‖²)`, that is `-½c²‖z - w_k‖²` up to a constant per query. Exact lists come from one
+matrix product. Its K columns are taken as K/32 groups of 32; the m best classes lie in the m groups with the highest
+maxima, so only those are searched, which costs a fraction of the product.
 
 Under equal proportions the mass outside a list is `1 - Σ_list exp(score) / Σ_all exp(score)`. The second sum takes K
-exponentials, nearly as long as the product, so it is formed for every eighth query (every 256th with FAISS, where it
-takes a product of its own).
+exponentials, which take nearly as long as the product, so it is computed for every eighth query only (every 256th with
+FAISS, where it takes a separate product).
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MEASURED_EVERY, MEASURED_EVERY_FAISS = 8, 256
 # Numbers in one block of scores: 32 MB.
 SCORE_BLOCK_NUMBERS = 2**23
 FEWEST_ROWS, MOST_ROWS = 16, 4096
-# FAISS looks among the leading principal directions of the means, then orders that many times m classes by their own
-# distances.
+# FAISS searches in the leading principal directions of the means, then this many times m classes are ordered by their
+# exact distances.
 LEADING_DIRECTIONS, REFINED = 64, 2
-# The inverted file has that many lists for √K classes, of which a query visits some. Means of classes have no clusters
-# that more rounds of k-means would find.
+# The inverted file has this many times √K lists, of which a query visits some. Class means have no clusters that more
+# rounds of k-means would find.
 LISTS_PER_ROOT, VISITED_LISTS, KMEANS_ROUNDS = 2, 32, 5
-# Links of HNSW and how many classes a query keeps in view.
+# Links of HNSW, and how many candidates a search keeps.
 HNSW_LINKS, HNSW_EFFORT = 16, 64
 
 
 @dataclass(frozen=True, eq=False)
 class Contenders:
-    """Classes that queries are compared with: scaled prototypes, padded to whole groups with classes nobody chooses."""
+    """Classes that queries are compared with: scaled prototypes, padded to whole groups with classes never chosen."""
 
     prototypes: Float[Tensor, "padded dim"]  # c² w_k
     half_norms: Float[Tensor, "padded"]  # ½c²‖w_k‖², infinite for padding
@@ -64,7 +64,7 @@ class Contenders:
         return torch.addmm(-self.half_norms, points, self.prototypes.mT)
 
     def rows_at_once(self, index: FaissIndex | None = None) -> int:
-        """Return how many queries make up one block of scores; an index forms few of them and is asked for many."""
+        """Return the number of queries in one block of scores; many with an index, which scores few classes."""
         if index is not None:
             return MOST_ROWS
         return max(FEWEST_ROWS, min(MOST_ROWS, SCORE_BLOCK_NUMBERS // len(self.prototypes)))
@@ -72,7 +72,7 @@ class Contenders:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Shortlists of some queries; `log_totals` are NaN where the whole sum was not formed."""
+    """Shortlists of some queries; `log_totals` are NaN where the whole sum was not computed."""
 
     classes: Int[Tensor, "query listed"]
     scores: Float[Tensor, "query listed"]
@@ -94,7 +94,7 @@ class Lists:
 
     @classmethod
     def unpacked(cls, words: Int[np.ndarray, "query number"]) -> Lists:
-        """Undo `packed`, into memory of its own."""
+        """Undo `packed`, into a copy."""
         numbers = torch.from_numpy(np.array(words))
         length = (numbers.shape[-1] - 1) // 2
         scores = numbers[:, length : 2 * length].contiguous().view(torch.float32)
@@ -103,7 +103,7 @@ class Lists:
 
 
 def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int) -> Lists:
-    """Return the `length` best classes of each query; all of them, in their order, where that is how many there are."""
+    """Return the `length` best classes of each query; all of them, in their order, if there are no more."""
     scores = contenders.scores(points)
     n_query, n_padded = scores.shape
     if length >= contenders.n_classes:
@@ -123,7 +123,7 @@ def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
 
 
 def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int, index: FaissIndex) -> Lists:
-    """Ask an index for the nearest classes; a query of which it finds fewer fills up with -inf."""
+    """Ask an index for the nearest classes; where it finds fewer, the list is filled with -inf."""
     distances, found = index.search(points.numpy(), min(length, contenders.n_classes))
     classes = torch.from_numpy(found)
     missing = classes < 0
@@ -136,20 +136,20 @@ def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
 
 
 def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query 1"]) -> Float[Tensor, "query"]:
-    """`ln Σ_k exp(score_k)`, without exponentials so small that they are slow."""
+    """`ln Σ_k exp(score_k)`, skipping exponentials so small that they are slow."""
     shifted = (scores - largest).clamp_(min=lowest_log(scores.dtype))
     return shifted.exp_().sum(-1).log_() + largest.squeeze(-1)
 
 
 class FaissIndex:
-    """An index over class means on disk, read where it is needed; it is built once for a catalogue."""
+    """An index over class means on disk, read where it is needed; it is built once per catalogue."""
 
     def __init__(self, path: Path, kind: str, scale: float) -> None:
         self.path, self.kind, self.scale = path, kind, scale
         self._index: Any = None
 
     def build(self, means: Float[Tensor, "class dim"]) -> None:
-        """Build and write it, unless it is there."""
+        """Build and write it, unless it exists."""
         if self.path.exists():
             check_seal(self.path)
             return
@@ -185,5 +185,5 @@ class FaissIndex:
         return distances, classes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send the place, not the index."""
+        """Pickle the path, not the index."""
         return {"path": self.path, "kind": self.kind, "scale": self.scale, "_index": None}

@@ -1,8 +1,8 @@
-"""What a run leaves in its folder: what it was begun with, and where it stands.
+"""Files of a run's folder: what the run was started with, and its current state.
 
-`run.json` holds the settings and a hash of all bytes of each input; another run is refused by it. The checkpoint is one
-safetensors file, with everything but tensors as JSON in its metadata, beside a hash of it all. It is replaced in one
-step: after a kill there is the state of this iteration or of the one before, never a mixture.
+`run.json` holds the settings and a hash of all bytes of each input; a different run in the same folder is refused. The
+checkpoint is one safetensors file; its metadata hold everything but tensors as JSON, and a hash of it all. It is
+replaced in one step: after a kill it has the state of this iteration or of the previous one, never a mixture.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.whole_file import UNFINISHED, written_whole
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
-# What a run writes after `run.json`, and where unfinished files may lie after a kill.
+# What a run writes after `run.json`, and where unfinished files may be after a kill.
 PIECES = (STATE_FILE, "lists-*", "answers")
-# Changes with what the files of a run mean.
+# Incremented when the meaning of a run's files changes.
 FORMAT = 2
 
 
@@ -34,7 +34,7 @@ def save_state(folder: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 
 
 def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Return tensors and notes of the last checkpoint, or None where there is none yet."""
+    """Return tensors and notes of the last checkpoint, or None if there is none yet."""
     file = folder / STATE_FILE
     if not file.exists():
         return None
@@ -45,8 +45,8 @@ def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         notes: dict[str, Any] = json.loads(metadata["notes"])
     except (HandfulError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(
-            f"{file} is damaged ({error}); delete this file and call again: the iterations will begin again, from the "
-            "lists that are there"
+            f"{file} is damaged ({error}); delete this file and call again: the iterations will start again, from the "
+            "existing lists"
         ) from error
     return tensors, notes
 
@@ -62,8 +62,8 @@ def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
         pieces = sorted(piece.name for pattern in PIECES for piece in folder.glob(pattern))
         if pieces:
             raise OptionError(
-                f"{folder} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was begun with; choose "
-                "another folder, or delete this one to begin again"
+                f"{folder} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started with; choose "
+                "another folder, or delete this one to start again"
             )
         return
     try:
@@ -75,8 +75,8 @@ def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
                 f"{folder} holds a run of another version of handful; choose another folder, or delete this one"
             ) from error
         raise FileFormatError(
-            f"{file} is damaged ({error}), so nobody knows what the run was begun with; choose another folder, or "
-            "delete this one to begin again"
+            f"{file} is damaged ({error}), so it is not known what the run was started with; choose another folder, or "
+            "delete this one to start again"
         ) from error
     for role, entry in about["inputs"].items():
         called, content = kept.get(role, ("none", ""))
@@ -85,20 +85,20 @@ def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
             if called == entry["called"]:
                 difference = f"{called} has changed since it was given as the {what}"
             else:
-                difference = f"{entry['called']} does not hold the {what}, which was begun with {called}"
-            raise OptionError(f"{difference}; choose another folder, or give the run what it was begun with")
+                difference = f"{entry['called']} does not hold the {what}, which was started with {called}"
+            raise OptionError(f"{difference}; choose another folder, or give the run what it was started with")
     settings = json.loads(json.dumps({name: value for name, value in about.items() if name != "inputs"}))
     different = sorted(name for name in {*there, *settings} if there.get(name) != settings.get(name))
     if different:
         changes = ", ".join(f"{name} ({there.get(name)!r}, now {settings.get(name)!r})" for name in different)
         raise OptionError(
-            f"{folder} holds a run that differs in {changes}; give it what it was begun with to resume it, or choose "
+            f"{folder} holds a run that differs in {changes}; give it what it was started with to resume it, or choose "
             "another folder"
         )
 
 
 def begin(folder: Path, about: Mapping[str, Any]) -> None:
-    """Write down what the run is begun with, unless it was before; remove files that a killed run left unfinished."""
+    """Write down what the run is started with, unless that was done before; remove unfinished files of a killed run."""
     file = folder / ABOUT_FILE
     if not file.exists():
         with written_whole(file) as place:

@@ -1,4 +1,4 @@
-"""Who works on the shards: a crew runs one operation on all of them and hands back the results in their order."""
+"""Workers: a crew runs one operation on all shards and returns the results in their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Crew(Protocol):
     """Runs operations of `Work` by name."""
 
     def run(self, operation: str, *arguments: Any) -> Iterator[Any]:
-        """`operation(shard, *arguments)` for every shard; results in the order of the shards, whoever was first."""
+        """`operation(shard, *arguments)` for every shard; results come in the order of the shards."""
         ...
 
     @property
@@ -29,7 +29,7 @@ Executor: TypeAlias = Callable[[Work], AbstractContextManager[Crew]]
 
 
 class LocalCrew:
-    """The shards in this process, on some threads; nothing is sent."""
+    """Shards in this process, on one or more threads; nothing is sent."""
 
     def __init__(self, work: Work, workers: int) -> None:
         self._work, self._workers = work, workers
@@ -54,7 +54,7 @@ class LocalCrew:
 
 
 def in_process(workers: int = 1) -> Executor:
-    """Return an executor that works here, on that many threads; each shard uses one, so sums have one order."""
+    """Return an executor that works here, on that many threads; each shard uses one, so sums have a fixed order."""
 
     @contextmanager
     def open_crew(work: Work) -> Iterator[Crew]:

@@ -1,4 +1,4 @@
-"""What is streamed: a catalogue, summed by class once, and queries, read in spans of rows and never held whole.
+"""Inputs of a streamed run: a catalogue, summed by class once, and queries, read in blocks and never held whole.
 
 Coordinates have their origin at the mean of the catalogue, as in `handful.inference.frame`: products of vectors that
 share a large offset lose the digits in which they differ.
@@ -27,13 +27,13 @@ from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
-# Queries that stand for all where the spread of a batch is asked for.
+# Queries from which the spread of a batch is estimated.
 SAMPLED_QUERIES = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """An input as it came: what messages call it, a hash of all of it, and how to open it as a bank."""
+    """An input as given: its name in messages, a hash of its content, and how to open it as a bank."""
 
     called: str
     content: str
@@ -79,7 +79,7 @@ def _no_bank(_: Path) -> FeatureBank:
 def content_hash(bank: FeatureBank, *, labelled: bool) -> str:
     """SHA-256 of all features as they are now, and of labels and class names where they count.
 
-    Computed and not taken from the manifest: files, and arrays in memory, can be changed after a hash was written down.
+    Computed and not taken from the manifest: files and arrays can change after a hash was recorded.
     """
     digest = store.Digest(bank.dtype, (bank.n_rows, bank.dim), bank.class_names if labelled else ())
     for block in bank.blocks():
@@ -94,7 +94,7 @@ def file_hash(file: Path) -> str:
 
 
 def _copied(file: Path, content: str, folder: Path) -> FeatureBank:
-    """Map the copy of a Parquet file's vectors, named by the content of the file; make it if it is not there."""
+    """Map the copy of a Parquet file's vectors, named by the content of the file; make it if it does not exist."""
     copy = folder / f"queries-{content[:16]}.npy"
     if copy.exists():
         check_seal(copy)
@@ -117,7 +117,7 @@ def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float
 
 
 def squared_scale(catalogue: Catalogue, queries: FeatureBank) -> float:
-    """c² of the catalogue; where no class has two examples, some queries say how far items spread."""
+    """c² of the catalogue; if no class has two examples, it is estimated from the spread of some queries."""
     if catalogue.squared_scale is not None:
         return catalogue.squared_scale
     rows = np.unique(np.linspace(0, queries.n_rows - 1, min(SAMPLED_QUERIES, queries.n_rows)).astype(np.int64))

@@ -1,8 +1,8 @@
-"""Shards with the actors of a Ray cluster, which read them from the bank, and again elsewhere when a machine dies.
+"""Shards on the actors of a Ray cluster, which read them from the bank; if a machine dies, another reads them again.
 
 What all need (tilts or prototypes of the living classes) is put into the object store once per pass; a node fetches it
-once, however many actors it has. Results are added in the order of the shards, so the answer is that of a run in
-process, bit by bit. Every node must see the banks and the run's folder under the same path.
+once, however many actors it has. Results are added in the order of the shards, so the answer is bit for bit that of a
+run in one process. Every node must see the banks and the run's folder under the same path.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from handful.large.crew import Crew, Executor
 from handful.large.shard import Work
 from handful.machine.ray_cluster import connected
 
-# Shards an actor has been handed and not answered: enough that it never waits for the driver.
+# Shards queued at an actor: enough that it never waits for the driver.
 SHARDS_AHEAD = 2
 
 
 def on_ray(address: str | None = None, *, actors: int | None = None) -> Executor:
-    """Return an executor whose shards live with Ray actors.
+    """Return an executor whose shards are processed by Ray actors.
 
     Parameters
     ----------
     address : str, optional
-        The cluster's, or `auto`. By default the one this process is connected to, else a new one on this machine,
-        which ends with the run.
+        Address of the cluster, or `auto`. By default the cluster this process is connected to, else a new one on this
+        machine, which ends with the run.
     actors : int, optional
-        How many; by default one for each core of the cluster, at most one for each shard.
+        How many; by default one per core of the cluster, at most one per shard.
     """
 
     @contextmanager
@@ -49,11 +49,11 @@ def on_ray(address: str | None = None, *, actors: int | None = None) -> Executor
 
 
 class RayCrew:
-    """Actors, shard s with the (s mod n)-th of n."""
+    """n actors; shard s belongs to actor s mod n."""
 
     def __init__(self, ray: Any, work: Work, n_actors: int) -> None:
         self._ray, self._n_shards = ray, work.n_shards
-        # They reserve half a core: those whose node died must find a place on nodes whose cores are all in use.
+        # They reserve half a core: after a node died, its actors must fit on nodes whose cores are all in use.
         settings = {
             "num_cpus": 0.5,
             "max_restarts": -1,
@@ -61,7 +61,7 @@ class RayCrew:
             "scheduling_strategy": "SPREAD",
         }
         kind = ray.remote(Worker).options(**settings)
-        # Held for as long as the crew: an actor that begins again elsewhere asks for it again.
+        # Kept as long as the crew exists: an actor that restarts elsewhere needs it again.
         self._work = ray.put(work)
         self._actors = [kind.remote(self._work) for _ in range(n_actors)]
         self._sent = self._received = 0
@@ -72,7 +72,7 @@ class RayCrew:
         return self._sent, self._received
 
     def run(self, operation: str, *arguments: Any) -> Iterator[Any]:
-        """Run on the actors; a result is handed on when those of all shards before it have been."""
+        """Run on the actors; results are yielded in the order of the shards."""
         message = as_arrays(arguments)
         self._sent += message_bytes(message)
         shared = self._ray.put(message)
@@ -86,7 +86,7 @@ class RayCrew:
             try:
                 result = self._ray.get(waiting.pop(shard))
             except self._ray.exceptions.RayTaskError as error:
-                # Our own errors are sentences to the user; Ray would wrap them in the worker's traceback.
+                # Our own errors are sentences for the user; Ray would wrap them in the worker's traceback.
                 raise error.cause if isinstance(error.cause, HandfulError) else error from None
             self._received += message_bytes(result)
             yield as_tensors(result)
@@ -105,14 +105,14 @@ class Worker:
 
 
 class Packed(NamedTuple):
-    """A dataclass whose tensors travel as arrays."""
+    """A dataclass whose tensors are sent as arrays."""
 
     kind: type[Any]
     values: tuple[Any, ...]
 
 
 def as_arrays(value: Any) -> Any:
-    """Tensors as arrays, which travel without being copied; in tuples and dataclasses too."""
+    """Convert tensors to arrays, which are sent without being copied; in tuples and dataclasses too."""
     if isinstance(value, Tensor):
         return value.numpy()
     if is_dataclass(value) and not isinstance(value, type):
@@ -121,7 +121,7 @@ def as_arrays(value: Any) -> Any:
 
 
 def as_tensors(value: Any) -> Any:
-    """Undo `as_arrays`. Arrays from the object store are read-only, and nobody writes to them."""
+    """Undo `as_arrays`. Arrays from the object store are read-only, and nothing writes to them."""
     if isinstance(value, np.ndarray):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

@@ -1,9 +1,9 @@
 """PADDLE, streamed: its prototypes move at every iteration, so queries are compared again with the living classes.
 
-Updates and tolerance are those of `handful.methods.paddle`; a class leaves the moment it is negligible.
-The first iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the
-classes that are left, in one matrix product per block. A class that left is checked at the end against the lists of the
-first pass, where its scores to the support means are, and taken in again where it would grow.
+Updates and tolerance are those of `handful.methods.paddle`; a class leaves as soon as it is negligible. The first
+iteration runs on the shortlists of a pass over all classes; the next ones compare every query with the classes that are
+left, in one matrix product per block. At the end, a class that left is checked with the lists of the first pass, which
+hold its scores at the support means, and readmitted if it would grow.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from handful.methods.paddle import PaddleOptions, tilted, update_dual, update_pr
 from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
 
-# A class leaves when its share of the query is below this: a thousandth of one query among a thousand. The dense
-# solver waits for less, having the queries at hand; here a class that left too early costs one more pass, not an error.
+# A class leaves when its share of the query is below this: a thousandth of one query among a thousand. The dense solver
+# uses a smaller bound, as it has the queries in memory; here a class that left too early costs one more pass, not an
+# error.
 NEGLIGIBLE_SHARE = 1e-6
 
 
 @dataclass
 class PaddleCourse:
-    """Where a run stands: the state, and the one before it, from which the last soft labels came."""
+    """The state of a run, and the one before it, from which the last soft labels came."""
 
     living: Int[Tensor, "living"]
     prototypes: Float[Tensor, "living dim"]
@@ -52,16 +53,18 @@ TENSORS = ("living", "prototypes", "dual", "living_before", "prototypes_before",
 
 
 class PaddleRun:
-    """The driver; every iteration leaves a checkpoint."""
+    """The driver; every iteration writes a checkpoint."""
 
     def __init__(self, run: Run, options: PaddleOptions) -> None:
         if options.record or options.geometry == "gram":
-            raise OptionError("a streamed PADDLE keeps no trace and lives in feature space; leave record and geometry")
+            raise OptionError(
+                "a streamed PADDLE keeps no trace and works in feature space; leave out record and geometry"
+            )
         self.run, self.options = run, options
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
         weight = run.n_query if options.complexity_weight is None else options.complexity_weight
         self.tilt = weight / run.n_query
-        # As in the dense solver: below λ = |Q|, or with a floor, no class is ever quite out.
+        # As in the dense solver: below λ = |Q|, or with a floor, no class ever vanishes entirely.
         self.narrows = options.working_set and options.proportion_floor == 0 and self.tilt >= 1
         found = load_state(run.folder)
         if found is None:
@@ -71,17 +74,17 @@ class PaddleRun:
         else:
             saved: dict[str, Any] = {**found[0], **found[1]}
             self.at = PaddleCourse(**saved)
-        # Who has been called back is not sent away again.
+        # A readmitted class does not leave again.
         self.narrows = self.narrows and self.at.readmitted == 0
 
     def solve(self) -> LargeSolution:
-        """Go on from where the run stands until prototypes stand still and no class would return."""
+        """Continue from the current state until prototypes stop moving and no class would return."""
         at = self.at
         if at.phase == "compare":
             _, dropped = self._lists()
             at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
             at.phase = "iterate"
-            # No checkpoint of all means: the catalogue gives them again, and the lists are there.
+            # No checkpoint of all means: the catalogue gives them again, and the lists exist.
         while True:
             while not at.converged and at.n_iter < self.options.max_iter:
                 self._iterate()
@@ -121,7 +124,7 @@ class PaddleRun:
         return mass, sums
 
     def _readmit(self) -> bool:
-        """Take in again the classes whose share would grow, with as little as a class may hold; whether there are any.
+        """Readmit the classes whose share would grow, with the smallest share allowed; return whether there are any.
 
         The rule is that of `working_set.would_return`, over the lists of the first pass.
         """
@@ -156,7 +159,7 @@ class PaddleRun:
         return run.solution(at, held, at.prototypes, 1.0, self.options.tol)
 
     def _lists(self) -> tuple[str, Dropped]:
-        """Name the shortlists of the first pass, and say what they drop."""
+        """Return the name of the first pass's shortlists, and what they drop."""
         return self.run.compare(0, torch.arange(self.run.catalogue.n_classes), 1.0)
 
     def _save(self) -> None:

@@ -1,4 +1,4 @@
-"""Progress of a streamed run: which pass it is at, and how long it will take from here."""
+"""Progress of a streamed run: the current pass, and how long it will still take."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Progress:
     Attributes
     ----------
     stage : str
-        What is done: `index` (of a FAISS shortlist), `compare` (queries with all classes), `iterate`, `compare again`
+        Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `iterate`, `compare again`
         (with the living classes), `check` (whether a class returns, PADDLE), `move` or `answer`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
-        Shards finished in this pass, and how many it has.
+        Shards finished in this pass, and their total number.
     change : float or None
         Largest change of an expected count (calibrated PADDLE) or mean move of a prototype (PADDLE), after an
         iteration.
     seconds, seconds_left : float, float or None
-        Since the run, or its resumption, began; and what this stage will still take, as far as one can tell.
+        Time since the run started or resumed; and an estimate of what this stage will still take.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Reporter:
         self._tell(stage, iteration, 1, 1, change, left)
 
     def began_again(self) -> None:
-        """Forget how fast the last loop converged: another begins."""
+        """Forget how fast the last loop converged: a new one begins."""
         self._iterations = []
 
     def _tell(

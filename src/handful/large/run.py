@@ -30,7 +30,7 @@ def lists_name(classes: Int[Tensor, "some"], squared_scale: float) -> str:
 
 
 class Standing(Protocol):
-    """What every method keeps of where its run stands."""
+    """The state that every method keeps of its run."""
 
     living: Int[Tensor, "living"]
     dropped: list[float]
@@ -82,10 +82,10 @@ class Run:
             yield result
 
     def compare(self, iteration: int, classes: Int[Tensor, "some"], squared_scale: float) -> tuple[str, Dropped]:
-        """Shortlists of some classes, scored at c² by their means: their name, and what they drop in all.
+        """Make the shortlists of some classes, scored at c² by their means; return their name and total drop.
 
-        The name is a hash of both. So a run that was killed finds the shards it had made, and never those of another
-        set; all it has to keep is the set.
+        The name is a hash of classes and c². So a killed run finds the shards it had made, and never those of another
+        set; it only has to remember the set.
         """
         name = lists_name(classes, squared_scale)
         if name not in self.made:
@@ -119,7 +119,7 @@ class Run:
         return mass, sums
 
     def answer(self, iteration: int, living: Int[Tensor, "living"], operation: str, *arguments: Any) -> Held:
-        """Have the answers written; add what the living classes hold, all others holding nothing."""
+        """Write the answers; add up what the living classes hold, all others holding nothing."""
         nothing = torch.zeros(self.catalogue.n_classes, dtype=torch.float64)
         held = Held(nothing, nothing.clone())
         for part in self.shards("answer", iteration, operation, *arguments, living):
@@ -132,7 +132,7 @@ class Run:
         save_state(self.folder, tensors, notes)
 
     def note_traffic(self, before: tuple[int, int]) -> None:
-        """Remember what an iteration sent and received."""
+        """Record the bytes an iteration sent and received."""
         now = self.crew.traffic
         self.sent.append(now[0] - before[0])
         self.received.append(now[1] - before[1])
@@ -145,7 +145,7 @@ class Run:
         scale: float,
         tol: float,
     ) -> LargeSolution:
-        """Say what was found, in the coordinates the catalogue came in."""
+        """Return the solution, in the original coordinates of the catalogue."""
         origin = self.catalogue.origin
         return LargeSolution(
             folder=self.folder,

@@ -1,6 +1,6 @@
-"""Files with a seal: the SHA-256 of all bytes before it, so that a file that was cut or changed is not read.
+"""Files with a seal: the SHA-256 of all bytes before it, so that a file that was cut short or changed is refused.
 
-`np.load` reads and maps a sealed `.npy` file as it does any other: it does not look beyond the array.
+`np.load` reads and maps a sealed `.npy` file as it does any other: it reads nothing after the array.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is done with one shard of queries, block by block: compare, count, sum, answer. Every result adds.
 
-A worker holds no state that another could not rebuild: rows are read from the bank, lists from files beside the run.
+A worker has no state that another could not rebuild: rows are read from the bank, lists from files in the run's folder.
 So a worker that died is replaced by one that reads the same shard again.
 """
 
@@ -36,8 +36,8 @@ from handful.shapes import Float, Int
 
 # A smaller share of one query than this moves no prototype.
 NEGLIGIBLE_WEIGHT = 1e-7
-# Comparing a query with the classes of its list, gathered one by one, takes as long as with that many times as many
-# classes in one matrix product.
+# Comparing a query with the classes of its list, gathered one by one, takes as long as comparing it with this many
+# times as many classes in one matrix product.
 PRODUCT_ADVANTAGE = 64
 
 
@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Moments of the classes that have any."""
+    """Moments of the classes that hold any queries."""
 
     classes: Int[Tensor, "some"]
     mass: Float[Tensor, "some"]
@@ -75,8 +75,8 @@ class Held(NamedTuple):
 class Best(NamedTuple):
     """The two most probable classes of every query of a shard.
 
-    Room is taken once: small results kept from every block would lie between the large arrays of the next ones, and
-    the heap would grow by an array a block.
+    Memory is allocated once: small results kept from every block would fragment the heap between the large arrays of
+    the next ones, and it would grow by one array per block.
     """
 
     labels: Int[Tensor, "query 2"]
@@ -88,7 +88,7 @@ class Best(NamedTuple):
         return cls(torch.empty(n_query, 2, dtype=torch.int32), torch.empty(n_query, 2))
 
     def fill(self, start: int, labels: Int[Tensor, "block top"], values: Float[Tensor, "block top"]) -> None:
-        """Put the results of a block in their place; a single class has -1 for runner-up."""
+        """Store the results of a block; if there is only one class, the runner-up is -1."""
         block = slice(start, start + len(labels))
         self.labels[block], self.values[block] = -1, 0
         self.labels[block, : labels.shape[-1]] = labels.int()
@@ -97,7 +97,7 @@ class Best(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Where the queries of a run are, and the operations on a shard of them; it travels to workers."""
+    """Where the queries of a run are, and the operations on a shard of them; it is sent to workers."""
 
     queries: FeatureBank
     origin: Float[Tensor, "dim"]
@@ -109,13 +109,13 @@ class Work:
 
     @property
     def n_shards(self) -> int:
-        """Number of shards; it depends on the run, not on who works on it."""
+        """Number of shards; it depends on the run, not on the executor."""
         return -(-self.queries.n_rows // self.shard_rows)
 
     # -- compare -----------------------------------------------------------------------------------------------------
 
     def compare(self, shard: int, name: str, contenders: Contenders, by_index: bool) -> Dropped:
-        """Write the shortlists of a shard under a name, unless they are there; say what they drop."""
+        """Write the shortlists of a shard under a name, unless they exist; return what they drop."""
         file = self._file(name, shard)
         if file.exists():
             check_seal(file)
@@ -159,7 +159,7 @@ class Work:
         return Counts(counts, log_normaliser)
 
     def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"], factor: float) -> Sums:
-        """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that have any, with u as in `count`."""
+        """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that hold any queries, with u as in `count`."""
         mass = torch.zeros(len(tilts), dtype=torch.float64)
         sums = torch.zeros(len(tilts), len(self.origin))
         for block, lists in self._lists(shard, name):
@@ -167,7 +167,7 @@ class Work:
             weights = softmax(torch.add(lists.of_classes(tilts), lists.scores, alpha=factor)).weights
             mass += lists.by_class(weights, len(tilts))
             query, place = (weights > NEGLIGIBLE_WEIGHT).nonzero(as_tuple=True)
-            # Of the classes in this block only: a sum of all would cost more than the points.
+            # Only the classes in this block: a sum over all would cost more than the points.
             classes, own = torch.unique(lists.classes[query, place], return_inverse=True)
             order = own.argsort(stable=True)
             u = torch.sparse_coo_tensor(
@@ -192,7 +192,8 @@ class Work:
     ) -> Float[Tensor, "class"]:
         """Sum what each class outside the working set would take: `Σ_n exp(logit_nk) / Σ_{j living} exp(logit_nj)`.
 
-        `tilts` are those of all classes. The lists of `everyone` tell who is near, those of `name` hold the living.
+        `tilts` are those of all classes. The lists of `everyone` tell which classes are near, those of `name` hold the
+        living.
         """
         taken = torch.zeros(len(tilts), dtype=torch.float64)
         outside = torch.ones(len(tilts)).index_fill_(0, living, 0)
@@ -229,7 +230,7 @@ class Work:
     ) -> Float[Tensor, "class"]:
         """`Σ_n p(z_n|k) / Σ_j π_j p(z_n|j)` of classes that left, from the lists of `everyone`.
 
-        `tilts` are `1 + ln π_j`; `outside` is one where class k has left, zero where it lives.
+        `tilts` are `1 + ln π_j`; `outside` is one where class k has left, zero where it is living.
         """
         grown = torch.zeros(len(outside), dtype=torch.float64)
         for block, lists in self._lists(shard, everyone):
@@ -267,7 +268,7 @@ class Work:
                 listed = lists.classes[part].long()
                 scores = torch.bmm(contenders.prototypes[listed], points[part].unsqueeze(-1)).squeeze(-1)
                 logits = scores - contenders.half_norms[listed] + tilts[listed]
-                # A list that was not filled has -inf in its place, and keeps it.
+                # Entries that fill up a short list are -inf, and stay so.
                 u = softmax(logits.where(lists.scores[part] > -torch.inf, -torch.inf))
                 counts += torch.bincount(listed.flatten(), u.weights.double().flatten(), len(counts))
                 absent = torch.log1p(-u.weights.double())

@@ -1,4 +1,4 @@
-"""LargeSolution: what is known about a large batch; the answers themselves lie in Parquet files."""
+"""LargeSolution: what is known about a large batch; the answers themselves are in Parquet files."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class LargeSolution:
     Attributes
     ----------
     folder : Path
-        Where the run lies; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 where no second
-        class was left) and its probability.
+        Folder of the run; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 if no second class
+        was left) and its probability.
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[Tensor, "class"]
         Queries that each class is expected to hold, in double precision.
     presence : Float[Tensor, "class"]
-        `1 - Π_n (1 - p_nk)`: how sure it is that the class occurs at least once, queries taken as independent once
-        their probabilities are known.
+        `1 - Π_n (1 - p_nk)`: the probability that the class occurs at least once, if queries are independent given
+        their probabilities.
     living : Int[Tensor, "living"]
         Classes that were still in the computation at the end, in order.
     prototypes, support_means : Float[Tensor, "living dim"]
-        Where their prototypes ended, and where they began, in the coordinates of the (transformed) features.
+        Their final and initial prototypes, in the coordinates of the (transformed) features.
     n_iter, converged : int, bool
         Iterations, and whether the tolerance was met in every loop.
     dropped_mass, largest_dropped_mass : float
         Probability under equal proportions that fell outside the shortlists of the first pass: mean over the measured
-        queries (all where lists are whole, else every eighth), and the largest.
+        queries (all if lists hold every class, else every eighth), and the largest.
     readmitted : int
-        Classes that had left the working set and were taken in again.
+        Classes that had left the working set and were readmitted.
     scale : float
-        c, by which features were multiplied, as `Inference.scale`; one for PADDLE.
+        c, by which features were multiplied, see `Inference.scale`; 1 for PADDLE.
     tol : float
-        The tolerance that was used. Calibrated PADDLE with lists that do not hold every class cannot tell changes of a
-        count below 10⁻⁵ |Q|, and takes this where the option `tol` is smaller.
+        The tolerance that was used. With lists that do not hold every class, calibrated PADDLE cannot resolve changes
+        of a count below 10⁻⁵ |Q|, and uses that value if the option `tol` is smaller.
     bytes_sent, bytes_received : list of int
-        What went to the workers and came back, for every iteration of this process; nothing is sent in process.
+        Bytes sent to the workers and received from them, for every iteration of this process; 0 without Ray.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class LargeSolution:
         return self.expected_counts / self.expected_counts.sum()
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """Answers shard by shard: arrays `row`, `label`, `probability`, `runner_up`, `runner_up_probability`."""
+        """Yield shard by shard the arrays `row`, `label`, `probability`, `runner_up`, `runner_up_probability`."""
         return read_answers(self.folder)
 
     def labels(self) -> Int[np.ndarray, "query"]:

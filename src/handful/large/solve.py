@@ -1,9 +1,9 @@
-"""solve: one batch too large for memory, labelled jointly; read once in full, then only where classes are left.
+"""solve: label one batch too large for memory jointly; after one full pass only remaining classes are compared.
 
-Memory of a worker, in bytes, whatever |Q| (m classes a list, L living classes):
+Memory of a worker, in bytes, for any |Q| (m classes per list, L living classes):
 
-    12 K d            means, and while queries are compared with all of them the scaled means and a copy in passing
-    + 3 · 4 · 2²³     a block of scores and what is made of it
+    12 K d            means, and while queries are compared with all of them the scaled means and a temporary copy
+    + 3 · 4 · 2²³     a block of scores and what is computed from it
     + 4 (2m + 1) R    lists of a shard of R rows, while they are made
     + 16 K            counts; and 28 L d in the driver when prototypes move
 
@@ -41,7 +41,7 @@ from handful.transforms import ROW_TRANSFORMS
 STREAMED = ("calibrated_paddle", "paddle")
 SHARD_ROWS = 65_536
 LIST_LENGTH = 32
-# Lists hold every class while all of them together have no more entries than this.
+# Lists hold every class if all of them together then have no more entries than this.
 WHOLE_ENTRIES = 2**22
 
 
@@ -62,8 +62,8 @@ def solve(
 ) -> LargeSolution:
     """Label all queries jointly, streaming them; the answers go to Parquet files in `folder`.
 
-    Called again with the same arguments after it was interrupted, it goes on from the last iteration, to the same
-    answer bit for bit. All bytes of both inputs are read and hashed first: a folder begun with other inputs or other
+    Called again with the same arguments after an interruption, it resumes from the last iteration, to the same answer
+    bit for bit. All bytes of both inputs are read and hashed first: a folder started with other inputs or other
     settings is refused, and so is one that another process is writing to.
 
     Parameters
@@ -72,24 +72,24 @@ def solve(
         A fitted catalogue, or labelled examples of all K classes. Labels in the answers are positions among its
         classes.
     queries : FeatureBank, path, Parquet file or array [query, dim]
-        What to label. Labels it may have are not looked at. Banks on disk stay there, mapped.
+        What to label. Its labels, if any, are ignored. Banks on disk stay there, mapped.
     folder : path
         Where answers, shortlists and checkpoint go. Over a cluster every node must see it, and the banks, under the
         same path.
     method : {"calibrated_paddle", "paddle"}
         Which method; `**options` are fields of its options.
     transform : {"raw", "l2"}, optional
-        Applied to every row as it is read. By default the one of the method, `l2` for calibrated PADDLE; and `raw` for
-        PADDLE, whose own needs all rows at once.
+        Applied to every row as it is read. By default `l2` for calibrated PADDLE, and `raw` for PADDLE, whose usual
+        transform needs all rows at once.
     shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
         How the classes near a query are found in the first pass.
     list_length : int, optional
-        m, classes kept for each query. By default all where |Q| · K is at most 2²², else 32.
+        m, classes kept for each query. By default all if |Q| · K is at most 2²², else 32.
     index_folder : path, optional
-        Where the index of a FAISS shortlist is found or put, under the hash of its catalogue: another batch does not
-        build it again. By default `folder`.
+        Where the index of a FAISS shortlist is stored, under the hash of its catalogue, so that other batches can reuse
+        it. By default `folder`.
     shard_rows : int
-        Queries a shard has: the unit that workers take, sums are added in the order of, and answers are written in.
+        Queries per shard. A shard is the unit of work, of the order of sums, and of the answer files.
     executor : callable, optional
         `in_process(workers)` or `on_ray(address)`; by default in process on one thread. The answer is the same.
     on_progress : callable, optional
@@ -120,11 +120,12 @@ def solve(
     change = _transform_for(catalogue, method, transform)
     if change not in ROW_TRANSFORMS:
         raise OptionError(
-            f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which need no row but their own, got {change!r}"
+            f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which transform each row alone, got {change!r}"
         )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    # On one thread sums have one order: the catalogue's mean and c² are the same whoever resumes the run.
+    # On one thread sums have a fixed order: the catalogue's mean and c² are the same in every process that resumes the
+    # run.
     with only_writer(place, OptionError), one_thread():
         examples, batch = given(catalogue, role="catalogue"), given(queries, role="queries")
         about = {
@@ -170,7 +171,7 @@ def solve(
 
 
 def _transform_for(catalogue: Any, method: str, named: str | None) -> str:
-    """Return the transform named, or that of the catalogue, or the method's own where it is row by row, else `raw`."""
+    """Return the transform named, or that of the catalogue, or the method's own if it works row by row, else `raw`."""
     if isinstance(catalogue, Catalogue):
         if named not in (None, catalogue.transform):
             raise OptionError(f"the catalogue was fitted with transform {catalogue.transform!r}, got {named!r}")
@@ -182,5 +183,5 @@ def _transform_for(catalogue: Any, method: str, named: str | None) -> str:
 
 
 def list_length_for(n_query: int, n_classes: int) -> int:
-    """Return K while the lists are no larger than a small dense problem, else `LIST_LENGTH`."""
+    """Return K if the lists are no larger than a small dense problem, else `LIST_LENGTH`."""
     return n_classes if n_query * n_classes <= WHOLE_ENTRIES else min(n_classes, LIST_LENGTH)

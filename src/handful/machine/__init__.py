@@ -1,1 +1,1 @@
-"""The machine underneath: whole files, locks, safetensors, optional packages, threads, a Ray cluster."""
+"""System services: complete files, locks, safetensors, optional packages, threads, a Ray cluster."""

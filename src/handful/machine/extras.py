@@ -1,4 +1,4 @@
-"""Optional packages, imported where they are used; a missing one is answered with what to install."""
+"""Optional packages, imported where they are used; if one is missing, the error says what to install."""
 
 from __future__ import annotations
 

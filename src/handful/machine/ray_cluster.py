@@ -1,4 +1,4 @@
-"""What all work over Ray has in common: a cluster to run on, tasks that are tried again, results as they come."""
+"""What all work over Ray shares: a cluster to run on, tasks that are retried, results as they arrive."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from handful.errors import HandfulError
 from handful.machine.extras import import_extra
 
-# Times a task is tried again when the machine under it goes away. Errors of the task itself are not retried: a pure
-# function would only fail again.
+# How often a task is retried when its machine goes away. Errors of the task itself are not retried: a pure function
+# would only fail again.
 RETRIES = 5
-# Tasks handed out for each core: enough that none waits for the next, few enough that results do not pile up and that
-# whoever hands them out can still change his mind.
+# Tasks submitted per core: enough that no core is idle, few enough that results do not pile up and that the caller can
+# still change its plans.
 TASKS_PER_CORE = 2
 
 
@@ -25,8 +25,8 @@ def connected(address: str | None = None) -> Iterator[Any]:
     Parameters
     ----------
     address : str, optional
-        The cluster's, or `auto`. By default the one this process is connected to, else a new one on this machine, which
-        ends with the block.
+        Address of the cluster, or `auto`. By default the cluster this process is connected to, else a new one on this
+        machine, which ends with the block.
     """
     ray = import_extra("ray", "ray")
     if address is None and ray.is_initialized():
@@ -41,7 +41,7 @@ def connected(address: str | None = None) -> Iterator[Any]:
 
 
 def remote(ray: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what submits a call of the function to one core of the cluster, and answers with a reference to it."""
+    """Return a function that submits a call to one core of the cluster and returns a reference to the result."""
     submit: Callable[..., Any] = ray.remote(function).options(num_cpus=1, max_retries=RETRIES).remote
     return submit
 
@@ -49,11 +49,11 @@ def remote(ray: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 def as_completed(
     ray: Any, references: Iterable[Any], lost: Callable[[Any, Exception], Any] | None = None
 ) -> Iterator[Any]:
-    """Yield results in the order in which they are there.
+    """Yield results in the order in which they are ready.
 
-    `references` is taken from lazily, a few for each core at a time: let it submit as it goes, as `map` does. Where the
-    machines under a task have gone away more often than it is tried again, what `lost(reference, error)` returns takes
-    the place of its result; without `lost` the error is raised.
+    `references` is consumed lazily, a few per core at a time: it should submit as it goes, as `map` does. If the
+    machines of a task went away on every attempt, `lost(reference, error)` replaces its result; without `lost` the
+    error is raised.
     """
     gone = (
         ray.exceptions.WorkerCrashedError,
@@ -72,7 +72,7 @@ def as_completed(
         try:
             result = ray.get(finished[0])
         except ray.exceptions.RayTaskError as error:
-            # Our own errors are sentences to the user; Ray would wrap them in the worker's traceback.
+            # Our own errors are sentences for the user; Ray would wrap them in the worker's traceback.
             raise error.cause if isinstance(error.cause, HandfulError) else error from None
         except gone as error:
             if lost is None:

@@ -1,4 +1,4 @@
-"""Tensors in a file that runs no code when it is read: safetensors, written whole, and refused by a sentence."""
+"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from handful.machine.whole_file import written_whole
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named tensors; the file appears whole or not at all."""
-    # Copies, because the package takes no tensors that share memory or do not lie row by row.
+    """Write named tensors; the file appears complete or not at all."""
+    # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
@@ -30,7 +30,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file; whatever does not fit the format is refused."""
+    """Tensors and metadata of a file; files that do not fit the format are refused."""
     refuse_irregular(path, FileFormatError)
     try:
         with safe_open(path, framework="pt") as file:

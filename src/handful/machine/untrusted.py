@@ -1,7 +1,7 @@
-"""Files from strangers: what every reader asks of them before it reads.
+"""Untrusted files: what every reader checks before it reads.
 
 A name can belong to a pipe that never ends, a few kilobytes of JSON can be nested deeper than the stack, and a few
-kilobytes of anything compressed can unfold to any size.
+kilobytes of compressed data can expand to any size.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from handful.errors import HandfulError
 
-# What is compressed may always unfold to this many bytes, and beyond that to this many times its size. Features hardly
-# compress at all, and text some ten times.
+# Compressed data may always expand to this many bytes, and larger data to this many times its size. Features hardly
+# compress at all, and text about ten times.
 ALWAYS_UNFOLDED, MOST_UNFOLDING = 2**26, 100
 
 
 def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) -> None:
-    """Refuse pipes, devices, sockets and folders: reading some of them waits for ever. A missing file passes.
+    """Refuse pipes, devices, sockets and folders: reading some of them never ends. A missing file passes.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) ->
 
 
 def parse_json(text: str | bytes) -> Any:
-    """`json.loads`, where everything that is wrong is a `ValueError`, also a depth that ends the stack.
+    """`json.loads`, where every error is a `ValueError`, including nesting that overflows the stack.
 
     Examples
     --------
@@ -57,14 +57,14 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def refuse_unfolding(what: str, packed: int, unfolded: int) -> None:
-    """Raise `ValueError` where something small would become something large.
+    """Raise `ValueError` if a small file would expand to a suspiciously large one.
 
     Examples
     --------
     >>> refuse_unfolding("the table", packed=30_000, unfolded=3_000_000_000)
     Traceback (most recent call last):
         ...
-    ValueError: the table has 30000 bytes and would unfold to 3000000000, which no honest file does
+    ValueError: the table has 30000 bytes and would expand to 3000000000, which no genuine file does
     """
     if unfolded > max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed):
-        raise ValueError(f"{what} has {packed} bytes and would unfold to {unfolded}, which no honest file does")
+        raise ValueError(f"{what} has {packed} bytes and would expand to {unfolded}, which no genuine file does")

@@ -1,4 +1,4 @@
-"""A file appears under its name whole, or not at all."""
+"""A file appears under its name complete, or not at all."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# How the name of a file ends that is still being written, or whose writer was killed.
+# Ending of a file that is still being written, or whose writer was killed.
 UNFINISHED = ".partial"
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Give a place beside `path` to write to; it takes that name, in one step, when the block has ended well.
+    """Yield a path beside `path` to write to; it is renamed to `path` in one step when the block succeeds.
 
-    Whoever reads `path` sees what was there before or all that is new, also after a power cut: the bytes are on the
-    disk before the name is. A block that fails leaves nothing behind.
+    A reader of `path` sees the old content or all of the new, even after a power cut: the bytes are on the disk before
+    the name is. A block that fails leaves nothing behind.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Networks from images to vectors: the two of the few-shot literature, a small one, and their checkpoints."""
+"""Networks from images to vectors: two from the few-shot literature, a small one, and their checkpoints."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Architecture:
     side : int
         Height and width of the images it was made for.
     batch_size : int
-        Images a step, in the paper's training.
+        Images per step, in the paper's training.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Architecture:
     batch_size: int
 
     def build(self, seed: int = 0) -> nn.Module:
-        """Make the network; its first weights are a function of the seed, and nobody else's randomness moves."""
+        """Make the network; its initial weights depend on the seed alone; the global random state is kept."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return self.module()
 
     def outline(self) -> nn.Module:
-        """Make the network without values, to be given some: names and shapes, at no cost."""
+        """Make the network without values, only names and shapes, at no cost; weights are loaded later."""
         with torch.device("meta"):
             return self.module()
 

@@ -1,4 +1,4 @@
-"""Batch normalisation over the batch of all processes, whatever they talk through.
+"""Batch normalisation over the batch of all processes, with any communication backend.
 
 `y = γ (x - μ) / √(σ² + ε) + β`, with μ and σ² over the images of every process: sums add, so two processes with half a
 batch each see what one process with the whole batch sees. torch's own `SyncBatchNorm` does this on GPUs only.
@@ -21,7 +21,8 @@ class BatchNorm(nn.BatchNorm2d):
         """Normalise each channel."""
         if not (self.training and _several_processes()):
             return super().forward(input)
-        # At least single precision, where the network runs in half: a mean over a whole map would lose its last digits.
+        # At least single precision, even where the network runs in half: a mean over a whole map would lose its last
+        # digits.
         x = input.to(torch.promote_types(input.dtype, torch.float32))
         count = x.numel() // x.shape[1] * torch.distributed.get_world_size()
         mean = sum_of_processes(x.sum((0, 2, 3))) / count
@@ -32,7 +33,7 @@ class BatchNorm(nn.BatchNorm2d):
         return (centred * scale[:, None, None] + self.bias[:, None, None]).to(input.dtype)
 
     def _remember(self, mean: Float[Tensor, "channel"], variance: Float[Tensor, "channel"]) -> None:
-        """Move the running statistics, as `nn.BatchNorm2d` does."""
+        """Update the running statistics, as `nn.BatchNorm2d` does."""
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.num_batches_tracked is not None

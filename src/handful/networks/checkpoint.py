@@ -1,9 +1,9 @@
-"""Checkpoint: a trained network as a folder, read without running anybody's code.
+"""Checkpoint: a trained network as a folder, read without running any code from it.
 
     checkpoint.json                 network, view, classes, recipe, hash of the data, epoch, validation accuracy
     weights-<epoch>.safetensors     parameters and buffers, and the classifier of the base classes
 
-The JSON file is replaced in one step and names the other, so a folder always holds a whole checkpoint.
+The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from handful.networks.views import CentreView, Normalisation
 MANIFEST = "checkpoint.json"
 FORMAT = "handful checkpoint"
 FORMAT_VERSION = 1
-# Names under which the classifier lies among the weights; no network has a part of that name.
+# Names of the classifier among the weights; no network has a part of that name.
 CLASSIFIER = ("classifier.weight", "classifier.bias")
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A trained network and how it came to be.
+    """A trained network and how it was trained.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Checkpoint:
     weights : Mapping[str, Tensor]
         Parameters and buffers by name, and the classifier's as `classifier.weight` and `classifier.bias`.
     view : CentreView
-        What has to be done to an image before the network.
+        How an image is prepared for the network.
     classes : tuple of str
         Names of the base classes, in the classifier's order.
     recipe : Mapping[str, object]
@@ -76,7 +76,7 @@ class Checkpoint:
         return built.eval()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the checkpoint, in place of the one that may be there."""
+        """Write the checkpoint, replacing any that exists."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         file = f"weights-{self.epoch:04d}.safetensors"
@@ -124,7 +124,7 @@ class Checkpoint:
             if isinstance(error, (FileFormatError, UnknownNameError)):
                 raise CheckpointError(f"{folder}: {error}; copy it again, or update handful") from error
             raise CheckpointError(
-                f"{folder / MANIFEST} is not a whole checkpoint ({type(error).__name__}: {error}); copy it again"
+                f"{folder / MANIFEST} is not a complete checkpoint ({type(error).__name__}: {error}); copy it again"
             ) from error
 
 

@@ -1,7 +1,7 @@
 """Four convolutions for small images, such as the drawings of Omniglot at 28 × 28.
 
-Each layer is `relu(bn(conv 3 × 3))`, 32, 64, 128 and 256 channels, with a maximum over 2 × 2 between one layer and the
-next. The vector of an image is its last map, averaged: a few minutes of one processor train it.
+Each layer is `relu(bn(conv 3 × 3))`, 32, 64, 128 and 256 channels, with a maximum over 2 × 2 between layers. The vector
+of an image is its last map, averaged. Training takes a few minutes on one processor.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Such a file is a pickle of `{"epoch", "arch", "state_dict", "best_prec1", "optimizer"}`; names in the state dict begin
 with `module.`, and the classifier is called `fc` (ResNet-18) or `linear` (WRN28-10). `torch.load(weights_only=True)`
-reads it, which runs no code of the file's.
+reads it, which runs no code from the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNT = "num_batches_tracked"
 
 
 def read_public(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a `.pth.tar` file of ResNet-18 or WRN28-10; which of them it is, its own names say."""
+    """Read a `.pth.tar` file of ResNet-18 or WRN28-10; the parameter names tell which."""
     path = Path(path)
     state = _state_dict(path)
     plain = {name.removeprefix(PARALLEL): value for name, value in state.items()}
@@ -54,7 +54,7 @@ def _state_dict(path: Path) -> Mapping[str, Tensor]:
         raise CheckpointError(f"{path} does not exist; check the path") from error
     except pickle.UnpicklingError as error:
         raise CheckpointError(
-            f"{path} is not a file of tensors alone, and nothing else is read from a pickle; if you trust it, load it "
+            f"{path} holds more than tensors, and only tensors are read from a pickle; if you trust it, load it "
             "with the code it came from and save its state dict again with torch.save"
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -75,7 +75,7 @@ def _network_of(weights: Mapping[str, Tensor], path: Path) -> str:
     closest = max(wanted, key=lambda name: len(given.items() & wanted[name].items()))
     differing = sorted(name for name, _ in given.items() ^ wanted[closest].items())
     raise CheckpointError(
-        f"{path} fits no network there is ({', '.join(NETWORKS)}); the closest is {closest}, but {differing[0]!r} is "
+        f"{path} fits no known network ({', '.join(NETWORKS)}); the closest is {closest}, but {differing[0]!r} is "
         f"{given.get(differing[0], 'missing')} where {wanted[closest].get(differing[0], 'nothing')} is expected"
     )
 

@@ -19,7 +19,7 @@ DIM = WIDTHS[-1]
 
 
 class BasicBlock(nn.Module):
-    """`y = relu( x' + bn(conv(relu(bn(conv(x))))) )`, x' being x, or its projection where the shape changes."""
+    """`y = relu( x' + bn(conv(relu(bn(conv(x))))) )`, where x' is x, or its projection if the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Float[Tensor, "item _ _ _"]) -> Float[Tensor, "item _ _ _"]:
-        """Add what the two convolutions say to what came in."""
+        """Add the output of the two convolutions to the input."""
         said = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
         kept = x if self.downsample is None else self.downsample(x)
         return functional.relu(kept + said)

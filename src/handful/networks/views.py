@@ -1,4 +1,4 @@
-"""Views: an image of Pillow as the tensor a network sees; the same for training's end, validation and extraction."""
+"""Views: a Pillow image as the tensor a network sees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 @dataclass(frozen=True)
 class Normalisation:
-    """`x ← (x - mean) / std` of each channel, x being pixels over 255."""
+    """`x ← (x - mean) / std` of each channel, where x is pixels / 255."""
 
     mean: tuple[float, float, float] = IMAGENET_MEAN
     std: tuple[float, float, float] = IMAGENET_STD
@@ -30,14 +30,14 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class CentreView:
-    """Resize the shorter side (bilinear), cut a square out of the middle, normalise.
+    """Resize the shorter side (bilinear), crop a square from the centre, normalise.
 
     Attributes
     ----------
     side : int
         Height and width of the square.
     shorter_side : int
-        To what the shorter side is resized before the cut; 96 for 84 in the public checkpoints.
+        Size of the shorter side before the crop; 96 for 84 in the public checkpoints.
     normalisation : Normalisation
         What is done to the channels.
     """
@@ -55,17 +55,17 @@ class CentreView:
         return self.normalisation(as_pixels(resized.crop((left, top, left + self.side, top + self.side))))
 
     def describe(self) -> str:
-        """Say in words what is done to an image."""
+        """Describe in words how an image is prepared."""
         mean, std = (", ".join(f"{value:g}" for value in values) for values in vars(self.normalisation).values())
         return (
             f"shorter side to {self.shorter_side} (bilinear), centre crop {self.side}, (x / 255 - ({mean})) / ({std})"
         )
 
 
-# The number by which Pillow knows it (`PIL.Image.Resampling.BILINEAR`), so that nothing is imported for a constant.
+# The value of `PIL.Image.Resampling.BILINEAR`, so that Pillow is not imported for a constant.
 BILINEAR = 2
 
 
 def as_pixels(image: Any) -> Float[Tensor, "3 height width"]:
-    """Pixels of an RGB image of Pillow, over 255."""
+    """Pixels of an RGB image of Pillow, divided by 255."""
     return torch.from_numpy(np.array(image, dtype=np.uint8)).permute(2, 0, 1).float() / 255

@@ -20,7 +20,7 @@ DIM = WIDTHS[-1]
 
 
 class WideBlock(nn.Module):
-    """`y = x' + conv(relu(bn(conv(relu(bn(x))))))`, x' being x, or its projection where the shape changes."""
+    """`y = x' + conv(relu(bn(conv(relu(bn(x))))))`, where x' is x, or its projection if the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class WideBlock(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride))
 
     def forward(self, x: Float[Tensor, "item _ _ _"]) -> Float[Tensor, "item _ _ _"]:
-        """Add what the two convolutions say to what came in."""
+        """Add the output of the two convolutions to the input."""
         said = self.conv2(functional.relu(self.bn2(self.conv1(functional.relu(self.bn1(x))))))
         return said + self.shortcut(x)  # type: ignore[no-any-return]
 
@@ -50,7 +50,8 @@ class WideResNet28x10(nn.Module):
             blocks = [WideBlock(channels if k == 0 else width, width, stride) for k, stride in enumerate(strides)]
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             channels = width
-        # The last normalisation follows the last batch closely, as in the public checkpoints.
+        # The running statistics of the last normalisation follow the latest batch closely, as in the public
+        # checkpoints.
         self.bn1 = BatchNorm(DIM, momentum=0.9)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):

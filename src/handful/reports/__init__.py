@@ -1,1 +1,1 @@
-"""What a benchmark run says: means, differences, tables, figures, one page; the paper's numbers beside them."""
+"""Results of a benchmark run: means, differences, tables, figures and one page, with the paper's numbers."""

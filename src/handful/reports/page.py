@@ -1,4 +1,4 @@
-"""One page that holds all a run says: tables, differences, ranks, figures, the plan, versions and hashes."""
+"""One page about a run: tables, differences, ranks, figures, the plan, versions and hashes."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em;
 
 
 def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
-    """Write `index.html`, which needs no other file, and beside it every table and figure on its own.
+    """Write `index.html`, which needs no other file, and every table and figure as a separate file beside it.
 
     Parameters
     ----------
     journal : Journal
         The run; it need not be complete.
     out : path
-        Folder, made if it is not there; files of an earlier report are replaced.
+        Folder, created if it does not exist; files of an earlier report are replaced.
     find_bank : callable, optional
-        Answers the name of a bank of the run with the bank, or with None: `banks.get` of a mapping does. The figure of
-        convergence is drawn from a task that is solved again, and left out where its bank is not found.
+        Returns the bank of a given name, or None; for instance `banks.get` of a mapping. The convergence figure needs a
+        task to be solved again, and is left out if its bank is not found.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
 
 
 class Figure(NamedTuple):
-    """A figure as wide as it likes, the same with one panel below the other, and its caption."""
+    """A wide figure, the same figure with its panels below one another, and its caption."""
 
     broad: Any
     narrow: Any
@@ -124,7 +124,7 @@ class Figure(NamedTuple):
 
 
 def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, Figure]:
-    """Those figures of the paper that this run has the cells for, by name."""
+    """Draw the figures of the paper for which this run has the cells, by name."""
     figures = {}
     for draw, caption in (
         (plots.accuracy_against_k_eff, "Accuracy against K_eff; bands are 95 % intervals."),
@@ -148,14 +148,14 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
         figures["label_cost"] = Figure(
             cost,
             cost,
-            "What the partition term, which soft_kmeans lacks, stands for: of two classes, how many are used, and the "
-            "entropy of their shares, which is continuous and takes the place of this count.",
+            "What the partition term, which soft_kmeans lacks, means: of two classes, how many are used, and the "
+            "entropy of their shares, a continuous substitute for this count.",
         )
     return figures
 
 
 def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
-    """Results of these methods in the first column that has them all with their default options; else none."""
+    """Results of these methods in the first column that has all of them with default options; else none."""
     for column in columns:
         members = {result.cell.method: result for result in column.results if not result.cell.options}
         if all(method in members for method in methods):
@@ -164,7 +164,7 @@ def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Resul
 
 
 def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
-    """Traces of the first task that all solved, by method; none if a bank is not found or not the one the run had."""
+    """Traces of the first task that all solved, by method; none if the run's bank is not found."""
     solved = set.intersection(*(set(result.tasks.tolist()) for result in members)) if members else set()
     if not solved:
         return {}
@@ -181,9 +181,9 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
     n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
-        "Blue: nothing else in its column is ahead of it by an interval, on the tasks both have."
+        "Blue: no other entry in its column is ahead by more than an interval, on the tasks both have."
     )
-    paper = f" In red, what the paper printed: {source()}" if table.has_published else ""
+    paper = f" In red, the paper's numbers: {source()}" if table.has_published else ""
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
         f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
@@ -192,7 +192,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
         f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
-        "<p>The best method minus each other, in percentage points. An interval that holds zero is a tie.</p>",
+        "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
         _ranks(columns),
         "<h2>Every measure</h2>",
@@ -213,7 +213,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
 
 
 def _figure(name: str, figure: Figure) -> str:
-    """Put the figure in, and for small screens its panels one below the other if it has several."""
+    """Insert the figure; for small screens, if it has several panels, also with one below the other."""
     broad = plots.as_svg(figure.broad, name)
     if figure.narrow is figure.broad or len(figure.broad.axes) == 1:
         drawings = broad
@@ -244,7 +244,7 @@ def _row(texts: Sequence[str]) -> str:
 def _differences(column: Column) -> str:
     body = [(label, e.said(sign="+"), verdict(e, "", ""), f"{e.n:,}") for label, e in differences_table(column)]
     if not body:
-        return f"<p class='quiet'>{escape(column.title)}: no method has two tasks that another has too.</p>"
+        return f"<p class='quiet'>{escape(column.title)}: no two methods have two tasks in common.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
     return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
 
@@ -277,7 +277,7 @@ def _measure(estimate: Estimate, n_tasks: int) -> str:
     mean, half = estimate.mean, estimate.half_width
     if not math.isfinite(mean):
         return f"not finite{fewer}"
-    # Three digits of the mean, or as many decimals, are enough however small the interval is.
+    # Three digits of the mean, or three decimals, are enough however small the interval is.
     enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
     digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
     if not 0.5 * 10**-digits <= half < math.inf:

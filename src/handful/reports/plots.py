@@ -1,7 +1,7 @@
-"""Figures as the paper has them.
+"""Figures as in the paper.
 
-Colours are those of Okabe and Ito, which the colour-blind tell apart; marks and dashes differ too, so that a print in
-grey can be read.
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; marks and dashes differ too, so that a
+grey print is readable.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from handful.numerics.fixed_point import Trace
 from handful.reports.summary import Column, Result
 from handful.tasks import ShotsPerClass
 
-# From this quotient of its ends on, an axis is logarithmic.
+# An axis is logarithmic if the quotient of its ends is at least this.
 WIDE = 20
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
-TITLE = 9  # points: a bank, shots and K_eff over one panel
+TITLE = 9  # points: fits a bank, shots and K_eff above one panel
 ACROSS = 3  # panels side by side, unless a narrower figure is asked for
 
 
 def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> Any:
-    """Accuracy against K_eff, a panel for each bank and number of shots, with 95 % bands; None if it never varies."""
+    """Accuracy against K_eff, one panel per bank and number of shots, with 95 % bands; None if K_eff never varies."""
 
     def panel(column: Column) -> str:
         return f"{column.bank}, {_shots(column)}"
@@ -46,7 +46,7 @@ def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> A
 
 
 def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
-    """Accuracy against |Q|, a panel for each bank, shots and K_eff, with 95 % bands; None if it never varies."""
+    """Accuracy against |Q|, one panel per bank, shots and K_eff, with 95 % bands; None if |Q| never varies."""
 
     def panel(column: Column) -> str:
         return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
@@ -55,7 +55,7 @@ def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) ->
 
 
 def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> Any:
-    """Accuracy against λ, a panel for each column of tasks, the default λ = |Q| dotted; None without two λ."""
+    """Accuracy against λ, one panel per column of tasks, the default λ = |Q| dotted; None without two λ."""
 
     def weight(result: Result) -> float | None:
         value = result.cell.options.get("complexity_weight")
@@ -73,7 +73,7 @@ def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> 
 
 
 def best_weight_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
-    """Return the most accurate λ against |Q|, a panel for each K_eff, with the line λ = |Q|. None without two |Q|."""
+    """Return the most accurate λ against |Q|, one panel per K_eff, with the line λ = |Q|. None without two |Q|."""
     found: dict[str, list[tuple[int, float]]] = {}
     for column in columns:
         swept = [
@@ -109,7 +109,7 @@ def convergence(traces: Mapping[str, Trace]) -> Any:
 
 
 def label_cost() -> Any:
-    """Two classes: how many are used, as a function of one's share, and the entropy that relaxes this count."""
+    """For two classes, how many are used, as a function of one's share, and the entropy that relaxes this count."""
     figure, (axis,) = _panels(1)
     share = np.linspace(1e-9, 1 - 1e-9, 501)
     entropy = -share * np.log(share) - (1 - share) * np.log1p(-share)
@@ -123,7 +123,7 @@ def label_cost() -> Any:
 
 
 def as_svg(figure: Any, name: str) -> str:
-    """Return the figure as an `<svg>` element to put into a page, text as text; names in it are its own in the page."""
+    """Return the figure as an `<svg>` element for a page, with text as text and with ids unique in the page."""
     buffer = io.StringIO()
     with import_extra("matplotlib", "plots").rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -149,7 +149,7 @@ def _curves(
     by_method: bool = False,
     mark_n_query: bool = False,
 ) -> Any:
-    """Draw accuracy against `position` of a result, a line for each label, in panels of columns."""
+    """Draw accuracy against `position` of a result, one line per label, in panels of columns."""
     panels: dict[str, dict[str, list[tuple[float, Result]]]] = {}
     for column in columns:
         for result in column.results:

@@ -42,8 +42,8 @@ def source() -> str:
 def published_accuracy(cell: Cell) -> float | None:
     """Accuracy in percent that the paper printed for a cell's column and method; None where it printed none.
 
-    The column is recognised by the name of the bank, by the shots and by the protocol. A PADDLE with another λ than the
-    paper's is another row.
+    The column is recognised by the name of the bank, by the shots and by the protocol. PADDLE with a λ other than the
+    paper's has no published number.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What rows say: means with 95 % intervals, differences on the same tasks, ranks.
+"""Summaries of rows: means with 95 % intervals, differences on the same tasks, ranks.
 
-Accuracy of tasks spreads widely and methods find the same tasks hard, so two methods are compared by the mean of their
-differences, task by task, and tie when its interval holds zero. One task has no interval, and no task has no mean: both
-are said in words, and neither makes a winner.
+Accuracy varies widely between tasks, and methods find the same tasks hard. So two methods are compared by the mean of
+their differences, task by task, and tie if its interval contains zero. A single task has no interval, and no task has
+no mean: both are reported in words, and neither gives a winner.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METRICS = (
     "n_iter",
     "seconds",
 )
-# Share of intervals that hold the true mean.
+# Share of intervals that contain the true mean.
 CONFIDENCE = 0.95
 
 
@@ -76,7 +76,7 @@ class Estimate:
         return self.n > 1
 
     def said(self, digits: int = 1, sign: str = "") -> str:
-        """Mean and half width to that many digits after the point; nothing where there is no task."""
+        """Mean and half width with that many decimals; empty if there is no task."""
         if not self.n:
             return ""
         spread = f" ± {self.half_width:.{digits}f}" if self.has_interval else ", no interval"
@@ -89,7 +89,7 @@ class Estimate:
 
     @property
     def holds_zero(self) -> bool:
-        """Whether the interval holds zero."""
+        """Whether the interval contains zero."""
         return abs(self.mean) <= self.half_width
 
 
@@ -97,7 +97,7 @@ class Estimate:
 class Result:
     """A cell and its rows: tasks that succeeded, in order, and how many failed.
 
-    `label` is the method, and what is not its default where the same tasks were given to several variants of it.
+    `label` is the method, with the options that are not its defaults if several variants solved the same tasks.
     """
 
     cell: Cell
@@ -113,11 +113,11 @@ class Result:
 
     @property
     def transform(self) -> str:
-        """The transform that was applied, which is not the cell's where a bank has no base classes."""
+        """The transform that was applied; it differs from the cell's if a bank has no base classes."""
         return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
 
     def estimate(self, metric: str = "accuracy") -> Estimate:
-        """Mean and interval of a metric, over the tasks whose rows have it: rows of earlier versions may not."""
+        """Mean and interval of a metric, over the tasks whose rows have it; rows of earlier versions may not."""
         values = self.columns[metric].astype(np.float64)
         return Estimate.of(values[~np.isnan(values)])
 
@@ -145,12 +145,12 @@ class Column:
         return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}"
 
     def best(self) -> tuple[Result, ...]:
-        """Return the results that no other is ahead of by an interval, on the tasks both have.
+        """Return the results that no other is ahead of by more than an interval, on the tasks both have.
 
-        A result with fewer than two tasks is neither first nor an opponent; nor is one first that shares fewer than two
-        tasks with an opponent, since nothing is known about the two.
+        A result with fewer than two tasks is neither first nor an opponent. A result that shares fewer than two tasks
+        with an opponent is not first either, since the two cannot be compared.
         """
-        # Not those that tie with the highest mean: a few easy tasks make a high one.
+        # Not the results that tie with the highest mean: a few easy tasks can make a mean high.
         judged = [result for result in self.results if len(result.tasks) > 1]
 
         def first(result: Result) -> bool:
@@ -203,7 +203,7 @@ def results(journal: Journal) -> list[Result]:
 
 
 def made_with(journal: Journal) -> dict[str, int]:
-    """Versions behind the tasks that were solved, as text, and how many tasks; those at the start if there are none."""
+    """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
     noted = Counter(
         NOT_NOTED if text is None else str(text) for result in results(journal) for text in result.columns["versions"]
     )
@@ -211,7 +211,7 @@ def made_with(journal: Journal) -> dict[str, int]:
 
 
 def remarks(journal: Journal) -> list[str]:
-    """Sentences about what a reader of the numbers must know: mixed versions, rows that cannot be checked."""
+    """Warnings for readers of the numbers: mixed versions, rows that cannot be checked."""
     said = []
     if len(versions := made_with(journal)) > 1:
         said.append(
@@ -234,7 +234,7 @@ def remarks(journal: Journal) -> list[str]:
 
 
 def columns_of(found: Sequence[Result]) -> list[Column]:
-    """Group results by the tasks they are on, in the order in which these first occur.
+    """Group results by their tasks, in the order in which these first occur.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
 
 
 def verdict(difference: Estimate, above: str, below: str) -> str:
-    """Return who is ahead, `above` if the difference is positive, or that it cannot be said.
+    """Return which is ahead, `above` if the difference is positive, or that it cannot be decided.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def student_t(degrees: int) -> float:
 
 
 def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
-    """Mean rank of each label over the columns it is in, and how many those are; the best first."""
+    """Mean rank of each label over its columns, and the number of columns; the best first."""
     ranks: dict[str, list[float]] = {}
     for column in columns:
         for label, rank in column.ranks().items():

@@ -1,4 +1,4 @@
-"""Tables of accuracy: methods down, columns of tasks across; as Markdown, LaTeX and HTML."""
+"""Tables of accuracy: one row per method, one column per list of tasks; as Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar
 class Entry:
     """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one.
 
-    `note` is what a reader must know about it, as the rest of a sentence about a method on a bank.
+    `note` is a remark for the reader: the rest of a sentence that starts with the method and the bank.
     """
 
     estimate: Estimate
@@ -34,12 +34,12 @@ class Table:
 
     @property
     def has_published(self) -> bool:
-        """Whether any entry has a number of the paper beside it."""
+        """Whether any entry has a published number."""
         return any(entry is not None and entry.published is not None for _, row in self.rows for entry in row)
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know about single entries, said once for all methods and banks that it is true of."""
+        """Remarks about single entries, each stated once for all methods and banks it applies to."""
         labels: dict[tuple[str, str], list[str]] = {}
         for label, row in self.rows:
             for title, entry in zip(self.columns, row, strict=True):
@@ -112,7 +112,7 @@ def _mean(entry: Entry) -> str:
 
 
 def _spread(entry: Entry) -> str:
-    """Return the interval as it stands after the mean; one task has none, which is said."""
+    """Return the interval as written after the mean; a single task has none, which is stated."""
     if entry.estimate.has_interval:
         return f" ± {entry.estimate.half_width:.1f}"
     return ", no interval" if entry.estimate.n else ""
@@ -165,7 +165,7 @@ def _latex_entry(entry: Entry | None) -> str:
 
 
 def render_html(table: Table) -> str:
-    """Render as an HTML table; the paper's number stands below ours, and a title has a line for each of its parts."""
+    """Render as an HTML table; the paper's number is below ours, and a title has one line for each of its parts."""
     titles = [[f"<span>{escape(part)}</span>" for part in title.split(", ")] for title in table.columns]
     head = "".join(f"<th scope='col'>{' '.join(parts)}</th>" for parts in titles)
     body = "".join(
@@ -186,10 +186,10 @@ def _html_entry(entry: Entry | None) -> str:
 
 
 def differences_table(column: Column) -> list[tuple[str, Estimate]]:
-    """Accuracy of the best method minus that of each other on the same tasks, in percent; ties hold zero.
+    """Accuracy of the best method minus that of each other on the same tasks, in percent; ties contain zero.
 
-    Of several that are best it is the one with most tasks, then the one with the highest mean. Where none is best there
-    are no rows, and a method that shares no task with the best comes last.
+    If several are best, the one with most tasks is used, then the one with the highest mean. If none is best there are
+    no rows. A method that shares no task with the best comes last.
     """
     best = column.best()
     if not best:

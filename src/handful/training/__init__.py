@@ -1,4 +1,4 @@
-"""Base training: from images of base classes to a network whose features serve other classes, as the paper does it."""
+"""Base training: from images of base classes to a network whose features work for other classes, as in the paper."""
 
 from handful.training.recipe import Recipe
 from handful.training.run import train

@@ -1,7 +1,7 @@
 """Random views of an image, each a function of (image, random numbers): crop, colour jitter, horizontal flip.
 
-In this order, as for the public checkpoints: a part of random area and shape is resized to the square, brightness,
-contrast and colour are each moved by a random factor, and half of the images are mirrored.
+In this order, as for the public checkpoints: a part of random area and shape is resized to a square; brightness,
+contrast and colour are each multiplied by a random factor; and half of the images are mirrored.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 from handful.networks.views import BILINEAR, Normalisation, as_pixels
 from handful.shapes import Float
 
-# Width over height of the part that is cut out.
+# Width over height of the crop.
 ASPECT_RATIOS = (3 / 4, 4 / 3)
-# How often a part is drawn that may not fit into the image; after that the largest in the middle is taken.
+# How often a crop is drawn that may not fit into the image; after that, the largest central one is taken.
 TRIES = 10
 # Weights of red, green and blue in the brightness people see (ITU-R 601).
 LUMA = (0.299, 0.587, 0.114)
@@ -33,13 +33,13 @@ class RandomView:
     side : int
         Height and width of the view.
     smallest_area : float
-        Part of the image's area that a crop has at least; 1 leaves the whole image.
+        Smallest share of the image's area in a crop; 1 keeps the whole image.
     jitter : float
         Brightness, contrast and colour are multiplied by factors in 1 - jitter … 1 + jitter.
     flip : bool
         Whether half of the views are mirrored.
     normalisation : Normalisation
-        What is done to the channels.
+        Normalisation of the channels.
     """
 
     side: int
@@ -60,7 +60,7 @@ class RandomView:
 
 
 def random_box(size: tuple[int, int], smallest_area: float, random: np.random.Generator) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom of a part whose area and shape are drawn, the shape on a logarithmic scale."""
+    """Left, top, right, bottom of a crop whose area and shape are drawn, the shape on a logarithmic scale."""
     width, height = size
     if smallest_area >= 1:
         return 0, 0, width, height
@@ -78,7 +78,7 @@ def random_box(size: tuple[int, int], smallest_area: float, random: np.random.Ge
 
 
 def jittered(pixels: Float[Tensor, "3 height width"], factors: np.ndarray) -> Float[Tensor, "3 height width"]:
-    """`x ← m + f (x - m)` three times, m black, then the mean grey, then each pixel's own grey; clipped to 0 … 1."""
+    """`x ← m + f (x - m)` with m black, then with the mean grey, then with each pixel's own grey; clipped to 0 … 1."""
     brightness, contrast, colour = map(float, factors)
     pixels = (pixels * brightness).clamp(0, 1)
     pixels = pixels.lerp(_grey(pixels).mean(), 1 - contrast).clamp(0, 1)

@@ -1,8 +1,8 @@
-"""Batches: which images a step sees and how, as a function of (seed, epoch, step); nothing is remembered.
+"""Batches: which images a step sees and how, as a function of (seed, epoch, step); there is no state.
 
 A view of an image is addressed, not produced: its crop, colours and mirroring are drawn from (seed, epoch, row). The
 order of an epoch is drawn from (seed, epoch), and process p of P takes every P-th row of each batch. So a resumed
-training, another number of loading workers, or two processes instead of one see the very same images.
+training, another number of loading workers, or two processes instead of one see exactly the same images.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RandomViews(Dataset[tuple[Float[Tensor, "item 3 height width"], Int[Tensor
 class EpochBatches(Sampler[list[tuple[int, int]]]):
     """Addresses of the batches of an epoch, as process `process` of `processes` sees them.
 
-    Rows that fill no whole batch are left out; the next epoch leaves out others.
+    Rows that do not fill a whole batch are left out; the next epoch leaves out others.
     """
 
     def __init__(self, n_rows: int, batch_size: int, seed: int, process: int = 0, processes: int = 1) -> None:
@@ -106,9 +106,9 @@ class CentreViews(Dataset[tuple[Int[Tensor, "item"], Float[Tensor, "item 3 heigh
 
 
 class RowBatches(Sampler[list[int]]):
-    """All rows in order, shared out; every process gets as many batches of as many rows, some of them twice.
+    """All rows in order, shared equally: every process gets the same number of batches and rows, some rows twice.
 
-    Equal shapes are what lets the processes put their features together.
+    The processes can only gather features of equal shapes.
     """
 
     def __init__(self, n_rows: int, batch_size: int, process: int = 0, processes: int = 1) -> None:

@@ -1,7 +1,7 @@
 """Base training on Lightning: loss, optimiser, validation and checkpoints; nothing else in handful knows Lightning.
 
-`loss = -Σ_k y_k ln softmax(W f(x) + b)_k`, the label y giving 1 - ε to its class and ε / (K - 1) to each other. The
-learning rate of an epoch is a function of its number, so there is no scheduler whose state could be lost.
+`loss = -Σ_k y_k ln softmax(W f(x) + b)_k`, where the label y gives 1 - ε to its class and ε / (K - 1) to every other
+class. The learning rate of an epoch is a function of its number, so there is no scheduler whose state could be lost.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class BaseTraining(lightning.LightningModule):
         self._seen.append((rows, self.network(images).float()))
 
     def on_validation_epoch_end(self) -> None:
-        """Put the features of all processes together and solve few-shot tasks with them."""
+        """Gather the features of all processes and solve few-shot tasks with them."""
         assert self.validation is not None
         rows, features = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         self._seen.clear()
@@ -96,7 +96,7 @@ class BaseTraining(lightning.LightningModule):
 
 
 def _gathered(parts: Any, n_axes: int) -> np.ndarray:
-    """Parts of all processes, one after the other; Lightning gives an axis of processes where there are several."""
+    """Concatenate the parts of all processes; Lightning adds an axis of processes if there are several."""
     joined = parts.flatten(0, 1) if parts.ndim > n_axes else parts
     return joined.cpu().numpy()  # type: ignore[no-any-return]
 
@@ -104,8 +104,8 @@ def _gathered(parts: Any, n_axes: int) -> np.ndarray:
 class KeepBest(lightning.Callback):
     """After each epoch, save the network if it is the best so far, then the state from which to resume.
 
-    In this order: killed between the two, the epoch is trained again and saves the same network again. Without
-    validation the latest is the best.
+    In this order: if killed in between, the epoch is trained again and saves the same network again. Without validation
+    the latest is the best.
     """
 
     def __init__(self, folder: Path, base: Items) -> None:
@@ -121,7 +121,7 @@ class KeepBest(lightning.Callback):
         self.best = state_dict["best"]
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Save what there is to save."""
+        """Save the network if it is the best, then the state."""
         assert isinstance(pl_module, BaseTraining)
         score = pl_module.accuracies.get(REALISTIC, 0.0)
         if score >= self.best:
@@ -210,7 +210,7 @@ def fit(
 
 
 def _loggers(folder: Path) -> list[Logger]:
-    """Losses and accuracies of each epoch as CSV, one file an attempt; for TensorBoard too, if it is installed."""
+    """Losses and accuracies of each epoch as CSV, one file per attempt; for TensorBoard too, if it is installed."""
     csv = CSVLogger(folder, name="logs")
     if find_spec("tensorboard") is None and find_spec("tensorboardX") is None:
         return [csv]
@@ -219,17 +219,17 @@ def _loggers(folder: Path) -> list[Logger]:
 
 @contextmanager
 def _few_words() -> Iterator[None]:
-    """Keep Lightning from advertising and from advising; what goes wrong is still said."""
+    """Silence Lightning's advertisements and advice; errors are still shown."""
     log = logging.getLogger("lightning.pytorch")
     level = log.level
     log.setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
-            # Workers are the caller's choice, and an epoch may well have fewer steps than a log line waits for.
+            # Workers are the caller's choice, and an epoch may have fewer steps than the logging interval.
             warnings.filterwarnings("ignore", ".*does not have many workers.*")
             warnings.filterwarnings("ignore", ".*The number of training batches.*")
             warnings.filterwarnings("ignore", ".*You defined a `validation_step` but have no `val_dataloader`.*")
-            # Lightning 2.6 uses what torch 2.13 is about to drop; nothing a user could do.
+            # Lightning 2.6 uses what torch 2.13 deprecates; a user cannot change that.
             warnings.filterwarnings("ignore", ".*LeafSpec.*is deprecated.*")
             yield
     finally:

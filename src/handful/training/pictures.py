@@ -1,7 +1,7 @@
 """Pictures: decoded images of a list of items, at random access; small collections stay in memory.
 
-Every image is decoded once before a training begins. So a broken file is named in the first minutes and not in the
-first night, and images that fit into the memory set aside for them are never decoded again.
+Every image is decoded once before a training begins. So a broken file is reported in the first minutes and not hours
+later, and images that fit into the memory reserved for them are never decoded again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from handful.extraction.items import Content, Items, ZipFiles
 
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30
-# Images decoded between two messages about how far it is.
+# Images decoded between two progress messages.
 BLOCK = 500
 # Unreadable images named in the message about them.
 SHOWN = 5
@@ -31,9 +31,9 @@ class Pictures:
     items : Items
         Images, from `list_items`.
     kept_bytes : int
-        Memory for decoded images, three bytes a pixel; images beyond it are decoded each time.
+        Memory for decoded images, three bytes per pixel; images beyond it are decoded each time.
     on_progress : callable, optional
-        Called with (images decoded, images in all).
+        Called with (images decoded, total number of images).
 
     Raises
     ------
@@ -80,7 +80,7 @@ class Pictures:
             return self._kept[row]
         image = _decoded(self._content(row))
         if isinstance(image, Unreadable):
-            raise TrainingError(f"{self.items.names[row]} could be read before and cannot any more: {image.reason}")
+            raise TrainingError(f"{self.items.names[row]} could be read before but no longer can: {image.reason}")
         return image
 
     def __getstate__(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Pictures:
         source = self.items.source
         if not isinstance(source, ZipFiles):
             return next(iter(source[row : row + 1]))
-        # Opening an archive reads its whole table of contents, so it stays open; never across processes, which would
+        # Opening an archive reads its whole table of contents, so it stays open; but not across processes, which would
         # share the position in the file.
         if self._archive is None or self._archive[0] != os.getpid():
             self._archive = (os.getpid(), zipfile.ZipFile(source.archive))

@@ -1,4 +1,4 @@
-"""Recipe: everything that decides what a training becomes, with the paper's values as defaults.
+"""Recipe: everything that determines the result of a training, with the paper's values as defaults.
 
 Martin et al. (NeurIPS 2022) use the networks of TIM (Boudiaf et al., NeurIPS 2020): cross-entropy with label smoothing
 0.1, 90 epochs of SGD, learning rate 0.1 divided by 10 at epochs 45 and 66, batches of 256 (ResNet-18) or 128
@@ -19,7 +19,7 @@ from handful.training.augmentation import RandomView
 
 # Where in the training the learning rate drops: epochs 45 and 66 of 90.
 DROPS = (45 / 90, 66 / 90)
-# Shorter side before the central cut, over the side of the cut: 256 to 224 in ImageNet's custom.
+# Shorter side before the central crop, over the side of the crop: 256 to 224, as is usual for ImageNet.
 ENLARGED = 256 / 224
 
 
@@ -32,19 +32,19 @@ class Recipe:
     network : str
         A key of `handful.networks.NETWORKS`.
     side : int, optional
-        Height and width of what the network sees; None means what it was made for, 84 or 28.
+        Height and width of the network's input; None means what it was made for, 84 or 28.
     epochs : int
         Passes over the base classes.
     batch_size : int, optional
-        Images a step, over all processes; None means the paper's for this network, 256 or 128.
+        Images per step, over all processes; None means the paper's value for this network, 256 or 128.
     learning_rate, momentum, weight_decay : float
         Of stochastic gradient descent.
     drop_at : tuple of int, optional
         Epochs from which the learning rate is a tenth of what it was; None means 45/90 and 66/90 of the way.
     label_smoothing : float
-        Share ε of a label that goes to all other classes alike.
+        Share ε of a label that is divided equally among all other classes.
     smallest_area : float
-        Part of an image's area that a random crop has at least; 1 means no crop.
+        Smallest share of an image's area in a random crop; 1 means no crop.
     jitter : float
         Brightness, contrast and colour are multiplied by factors in 1 ± jitter; 0 means none.
     flip : bool
@@ -53,11 +53,11 @@ class Recipe:
         Whether each of an image's four rotations by 90° belongs to a class of its own: four times the classes, for
         drawings in which a rotated character is another character.
     enlarge : bool
-        Whether validation and extraction resize to 8/7 of the side and cut out the middle, or resize to the side.
+        Whether validation and extraction resize to 8/7 of the side and crop the centre, or just resize to the side.
     mean, std : tuple of three float
         Each channel becomes (x / 255 - mean) / std.
     seed : int
-        Of first weights, order and views.
+        Seed of initial weights, order and views.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Recipe:
 
     @property
     def pixels(self) -> int:
-        """Height and width of what the network sees."""
+        """Height and width of the network's input."""
         return architecture(self.network).side if self.side is None else self.side
 
     @property

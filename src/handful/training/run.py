@@ -1,10 +1,10 @@
-"""train: images and a recipe to a checkpoint; run again after an interruption, it goes on.
+"""train: images and a recipe to a checkpoint; run again after an interruption, it resumes.
 
 The folder of a run:
 
     run.json              recipe and hashes of the data; another recipe or other images are refused
     checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful.networks.checkpoint`
-    resume.safetensors    where a killed training goes on; gone when it is finished
+    resume.safetensors    where a killed training resumes; removed when it is finished
     logs/                 loss and accuracies of each epoch, as CSV
 """
 
@@ -54,20 +54,20 @@ def train(
     recipe : Recipe
         Network, epochs, learning rates, views.
     out : path
-        Folder of the run. If a training with this recipe and these images was killed there, it goes on; on one
-        processor the weights come out as if nothing had happened.
+        Folder of the run. If a training with this recipe and these images was killed there, it resumes; on one
+        processor the weights are the same as without the interruption.
     accelerator : str
         As Lightning names them: auto, cpu, gpu.
     devices : int
-        Processes that train together, one a device; each takes its share of every batch.
+        Processes that train together, one per device; each takes its share of every batch.
     precision : str
         32-true, 16-mixed, bf16-mixed or 64-true. The checkpoint is in single precision.
     workers : int
-        Processes that load images, for each that trains; 0 loads in the training process itself.
+        Processes that load images, per training process; 0 loads in the training process itself.
     progress : bool
         Whether Lightning draws a bar for each epoch.
     on_progress : callable, optional
-        Called with (images checked, images in all) before the training.
+        Called with (images checked, total number of images) before the training.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def _check(split: BaseSplit) -> None:
     sizes = np.bincount(split.base.labels, minlength=len(split.base.class_names))
     if len(sizes) < 2 or sizes.min() == 0:
         raise TrainingError(
-            f"training needs at least 2 base classes with images, got {np.count_nonzero(sizes)}; expected one folder a "
-            "class"
+            f"training needs at least 2 base classes with images, got {np.count_nonzero(sizes)}; expected one folder "
+            "per class"
         )
     if split.validation is not None:
         check_disjoint(split.base, split.validation)
@@ -138,7 +138,7 @@ def _check(split: BaseSplit) -> None:
 
 
 def _stated(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
-    """Return what must be the same for a training to go on."""
+    """Return what must be the same for a training to resume."""
     return {
         "recipe": recipe.to_mapping(),
         "base": _described(split.base),
@@ -151,10 +151,10 @@ def _described(items: Items) -> dict[str, Any]:
 
 
 def _found(out: Path, stated: dict[str, Any]) -> bool:
-    """Whether the folder has this very training, finished; other contents are refused."""
+    """Whether the folder holds this training, finished; other contents are refused."""
     if not (out / RUN).exists():
         if out.exists() and any(name for name in os.listdir(out) if name != "items.csv"):
-            raise TrainingError(f"{out} is not empty and no run of `handful train`; choose another folder")
+            raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
         return False
     try:
         there = json.loads((out / RUN).read_text(encoding="utf-8"))
@@ -167,7 +167,7 @@ def _found(out: Path, stated: dict[str, Any]) -> bool:
             old, new = there["recipe"], stated["recipe"]
             differing = [f"{name} ({old.get(name)}, now {new[name]})" for name in new if old.get(name) != new[name]]
         raise TrainingError(
-            f"{out} holds a training that differs in {', '.join(differing)}; give what it was started with to go on, "
+            f"{out} holds a training that differs in {', '.join(differing)}; give what it was started with to resume, "
             "or choose another folder"
         )
     return finished

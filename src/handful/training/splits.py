@@ -2,11 +2,11 @@
 
 | benchmark | lists | classes (base, validation, test) | images |
 |---|---|---|---|
-| mini-imagenet | `train.csv`, `val.csv`, `test.csv`: header, then `file,class` | 64, 16, 20 | 600 a class |
-| tiered-imagenet | the same names: `file,class` a line, or `class,superclass` a line | 351, 97, 160 | 779,165 in all |
-| inat | `train.csv`, `repr.csv` (support), `query.csv`: `file,class` a line | 908, none, 227 | 50 to 1,000 a class |
+| mini-imagenet | `train.csv`, `val.csv`, `test.csv`: header, then `file,class` | 64, 16, 20 | 600 per class |
+| tiered-imagenet | the same names: one `file,class` or `class,superclass` per line | 351, 97, 160 | 779,165 in total |
+| inat | `train.csv`, `repr.csv` (support), `query.csv`: `file,class` per line | 908, none, 227 | 50–1,000 per class |
 
-Files of images are relative to the folder given. Where a tiered list has classes, each has a folder of that name there.
+Image files are relative to the given folder. If a tiered list has classes, each has a folder of that name there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What the files of a benchmark have to hold.
+    """What the files of a benchmark must contain.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Benchmark:
     source : str
         Where to get it.
     numbered : bool
-        Whether a class that is a number means this number within its split, each counting from 0.
+        Whether a class is a number within its split, with each split counting from 0.
     """
 
     lists: Mapping[str, str]
@@ -68,7 +68,7 @@ class Benchmark:
 
 @dataclass(frozen=True, eq=False)
 class BaseSplit:
-    """Images to train on and images to validate with, of other classes.
+    """Images to train on, and images of other classes to validate with.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
 
 
 def only_classes(items: Items, classes: Sequence[int]) -> Items:
-    """Items of some classes, which are numbered again in this order."""
+    """Items of some classes, renumbered in this order."""
     number = {old: new for new, old in enumerate(classes)}
     rows = [row for row, label in enumerate(items.labels.tolist()) if label in number]
     digest = hashlib.sha256(repr((items.data_hash, list(classes))).encode()).hexdigest()
@@ -139,7 +139,7 @@ def only_classes(items: Items, classes: Sequence[int]) -> Items:
 
 
 def check_disjoint(base: Items, validation: Items) -> None:
-    """Refuse classes of the same name on both sides: validation would measure memory."""
+    """Refuse classes of the same name on both sides: validation would measure memorisation."""
     common = sorted(set(base.class_names) & set(validation.class_names))
     if common:
         raise TrainingError(
@@ -160,7 +160,7 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     images : Path
         Folder with its images.
     table : Path
-        A table `path,label,split` of all of it is written here, from which `handful features extract` reads any split.
+        A table `path,label,split` of all images is written here, from which `handful features extract` reads any split.
 
     Examples
     --------
@@ -191,12 +191,14 @@ def _listed(table: Path, split: str) -> Items:
 
 
 def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
-    """Read and check the lists of a benchmark: every file there, every count as published, no class in two splits."""
+    """Read and check the lists of a benchmark: files exist, counts are as published, no class is in two splits."""
     if name not in BENCHMARKS:
         raise TrainingError(f"no benchmark is called {name!r}; there are {', '.join(BENCHMARKS)}")
     benchmark = BENCHMARKS[name]
     if not images.is_dir():
-        raise TrainingError(f"the images of {name} are expected in a folder, and {images} is none; {benchmark.source}")
+        raise TrainingError(
+            f"the images of {name} are expected in a folder, but {images} is not a folder; {benchmark.source}"
+        )
     rows: list[Row] = []
     for file, split in benchmark.lists.items():
         rows += _read_list(lists / file, split, images, benchmark)

@@ -1,7 +1,7 @@
-"""States: nested dictionaries of tensors and plain values, such as a training leaves behind, without pickle.
+"""States: nested dictionaries of tensors and plain values, as a training saves, without pickle.
 
-Tensors go into a safetensors file by number; what holds them goes into its metadata as JSON, in which a dictionary is
-a list of pairs (its keys may be numbers) and a tensor is its number.
+Tensors go into a safetensors file by number; the structure around them goes into its metadata as JSON, where a
+dictionary is a list of pairs (its keys may be numbers) and a tensor is its number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SKELETON = "skeleton"
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a state; the file appears whole or not at all."""
+    """Write a state; the file appears complete or not at all."""
     tensors: dict[str, Tensor] = {}
     skeleton = _encoded(state, tensors, "state")
     write_tensors(path, tensors, {SKELETON: json.dumps(skeleton)})

@@ -1,7 +1,7 @@
-"""Validation: how well features of classes the network has not seen serve tasks, by our own nearest prototype.
+"""Validation: few-shot accuracy of the nearest prototype on classes that the network has not seen.
 
-Two kinds of tasks, five shots each: five classes with fifteen queries a class, as the literature validates; and all
-validation classes with a query of which five occur, as the networks will be used.
+There are two kinds of tasks, with five shots each: five classes with fifteen queries per class, as in the literature;
+and all validation classes with a query in which five of them occur, as the networks will be used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def validation_specs(labels: Int[np.ndarray, "row"]) -> dict[str, TaskSpec]:
 
 
 def check_validation(items: Items) -> None:
-    """Refuse classes no task can be drawn from."""
+    """Refuse classes from which no task can be drawn."""
     sizes = np.bincount(items.labels, minlength=len(items.class_names))
     if len(sizes) < 2:
         raise TrainingError(f"validation needs at least 2 classes, got {len(sizes)}; hold out more, or none")
