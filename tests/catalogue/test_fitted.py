@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.catalogue import Catalogue, fitted
+from handful.catalogue import Catalogue, fitted, parts
 from handful.errors import LabelError, OptionError
 from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame
@@ -93,6 +93,7 @@ def test_a_catalogue_never_changes():
 def test_of_many_examples_whole_classes_are_kept_whoever_saw_them(monkeypatch):
     labels, X = np.arange(40).repeat(5), rows(1, 200)
     monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 60)
+    monkeypatch.setattr(parts, "FEWEST_CLASSES", 12)
     whole = Catalogue.of(X, labels)
     kept, counts = np.unique(whole.examples.labels, return_counts=True)
     assert len(kept) == 12
@@ -101,6 +102,19 @@ def test_of_many_examples_whole_classes_are_kept_whoever_saw_them(monkeypatch):
     assert sorted(set(halves.examples.labels.tolist())) == kept.tolist()
     assert halves.squared_scale == pytest.approx(whole.squared_scale)
     torch.testing.assert_close(halves.means + halves.origin, whole.means + whole.origin)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_few_classes_with_many_examples_are_calibrated(n_classes, monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = np.arange(n_classes).repeat(2000)
+    X = torch.from_numpy(rng.standard_normal((n_classes, 6))[labels] + 0.8 * rng.standard_normal((len(labels), 6)))
+    whole = Catalogue.of(X, labels)
+    monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 1280)
+    sampled = Catalogue.of(X, labels)
+    assert len(sampled.examples.labels) == 20 * n_classes
+    assert sampled.squared_scale == pytest.approx(whole.squared_scale, rel=0.35)
+    assert sampled.shots.tolist() == [2000] * n_classes
 
 
 def test_one_example_each_leaves_the_scale_to_the_batch():

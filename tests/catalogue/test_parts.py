@@ -1,6 +1,7 @@
 import numpy as np
 import torch
 
+from handful.catalogue import parts
 from handful.catalogue.parts import ClassMeans, Examples, merged
 
 
@@ -19,14 +20,22 @@ def test_rows_of_some_classes():
     assert means("abc", 1.0).rows(np.array([True, False, True])).classes.tolist() == ["a", "c"]
 
 
-def test_a_sample_is_of_whole_classes_and_depends_on_labels_alone():
+def test_a_sample_is_of_whole_classes_and_depends_on_labels_alone(monkeypatch):
+    monkeypatch.setattr(parts, "FEWEST_CLASSES", 3)
     labels = np.array(list("abcdefgh") * 3)
     examples = Examples(labels, torch.arange(24.0).unsqueeze(-1), np.arange(24))
-    assert examples.whole_classes(24) is examples
-    kept = examples.whole_classes(10)
+    assert examples.sample(24) is examples
+    kept = examples.sample(10)
     assert sorted(np.unique(kept.labels, return_counts=True)[1].tolist()) == [3, 3, 3]
     order = np.random.default_rng(0).permutation(24)
     shuffled = Examples(labels[order], examples.points[torch.from_numpy(order)], order)
-    assert set(shuffled.whole_classes(10).labels.tolist()) == set(kept.labels.tolist())
+    assert set(shuffled.sample(10).labels.tolist()) == set(kept.labels.tolist())
     both = examples.rows(labels == "a").then(examples.rows(labels == "b"))
     assert both.positions.tolist() == [0, 8, 16, 1, 9, 17]
+
+
+def test_a_class_with_many_rows_leaves_room_for_the_others():
+    labels = np.array(["few"] * 3 + ["many"] * 10_000 + ["more"] * 10_000)
+    kept = Examples(labels, torch.zeros(len(labels), 1), np.arange(len(labels))).sample(640)
+    assert dict(zip(*np.unique(kept.labels, return_counts=True), strict=True)) == {"few": 3, "many": 10, "more": 10}
+    assert kept.positions[3] == 3  # the first ones

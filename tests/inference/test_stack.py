@@ -10,7 +10,7 @@ from handful.inference.batches import AgainstOne, EachItsOwn
 from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame
 from handful.inference.joint import SHARPEST, tilts
-from handful.inference.stack import Columns, compare, label, largest, settle, width_for
+from handful.inference.stack import Columns, compare, label, largest, rounded_width, settle
 from handful.numerics.simplex import softmax
 from tests.tasks_at_hand import random_task
 
@@ -46,7 +46,7 @@ def test_leaving_classes_out_changes_no_answer(seed):
     narrow = label(own(task), **UNTIL)
     assert all(group.classes.shape[-1] < 80 for group in narrow.groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stack, "width_for", lambda need, most: most)
+        patch.setattr(stack, "rounded_width", lambda need, most: most)
         patch.setattr(stack, "GROUP_WIDTHS", ())
         whole = label(own(task), **UNTIL)
     assert [group.classes.shape[-1] for group in whole.groups] == [80]
@@ -72,7 +72,7 @@ def test_a_class_that_did_not_enter_is_noticed_and_the_batch_settled_again(monke
         return settle(batches, first, width, **until)
 
     monkeypatch.setattr(stack, "settle", watched)
-    monkeypatch.setattr(stack, "width_for", lambda need, most: min(need, most))
+    monkeypatch.setattr(stack, "rounded_width", lambda need, most: min(need, most))
     monkeypatch.setattr(stack, "LEAST_AT_FIRST", torch.inf)
     monkeypatch.setattr(stack, "largest", lambda counts, width: largest(counts, max(width, 3)))
     found = label(own(task), **UNTIL)
@@ -118,5 +118,5 @@ def test_an_item_beyond_all_exponents_is_labelled_all_the_same():
 
 
 def test_widths():
-    assert [width_for(need, 100) for need in (0, 1, 8, 9, 64, 65, 100)] == [8, 8, 8, 16, 64, 100, 100]
-    assert width_for(3, 5) == 5
+    assert [rounded_width(need, 100) for need in (0, 1, 8, 9, 64, 65, 100)] == [8, 8, 8, 16, 64, 100, 100]
+    assert rounded_width(3, 5) == 5

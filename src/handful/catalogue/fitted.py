@@ -5,8 +5,9 @@ A class is its number of examples s_k and their mean w_k. With c², the scale at
 whole catalogues are added and removed without reading the others again.
 
 c² needs more than sums: it compares left-out examples with their own class and with others. So the catalogue keeps
-examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else all examples of some classes. A
-hash of its label decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
+examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else the first ones of each class, a
+64th of the room at most, and these for some classes only. A hash of its label decides whether a class is kept, so
+catalogues made on several machines keep parts of one sample.
 """
 
 from __future__ import annotations
@@ -302,7 +303,7 @@ class Catalogue:
         return merged(tuple(found)) if found else empty
 
     def _kept(self, examples: Examples) -> Examples:
-        return examples.whole_classes(max(2, KEPT_NUMBERS // self.dim))
+        return examples.sample(max(2, KEPT_NUMBERS // self.dim))
 
     def _same_rows(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which kept examples are these, each matched once."""

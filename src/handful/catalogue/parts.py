@@ -13,6 +13,9 @@ from torch import Tensor
 
 from handful.shapes import Float
 
+# A sample has rows of at least this many classes, if there are as many.
+FEWEST_CLASSES = 64
+
 
 @dataclass(frozen=True, eq=False)
 class ClassMeans:
@@ -51,14 +54,19 @@ class Examples:
             np.concatenate([self.positions, other.positions]),
         )
 
-    def whole_classes(self, most: int) -> Examples:
-        """Keep at most that many rows, of whole classes, chosen by a hash of their label."""
+    def sample(self, most: int) -> Examples:
+        """Keep at most `most` rows: the first ones of large classes, then all that is left of some classes.
+
+        A hash of its label decides which classes are kept.
+        """
         if len(self.labels) <= most:
             return self
-        classes, codes, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
+        # One class says nothing about the scale, however many rows it has: no class may take the room of all others.
+        few = self.rows(_rank_in_class(self.labels) < max(2, most // FEWEST_CLASSES))
+        classes, codes, counts = np.unique(few.labels, return_inverse=True, return_counts=True)
         order = np.argsort([_hash(label) for label in classes.tolist()], kind="stable")
         chosen = order[np.cumsum(counts[order]) <= most]
-        return self.rows(np.isin(codes, chosen))
+        return few.rows(np.isin(codes, chosen))
 
 
 def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
@@ -71,6 +79,15 @@ def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
     places = torch.from_numpy(len(classes) - 1 - first).to(parts[0].means.device)
     shots, means = (torch.cat([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
     return ClassMeans(labels, shots, means)
+
+
+def _rank_in_class(labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return how many rows of the same label come before each row."""
+    _, codes = np.unique(labels, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    rank = np.empty(len(codes), np.int64)
+    rank[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    return rank
 
 
 def _hash(label: Any) -> str:

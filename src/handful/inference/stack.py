@@ -17,12 +17,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from handful.inference.joint import DONE, OPENING, SHARPEST, Rules, State, Tally, advance, opening, tilts
+from handful.numerics.fixed_point import take
 from handful.numerics.geometry import Space, columns_of
 from handful.numerics.simplex import softmax
 from handful.shapes import Bool, Float, Int
@@ -46,8 +47,6 @@ BLOCK_SCORES = 200_000
 COMPACT_SHARE = 0.25
 # Widths of the groups in which batches go on together; the last one has all columns.
 GROUP_WIDTHS = (16, 64)
-
-T = TypeVar("T")
 
 
 @runtime_checkable
@@ -131,7 +130,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
     """Settle the proportions of every batch, move prototypes once and assign the items."""
     first = compare(batches)
     need = int((first.counts >= LEAST_AT_FIRST).sum(-1).max())
-    width = width_for(2 * need, batches.n_classes)  # with room, or all
+    width = rounded_width(2 * need, batches.n_classes)  # with room, or all
     groups = settle(batches, first, width, max_iter=max_iter, tol=tol)
     proportions, returns = assign(batches, first, groups)
     if width < batches.n_classes:
@@ -145,7 +144,7 @@ def label(batches: Batches, *, max_iter: int, tol: float) -> Labelled:
         others = settle(again, repeated, batches.n_classes, max_iter=max_iter, tol=tol)
         proportions[rows], _ = assign(again, repeated, others)
         first.scores[rows] = repeated.scores
-        kept = [_taken(group, ~returns[group.rows]) for group in groups]
+        kept = [take(group, ~returns[group.rows], len(group.rows)) for group in groups]
         moved = [replace(group, rows=rows[group.rows]) for group in others]
         groups = [group for group in (*kept, *moved) if len(group.rows) > 0]
     if batches.mask is not None:
@@ -194,10 +193,10 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     groups = []
     for width in sorted(set(needs.tolist())):
         rows = (needs == width).nonzero().squeeze(-1).to(classes.device)
-        part, begun = columns.take(rows), _taken(state, rows)
+        part, begun = columns.take(rows), take(state, rows, len(needs))
         kept = part.narrow(begun, width)
-        found = _settled(part, _taken(rules, rows), _on_columns(begun, kept))
-        holds = width_for(int((found.counts > NEGLIGIBLE_MASS).sum(-1).max()), width)
+        found = _settled(part, take(rules, rows, len(needs)), _on_columns(begun, kept))
+        holds = rounded_width(int((found.counts > NEGLIGIBLE_MASS).sum(-1).max()), width)
         last = largest(found.counts, holds)
         groups.append(Settled(rows, _on_columns(found, last), classes[rows].gather(-1, kept).gather(-1, last)))
     return groups
@@ -225,10 +224,11 @@ def _settled(columns: Columns, rules: Rules, state: State) -> State:
             if not bool(waiting.any()):
                 break
             if float(waiting.float().mean()) <= 1 - COMPACT_SHARE:
-                columns, rules, state = columns.take(waiting), _taken(rules, waiting), _taken(state, waiting)
+                columns = columns.take(waiting)
+                rules, state = take(rules, waiting, len(rows)), take(state, waiting, len(rows))
                 rows, places, waiting = rows[waiting], places[waiting], waiting[waiting]
         if iteration % NARROW_EVERY == 0:
-            need = width_for(int(columns.alive(state).sum(-1).max()), state.counts.shape[-1])
+            need = rounded_width(int(columns.alive(state).sum(-1).max()), state.counts.shape[-1])
             if 2 * need <= state.counts.shape[-1]:
                 kept = columns.narrow(state, need)
                 state, places = _on_columns(state, kept), places.gather(-1, kept)
@@ -312,7 +312,7 @@ def assign(
             held[row] = _assign_evenly(batches.select(group.rows.new_tensor([row])), scores[row])
         if bool(even.all()):
             continue
-        part = _taken(group, ~even) if bool(even.any()) else group
+        part = take(group, ~even, len(even)) if bool(even.any()) else group
         rows = part.rows
         places = rows.reshape(-1, 1, 1), items, part.classes.unsqueeze(1)
         chosen = batches if len(rows) == len(scores) else batches.select(rows)  # all of them, in their order
@@ -364,7 +364,7 @@ def _over_items(values: Tensor, mask: Tensor | None, rows: Tensor | int) -> Tens
     return (values if mask is None else values * mask[rows]).sum(-1)
 
 
-def width_for(need: int, most: int) -> int:
+def rounded_width(need: int, most: int) -> int:
     """Return the next power of two, at least eight, but no more than `most`."""
     return min(most, max(8, 1 << (need - 1).bit_length()))
 
@@ -384,13 +384,3 @@ def largest(counts: Float[Tensor, "task column"], width: int) -> Int[Tensor, "ta
 def _on_columns(state: State, kept: Int[Tensor, "task column"]) -> State:
     """Keep some columns of the counts."""
     return replace(state, counts=state.counts.gather(-1, kept), counts_before=state.counts_before.gather(-1, kept))
-
-
-def _taken(tree: T, rows: Tensor) -> T:
-    """Keep some batches in every tensor of a dataclass."""
-    values = {f.name: getattr(tree, f.name) for f in fields(tree)}  # type: ignore[arg-type]
-    return type(tree)(**{name: _some(value, rows) for name, value in values.items()})
-
-
-def _some(value: Any, rows: Tensor) -> Any:
-    return value[rows] if isinstance(value, Tensor) else _taken(value, rows) if isinstance(value, State) else value

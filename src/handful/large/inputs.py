@@ -122,7 +122,5 @@ def squared_scale(catalogue: Catalogue, queries: FeatureBank) -> float:
         return catalogue.squared_scale
     rows = np.unique(np.linspace(0, queries.n_rows - 1, min(SAMPLED_QUERIES, queries.n_rows)).astype(np.int64))
     sample = catalogue.against(torch.from_numpy(queries.take(rows).astype(np.float32, copy=False)).unsqueeze(0))
-    _, blocks = sample.scored()
-    for _ in blocks:
-        pass
+    sample.nearest()  # finds it
     return float(sample.squared_scale[0])

@@ -39,7 +39,7 @@ from handful.inference.batches import AgainstOne, EachItsOwn
 from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame, Labels
 from handful.inference.joint import tilts
-from handful.inference.stack import Batches, Settled, label
+from handful.inference.stack import Batches, Settled, compare, label
 from handful.methods.method import Method, require
 from handful.numerics.geometry import columns_of
 from handful.numerics.simplex import softmax
@@ -94,9 +94,7 @@ def prototypes(
 ) -> Float[Tensor, "task class dim"]:
     """Means over the support and the query, with the labels of the second pass."""
     posed = batches(frame)
-    scores, blocks = posed.scored()
-    for _block in blocks:
-        pass
+    scores = compare(posed).scores
     weights = torch.zeros_like(scores)
     for group in groups:
         state, rows = group.state, group.rows
