@@ -1,4 +1,7 @@
-"""What every method promises, checked for every method in the table and for its variants."""
+"""What every method promises, checked for every method in the table and for its variants.
+
+One file, though a long one: all promises share one table of methods and of the exceptions, each with its reason.
+"""
 
 import contextlib
 import dataclasses

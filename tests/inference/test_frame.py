@@ -3,8 +3,7 @@
 import torch
 
 from handful import TaskBatch
-from handful.inference.frame import Frame, Labels, data_fit
-from handful.numerics.simplex import softmax
+from handful.inference.frame import Frame, data_fit
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 
@@ -33,15 +32,3 @@ def test_the_geometry_is_chosen_by_cost_or_by_name():
     assert type(frame.space("feature", 100)).__name__ == "FeatureSpace"
     wide = Frame(random_task(0, dim=2, n_query=200))
     assert type(wide.space("auto", 100)).__name__ == "FeatureSpace"
-
-
-def test_labels_written_block_by_block_are_those_of_all_tasks():
-    frame = Frame(TaskBatch.pad(ragged_tasks(2)))
-    shape = (4, frame.task.query_slots, 5)
-    u = softmax(torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
-    expected = frame.labels(u)
-    labels = Labels(*(torch.empty_like(x) for x in vars(expected).values()))
-    for rows in (slice(0, 3), slice(3, 4)):
-        frame.write(labels, rows, softmax(u.logits[rows]))
-    for name, values in vars(expected).items():
-        assert torch.equal(getattr(labels, name), values), name

@@ -41,7 +41,7 @@ class Usual:
     @classmethod
     def of(cls, frame: Frame) -> Usual:
         """Compute them from the support of a single task."""
-        own = left_out_half_distances(frame, _with_company(frame))
+        own = expected_half_distances(frame)
         if len(own) == 0:
             return cls(0, 0.0, 0.0)
         # Examples that all coincide have distance zero.

@@ -135,15 +135,6 @@ class Frame:
         """Return the soft labels as logarithms, -inf for padded queries."""
         return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
 
-    def write(self, labels: Labels, rows: slice, u: SoftLabels) -> None:
-        """Write the soft labels of some tasks into existing labels, without a copy."""
-        log_u = torch.sub(u.logits, u.largest, out=labels.log_assignments[rows]).sub_(u.log_total)
-        mask = None if self.query_mask is None else self.query_mask[rows]
-        if mask is not None:
-            log_u.masked_fill_(~mask.unsqueeze(-1), -torch.inf)
-        labels.proportions[rows] = masked(u.weights, mask).sum(-2) / self.n_query[rows].unsqueeze(-1)
-        labels.log_normaliser[rows] = u.log_normaliser()
-
     def solution(
         self,
         u: SoftLabels | Labels,
