@@ -1,12 +1,13 @@
 """A large batch, streamed: CPU time compared with the bare pass over all classes, memory, and what is found.
 
     python perf/large.py --k 100000 --q 1000000 --d 384        # the full size: about an hour of one core
-    python perf/large.py --k 10000 --q 100000                  # a minute or two
+    python perf/large.py --k 10000 --q 100000 --even           # a minute or two
 
 Features are synthetic: a variance that falls off over the dimensions as 1/j, for class centres and for points around
-them; K_eff of the K classes occur, with sizes as 1/rank. One process, one thread. The bare pass reads the same blocks,
-multiplies them with the same prototypes and takes the nearest; time is the process's CPU time, so a loaded machine does
-not change the ratio. Memory is the peak of anonymous pages (`RssAnon`), without mapped files.
+them; K_eff of the K classes occur, with sizes as 1/rank, or all alike with --even. Roll call labels the first kind of
+batch alone, the second jointly. One process, one thread. The bare pass reads the same blocks, multiplies them with the
+class means and takes the nearest; "each alone" does so with the head. Time is the process's CPU time, so a loaded
+machine does not change the ratio. Memory is the peak of anonymous pages (`RssAnon`), without mapped files.
 
 With --scratch the data are kept there, and with --json every measurement is saved as soon as it is made. Called again
 with both, the script skips what has been measured, and compares with the saved labels of the exact run.
@@ -29,14 +30,17 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
+from handful.inference.head import Head
 from handful.large import LargeSolution, Progress, solve
 from handful.large.candidates import Contenders
 from handful.large.inputs import read_rows
+from handful.shapes import Float
 
-PRESENT_COUNT = 0.5  # as in handful.estimators
+PRESENT = 0.5  # as in handful.estimators
 BLOCK = 8192
 EXACT_LABELS = "exact_labels.npy"
 
@@ -50,9 +54,10 @@ def main() -> None:
     parser.add_argument("--k-eff", type=int, default=None, help="classes that occur; by default min(1000, K/10)")
     parser.add_argument("--shots", type=int, default=5, help="examples of each class")
     parser.add_argument("--spread", type=float, default=1.0, help="centres' spread over that around them")
+    parser.add_argument("--even", action="store_true", help="classes that occur have equally many queries")
     parser.add_argument("--list-length", type=int, default=None)
     parser.add_argument("--faiss", choices=["faiss_ivf", "faiss_hnsw"], action="append", default=[])
-    parser.add_argument("--paddle", action="store_true", help="published PADDLE too, at the calibrated scale")
+    parser.add_argument("--paddle", action="store_true", help="published PADDLE too, at the scale of a head of means")
     parser.add_argument("--json", type=Path, default=None, help="write the figures there")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs, which stay there")
     parser.add_argument("--progress", action="store_true")
@@ -69,50 +74,62 @@ def main() -> None:
 def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Run the bare pass and the streamed methods on the same banks; return all figures."""
     k_eff = arguments.k_eff or max(2, min(1000, arguments.k // 10))
-    data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread)
+    data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread, even=arguments.even)
     catalogue, queries = data.banks(folder, arguments.shots, arguments.q)
     sizes = {"k": arguments.k, "q": arguments.q, "d": arguments.d, "k_eff": k_eff, "spread": arguments.spread}
+    sizes["even"] = arguments.even
     figures = noted(arguments.json, sizes)
     print(f"K = {arguments.k:,}, |Q| = {arguments.q:,}, d = {arguments.d}, K_eff = {k_eff:,}, {arguments.shots} shots")
 
-    if "nearest" not in figures:
+    if "alone" not in figures:
         start = time.process_time()
         summed = Catalogue.of_bank(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
-        with Memory() as memory:
-            start = time.process_time()
-            nearest = nearest_prototypes(summed, queries)
-            bare = time.process_time() - start
-        figures["nearest"] = {"cpu": bare, "peak_mb": memory.peak_mb, **scores(nearest, queries.labels, arguments.k)}
+        figures["scale"] = scale_of_means(summed)
+        passes = {"nearest": Contenders.of_prototypes(summed.means)}
+        start = time.process_time()
+        head = summed.head
+        figures["head_cpu"] = time.process_time() - start
+        passes["alone"] = Contenders.of(head.weights, head.offsets)
+        del head
+        for name in list(passes):
+            contenders = passes.pop(name)
+            with Memory() as memory:
+                start = time.process_time()
+                best = best_classes(contenders, summed.origin, queries)
+                cpu = time.process_time() - start
+            figures[name] = {"cpu": cpu, "peak_mb": memory.peak_mb, **scores(best, queries.labels, arguments.k)}
         del summed
         note(arguments.json, figures)
     bare = figures["nearest"]["cpu"]
+    print(f"sum the catalogue: {figures['catalogue_cpu']:.1f} CPU s; fit its head: {figures['head_cpu']:.1f} CPU s")
     show("nearest prototype", figures["nearest"], bare)
+    show("each alone", figures["alone"], bare)
 
     for shortlist in ("exact", *arguments.faiss):
         if shortlist not in figures:
-            found, measured = streamed(arguments, folder, catalogue, queries, "calibrated_paddle", shortlist)
+            found, measured = streamed(arguments, folder, catalogue, queries, "roll_call", shortlist)
             labels = found.labels()
-            measured |= scores(labels, queries.labels, arguments.k, found) | data.drift(found)
+            measured |= scores(labels, queries.labels, arguments.k, found) | data.stray(found)
             measured["ratio"] = measured["cpu"] / bare
             if shortlist == "exact":
                 np.save(folder / EXACT_LABELS, labels)
             else:
                 measured["equal_labels"] = float((labels == np.load(folder / EXACT_LABELS)).mean())
                 measured["of_exact_cpu"] = measured["cpu"] / figures["exact"]["cpu"]
-                # Sums of the catalogue come before the index.
+                # Sums of the catalogue come before the index, its head after it.
                 measured["index_cpu"] = measured["stages"]["index"] - figures["catalogue_cpu"]
             figures[shortlist] = measured
             note(arguments.json, figures)
-        show(f"calibrated_paddle, {shortlist}", figures[shortlist], bare)
+        show(f"roll_call, {shortlist}", figures[shortlist], bare)
     if arguments.paddle:
-        # Published PADDLE knows no scale: give it features multiplied by the calibrated one.
-        scale = math.sqrt(figures["exact"]["squared_scale"])
+        # Published PADDLE knows no scale: give it features multiplied by one.
+        scale = figures["scale"]
         banks = {"catalogue": catalogue, "queries": queries}
         scaled = [data.scaled(folder / f"scaled-{name}", bank, scale) for name, bank in banks.items()]
         found, figures["paddle"] = streamed(arguments, folder, scaled[0], scaled[1], "paddle", "exact")
         figures["paddle"] |= scores(found.labels(), queries.labels, arguments.k, found)
-        figures["paddle"] |= data.drift(found, scale)
+        figures["paddle"] |= data.stray(found) | data.drift(found, scale)
         figures["paddle"]["ratio"] = figures["paddle"]["cpu"] / bare
         show("paddle", figures["paddle"], bare)
         note(arguments.json, figures)
@@ -182,18 +199,25 @@ def streamed(
         "readmitted": found.readmitted,
         "dropped_mass": found.dropped_mass,
         "largest_dropped_mass": found.largest_dropped_mass,
-        "squared_scale": found.scale**2,
+        "joint_weight": found.joint_weight,
     }
     return found, figures
 
 
-def nearest_prototypes(catalogue: Catalogue, queries: FeatureBank) -> np.ndarray:
+def scale_of_means(catalogue: Catalogue) -> float:
+    """√κ of a head of class means, whose scores are `-½κ‖z - μ‖²` up to constants."""
+    examples = catalogue.examples
+    codes = torch.from_numpy(np.searchsorted(catalogue.classes, examples.labels))
+    head = Head.of_means(catalogue.means, catalogue.shots, examples.points - catalogue.origin, codes)
+    return math.sqrt(float(head.weights[0].norm() / catalogue.means[0].norm()))
+
+
+def best_classes(contenders: Contenders, origin: Float[Tensor, "dim"], queries: FeatureBank) -> np.ndarray:
     """Run the bare engine: blocks, one product each, the best of every row."""
-    contenders = Contenders.of(catalogue.means, 1.0)
     size = contenders.rows_at_once()
     labels = torch.empty(queries.n_rows, dtype=torch.int64)
     for start in range(0, queries.n_rows, size):
-        points = read_rows(queries, start, start + size, "raw").sub_(catalogue.origin)
+        points = read_rows(queries, start, start + size, "raw").sub_(origin)
         labels[start : start + size] = contenders.scores(points).max(-1).indices
     return labels.numpy()
 
@@ -202,8 +226,7 @@ def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution |
     """Accuracy, and how well the classes that occur were found."""
     sizes = np.bincount(truth, minlength=k)
     present = sizes > 0
-    counts = np.bincount(labels, minlength=k) if found is None else found.expected_counts.numpy()
-    called = counts >= PRESENT_COUNT
+    called = np.bincount(labels, minlength=k) > 0 if found is None else found.presence.numpy() >= PRESENT
     return {
         "accuracy": float((labels == truth).mean()),
         "presence_recall": float((called & present).sum() / present.sum()),
@@ -228,10 +251,16 @@ def show(name: str, figures: dict[str, Any], bare: float) -> None:
             f"{figures['readmitted']} readmitted, dropped mass {figures['dropped_mass']:.2e} "
             f"(largest {figures['largest_dropped_mass']:.2e}); CPU s: {stages}"
         )
+        weight = figures["joint_weight"]
+        print(
+            f"    {100 * figures['stray_queries']:.2f} % of the queries with classes that do not occur"
+            + ("" if weight is None else f"; weight of the joint answer {weight:.3f}")
+        )
+    if "drift_median" in figures:
         print(
             f"    distance to the true centre, over that of the support mean: median {figures['drift_median']:.3f}, "
             f"of classes with 5 queries or fewer {figures['drift_small']:.3f}, 99th percentile "
-            f"{figures['drift_99']:.3f}; {100 * figures['stray_queries']:.2f} % of the queries with classes not there"
+            f"{figures['drift_99']:.3f}"
         )
     if "equal_labels" in figures:
         print(
@@ -241,16 +270,16 @@ def show(name: str, figures: dict[str, Any], bare: float) -> None:
 
 
 class Synthetic:
-    """Gaussian classes with an anisotropic spectrum; some of them occur, sizes with a heavy tail."""
+    """Gaussian classes with an anisotropic spectrum; some of them occur, sizes with a heavy tail or all alike."""
 
-    def __init__(self, k: int, k_eff: int, dim: int, spread: float) -> None:
+    def __init__(self, k: int, k_eff: int, dim: int, spread: float, *, even: bool = False) -> None:
         self.k, self.dim = k, dim
         self.spectrum = (1 / np.sqrt(np.arange(1, dim + 1))).astype(np.float32)
         rng = np.random.default_rng(0)
         self.centres = rng.standard_normal((k, dim), dtype=np.float32)
         self.centres *= spread * self.spectrum
         self.present = np.sort(rng.permutation(k)[:k_eff])
-        self.shares = rng.permutation(1 / np.arange(1, k_eff + 1))
+        self.shares = np.ones(k_eff) if even else rng.permutation(1 / np.arange(1, k_eff + 1))
         self.shares /= self.shares.sum()
 
     def banks(self, folder: Path, shots: int, n_query: int) -> tuple[FeatureBank, FeatureBank]:
@@ -287,7 +316,7 @@ class Synthetic:
         )
         return FeatureBank.load(path)
 
-    def drift(self, found: LargeSolution, factor: float = 1.0) -> dict[str, float]:
+    def drift(self, found: LargeSolution, factor: float) -> dict[str, float]:
         """Distance of prototypes of classes that occur to their true centre, over that of their support means."""
         living = found.living.numpy()
         there = np.isin(living, self.present)
@@ -301,8 +330,12 @@ class Synthetic:
             "drift_median": float(np.median(ratio)),
             "drift_small": float(np.median(ratio[small])) if small.any() else math.nan,
             "drift_99": float(np.quantile(ratio, 0.99)),
-            "stray_queries": float(found.proportions.numpy()[np.setdiff1d(np.arange(self.k), self.present)].sum()),
         }
+
+    def stray(self, found: LargeSolution) -> dict[str, float]:
+        """Share of the queries that went to classes that do not occur."""
+        absent = np.setdiff1d(np.arange(self.k), self.present)
+        return {"stray_queries": float(found.proportions.numpy()[absent].sum())}
 
 
 class Memory:

@@ -53,7 +53,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     summed = Catalogue.of_bank(catalogue, "raw")
     points = read_rows(queries, 0, arguments.asked, "raw").sub_(summed.origin)
     truth = queries.labels[: arguments.asked]
-    contenders = Contenders.of(summed.means, 1.0)
+    contenders = Contenders.of_prototypes(summed.means)
     size = contenders.rows_at_once()
 
     def exactly() -> np.ndarray:
@@ -64,7 +64,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         for kind, efforts in EFFORTS.items():
             start = time.process_time()
-            made = FaissIndex(Path(place) / kind, kind, 1.0)
+            made = FaissIndex(Path(place) / kind, kind)
             made.build(summed.means)
             build = time.process_time() - start
             index = faiss.read_index(str(made.path))

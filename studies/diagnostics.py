@@ -1,19 +1,23 @@
 """Numbers behind the thresholds of `handful.estimators.diagnostics`: values for ordinary and for broken batches.
 
-    python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 --tasks 30
+    python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 [--shifted clinc150-shifted]
 
-For every bank, l2 features, up to 40 queries. **collapsed**: answers of one class, calibrated PADDLE's to batches of
-one class and published PADDLE's to batches of five; how many the rule finds, and how many of these were wrong.
-**unlike_support**: the ratio for ordinary batches, for items whose classes were taken out of the catalogue, and for
-vectors with their dimensions in another order. **calibration_border**: c² times the mean margin, with all classes, 20
-and 5, and with labels given to other rows.
+For every bank, unit vectors, 75 items per batch, `--supports` catalogues with `--tasks` batches each.
+
+**unlike_catalogue**: mean probability of an item's class, alone, over that of left-out examples. For ordinary batches;
+for classes that are each other's nearest; for vectors with their dimensions in another order, also in smaller
+catalogues; and, with `--shifted`, for changed sentences whose originals are rows of the first bank. **weak_features**:
+certainty of left-out examples beyond a guess, with the right labels and with shuffled ones. **labelled_alone**: batches
+labelled alone, with equal shares and with shares of 1/rank. **not_converged**: batches whose iterations ran out.
+**collapsed**: answers of one class, roll call's to batches of one class and published PADDLE's to batches of five; how
+many of them the rule finds, and how many of these are wrong.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from functools import partial
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,47 +25,173 @@ import torch
 from torch import Tensor
 
 import handful
-from handful.catalogue.usual import expected_half_distances, mean_margin
-from handful.estimators.diagnostics import COLLAPSED_SHARE, collapsed
-from handful.inference.calibration import squared_scale
+from handful.catalogue import Catalogue
+from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_CERTAINTY, collapsed
 from handful.inference.frame import Frame
+from handful.inference.roll_call_stack import Called, label
+from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
 
 SEED = 7
+N_ITEMS = 75
+# Queries of the tasks that may collapse.
 MOST_QUERIES = 40
 
-
-def tasks(
-    bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int, n_classes: int | None = None
-) -> Iterator[tuple[handful.TaskBatch, Tensor]]:
-    """Single tasks with unit vectors, and their query labels."""
-    spare = int(bank.class_sizes.min()) - shots
-    n_query = min(MOST_QUERIES, spare * k_eff)
-    spec = handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(k_eff), n_query, n_classes)
-    for index in range(n_tasks):
-        task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=SEED, indices=[index]))
-        yield handful.transform("l2", task), truth[0]
+Rows = list[np.ndarray]
 
 
-def nearest(task: handful.TaskBatch) -> Tensor:
-    """Half squared distances of the query to the prototypes."""
-    frame = Frame(task)
-    return half_squared_distances(frame.query, frame.support.mean())[0]
+def split(bank: handful.FeatureBank, shots: int, rng: np.random.Generator) -> tuple[np.ndarray, Rows]:
+    """Rows of a catalogue, and the other rows of each class."""
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    return np.concatenate([of_class[:shots] for of_class in rows]), [of_class[shots:] for of_class in rows]
 
 
-def without(task: handful.TaskBatch, classes: Tensor) -> handful.TaskBatch:
-    """Take these classes out of the catalogue."""
-    kept = ~torch.isin(task.support_labels[0], classes)
-    left, labels = np.unique(task.support_labels[0][kept].numpy(), return_inverse=True)
-    return handful.TaskBatch(task.support[:, kept], labels[None], task.query, len(left))
+def even(spare: Rows, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Items of these classes, drawn without regard to their class."""
+    pool = np.concatenate([spare[k] for k in classes])
+    return rng.choice(pool, min(N_ITEMS, len(pool)), replace=False)
+
+
+def by_rank(spare: Rows, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Items of these classes with shares of 1/rank, as far as there are enough."""
+    shares = 1 / np.arange(1, len(classes) + 1)
+    counts = rng.multinomial(N_ITEMS, shares / shares.sum())
+    return np.concatenate([spare[k][:n] for k, n in zip(classes, counts, strict=True)])
+
+
+def called(catalogue: Catalogue, batches: list[np.ndarray]) -> list[Called]:
+    """Answers, one batch at a time: they may differ in size."""
+    options = RollCallOptions()
+    return [
+        label(
+            catalogue.against(torch.from_numpy(batch.astype(np.float32)).unsqueeze(0)),
+            max_iter=options.max_iter,
+            tol=options.tol,
+        )
+        for batch in batches
+    ]
 
 
 def quantiles(values: list[float]) -> str:
-    """Least, median and greatest."""
-    if not values:
-        return "none"
-    found = torch.tensor(values)
-    return f"{found.min():.3g} … {found.median():.3g} … {found.max():.3g} (of {len(values)})"
+    """Least, a twentieth, median and greatest."""
+    found = torch.tensor(values, dtype=torch.float64)
+    least, low, middle, most = found.quantile(torch.tensor([0, 0.05, 0.5, 1], dtype=torch.float64)).tolist()
+    return f"{least:.3f} ({low:.3f}) … {middle:.3f} … {most:.3f} of {len(values)}"
+
+
+class Figures:
+    """Values by name, printed when complete."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.ratios: dict[str, list[float]] = {}
+        self.alone: dict[str, list[bool]] = {}
+        self.converged: list[bool] = []
+        self.signal: dict[str, list[float]] = {}
+
+    def add(self, name: str, catalogue: Catalogue, batches: list[np.ndarray]) -> None:
+        """Label these batches."""
+        usual = catalogue.head.confidence
+        for one in called(catalogue, batches):
+            self.alone.setdefault(name, []).append(bool(one.joint_weight[0] == 0))
+            self.converged.append(bool(one.converged[0]))
+            if usual is not None:
+                self.ratios.setdefault(name, []).append(float(one.confidence[0].mean()) / usual)
+
+    def add_signal(self, name: str, catalogue: Catalogue) -> None:
+        """Note how certain left-out examples are."""
+        usual, guess = catalogue.head.confidence, 1 / catalogue.n_classes
+        if usual is not None:
+            self.signal.setdefault(name, []).append((usual - guess) / (1 - guess))
+
+    def show(self) -> None:
+        """Print one line per name."""
+        for name, values in self.ratios.items():
+            below = sum(value < LEAST_CERTAINTY for value in values)
+            print(f"unlike_catalogue: {self.what}, {name}: {quantiles(values)}, {below} below {LEAST_CERTAINTY}")
+        for name, found in self.alone.items():
+            print(f"labelled_alone: {self.what}, {name}: {sum(found)} of {len(found)}")
+        for name, values in self.signal.items():
+            print(f"weak_features: {self.what}, {name}: {', '.join(f'{value:.3f}' for value in values)}")
+        print(f"not_converged: {self.what}: {self.converged.count(False)} of {len(self.converged)}", flush=True)
+
+
+def kinds(
+    bank: handful.FeatureBank, catalogue: Catalogue, spare: Rows, n_tasks: int, rng: np.random.Generator
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Batches of every kind that needs no other data."""
+
+    def drawn(k_eff: int, draw: Callable[..., np.ndarray]) -> list[np.ndarray]:
+        many = min(k_eff, bank.n_classes)
+        return [bank.take(draw(spare, rng.choice(bank.n_classes, many, replace=False), rng)) for _ in range(n_tasks)]
+
+    for k_eff in (1, 2, 5, 20, 60):
+        yield f"{k_eff} classes", drawn(k_eff, even)
+    for k_eff in (5, 20, 60):
+        yield f"{k_eff} classes, shares of 1/rank", drawn(k_eff, by_rank)
+    distances = torch.cdist(catalogue.means, catalogue.means)
+    for k_eff in (5, 10):
+        near = [distances[k].topk(k_eff, largest=False).indices for k in rng.permutation(bank.n_classes)[:n_tasks]]
+        yield (
+            f"{k_eff} classes nearest to each other",
+            [bank.take(even(spare, catalogue.classes[of_class.numpy()], rng)) for of_class in near],
+        )
+    order = rng.permutation(bank.dim)
+    for k_eff in (5, 20):
+        yield f"{k_eff} classes, dimensions in another order", [b[:, order] for b in drawn(k_eff, even)]
+
+
+def study(
+    bank: handful.FeatureBank, what: str, shots: int, n_supports: int, n_tasks: int, shifted: Path | None
+) -> None:
+    """Print all figures of roll call for one bank and number of shots."""
+    figures = Figures(f"{what}, {shots} shots")
+    for support in range(n_supports):
+        rng = np.random.default_rng([SEED, support])
+        rows, spare = split(bank, shots, rng)
+        catalogue = Catalogue.of(torch.from_numpy(bank.take(rows).astype(np.float32)), bank.labels[rows])
+        figures.add_signal("labels right", catalogue)
+        mixed = rng.permutation(bank.labels[rows])
+        figures.add_signal("labels shuffled", Catalogue.of(torch.from_numpy(bank.take(rows).astype(np.float32)), mixed))
+        for name, batches in kinds(bank, catalogue, spare, n_tasks, rng):
+            figures.add(name, catalogue, batches)
+        for n_classes in (60, 20, 5):
+            some = rng.choice(bank.n_classes, min(n_classes, bank.n_classes), replace=False)
+            chosen = rows[np.isin(bank.labels[rows], some)]
+            few = Catalogue.of(torch.from_numpy(bank.take(chosen).astype(np.float32)), bank.labels[chosen])
+            ordinary = [bank.take(even(spare, rng.choice(some, 5, replace=False), rng)) for _ in range(n_tasks)]
+            order, what = rng.permutation(bank.dim), f"5 classes of a catalogue of {n_classes}"
+            figures.add(what, few, ordinary)
+            figures.add(f"{what}, dimensions in another order", few, [batch[:, order] for batch in ordinary])
+        if shifted is not None:
+            for name, batches in changed(bank, shifted, set(rows.tolist()), n_tasks, rng):
+                figures.add(name, catalogue, batches)
+    figures.show()
+
+
+def changed(
+    bank: handful.FeatureBank, folder: Path, used: set[int], n_tasks: int, rng: np.random.Generator
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Batches of changed items: `rows.npy` has the rows of the bank, `<kind>.npy` their vectors after the change."""
+    rows = np.load(folder / "rows.npy")
+    free = np.array([row not in used for row in rows.tolist()])
+    of_class = [np.flatnonzero(free & (bank.labels[rows] == k)) for k in range(bank.n_classes)]
+    for kind in json.loads((folder / "kinds.json").read_text()):
+        vectors = np.load(folder / f"{kind}.npy")
+        for k_eff in (5, 20):
+            chosen = [rng.choice(bank.n_classes, k_eff, replace=False) for _ in range(n_tasks)]
+            yield f"{k_eff} classes, {kind}", [vectors[even(of_class, classes, rng)] for classes in chosen]
+
+
+def tasks(
+    bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int
+) -> Iterator[tuple[handful.TaskBatch, Tensor]]:
+    """Single tasks with unit vectors, and their query labels."""
+    n_query = min(MOST_QUERIES, (int(bank.class_sizes.min()) - shots) * k_eff)
+    spec = handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(k_eff), n_query)
+    for index in range(n_tasks):
+        task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=SEED, indices=[index]))
+        yield handful.transform("l2", task), truth[0]
 
 
 def collapses(bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int, method: str) -> str:
@@ -72,7 +202,9 @@ def collapses(bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int, m
         if labels.bincount().max() < COLLAPSED_SHARE * len(labels):
             continue
         answers += 1
-        if collapsed(labels, partial(torch.argmin, nearest(task), -1), range(task.n_classes)) is not None:
+        frame = Frame(task)
+        nearest = half_squared_distances(frame.query, frame.support.mean())[0].argmin(-1)
+        if collapsed(labels, nearest, range(task.n_classes)) is not None:
             found += 1
             wrong += bool((labels == truth).double().mean() < 0.5)
     return f"{answers} answers of one class, {found} found, {wrong} of these wrong"
@@ -82,36 +214,20 @@ def main() -> None:
     """Print the numbers, bank by bank."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", nargs="+", type=Path)
-    parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--shifted", type=Path, help="folder of changed items of the first bank")
+    parser.add_argument("--tasks", type=int, default=30)
+    parser.add_argument("--supports", type=int, default=3)
+    parser.add_argument("--collapses", type=int, default=30, help="tasks to look for collapses in")
     arguments = parser.parse_args()
-    for path in arguments.banks:
-        bank, n = handful.read_bank(path), arguments.tasks
-        for shots in (1, 5):
-            for k_eff, method in ((1, "calibrated_paddle"), (5, "paddle")):
-                what = f"{path.name}, {shots} shots, {k_eff} classes there, {method}"
-                print(f"collapsed: {what}: {collapses(bank, n, shots, k_eff, method)}", flush=True)
+    for place, path in enumerate(arguments.banks):
+        bank = handful.read_bank(path)
         for shots in (2, 5):
-            for k_eff in (1, 5, 20):
-                ratios: dict[str, list[float]] = {"ordinary": [], "classes missing": [], "dimensions shuffled": []}
-                for task, truth in tasks(bank, n, shots, k_eff):
-                    usual = float(expected_half_distances(Frame(task)).median())
-                    order = torch.randperm(task.dim, generator=torch.Generator().manual_seed(SEED))
-                    kinds = (task, without(task, truth), task.with_features(task.support, task.query[..., order]))
-                    for name, one in zip(ratios, kinds, strict=True):
-                        ratios[name].append(float(nearest(one).amin(-1).median()) / usual)
-                for name, values in ratios.items():
-                    what = f"{path.name}, {shots} shots, {k_eff} classes there, {name}"
-                    print(f"unlike_support: {what}: {quantiles(values)}", flush=True)
-            for n_classes in (None, 20, 5):
-                nats: dict[str, list[float]] = {"ordinary": [], "labels of other rows": []}
-                for task, _ in tasks(bank, n, shots, 5, n_classes):
-                    order = torch.randperm(task.support.shape[1], generator=torch.Generator().manual_seed(SEED))
-                    mixed = handful.TaskBatch(task.support, task.support_labels[:, order], task.query, task.n_classes)
-                    for name, one in zip(nats, (task, mixed), strict=True):
-                        nats[name].append(float(squared_scale(Frame(one))[0]) * mean_margin(Frame(one)))
-                for name, values in nats.items():
-                    what = f"{path.name}, {shots} shots, catalogue of {n_classes or 'all'} classes, {name}"
-                    print(f"calibration_border: {what}: {quantiles(values)}", flush=True)
+            shifted = arguments.shifted if place == 0 else None
+            study(bank, path.name, shots, arguments.supports, arguments.tasks, shifted)
+        for shots in (1, 5):
+            for k_eff, method in ((1, "roll_call"), (5, "paddle")):
+                what = f"{path.name}, {shots} shots, {k_eff} classes there, {method}"
+                print(f"collapsed: {what}: {collapses(bank, arguments.collapses, shots, k_eff, method)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from tests.tasks_at_hand import random_task
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(
-        UnknownNameError, match="no method is called 'padle'; there are calibrated_paddle, paddle, soft_kmeans"
+        UnknownNameError,
+        match="no method is called 'padle'; there are roll_call, calibrated_paddle, paddle, soft_kmeans",
     ):
         handful.solve("padle", random_task(0))
 

@@ -170,3 +170,13 @@ def test_features_that_have_lost_digits_are_refused():
         TaskError, match=r"features of task 0 are at most .*e-4.*multiply them by a large number before"
     ):
         handful.transform("l2", lost)
+
+
+def test_the_mean_of_a_task_is_over_support_and_query():
+    task = random_task(2)
+    centred = handful.transform("task_cl2n", task)
+    for t in range(3):
+        mean = torch.cat([task.support[t], task.query[t]]).mean(0)
+        for features, expected in ((centred.support, task.support), (centred.query, task.query)):
+            moved = expected[t] - mean
+            torch.testing.assert_close(features[t], moved / moved.norm(dim=-1, keepdim=True))

@@ -2,7 +2,7 @@
 
 One batch of 75 sentences with five intents out of 150 (CLINC150, task 0 of seed 0, five examples of each intent): how
 many sentences each intent really has, how many it gets when each sentence is labelled alone, and how many when the
-batch is labelled as a whole (`nearest_prototype` and `calibrated_paddle`).
+batch is labelled as a whole (`nearest_prototype` and `roll_call`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def draw_problem(place: Path = PLACE, task_number: int = 0) -> Path:
     answers = {
         "What is in the batch": truth,
         "Each sentence alone": handful.solve("nearest_prototype", task).predictions,
-        "The batch as a whole": handful.solve("calibrated_paddle", task).predictions,
+        "The batch as a whole": handful.solve("roll_call", task).predictions,
     }
     really = np.bincount(truth[0], minlength=bank.n_classes)
     most = 1.3 * really.max()

@@ -1,32 +1,57 @@
 """Write the figures of README.md from the files of the studies: python tools/readme_figures.py.
 
-The text between the two markers in README.md is made here from `studies/results/calibrated/*.json`, which
-`python studies/calibrated.py BANK …` writes. A test renders it again and compares.
+The text between the two markers in README.md is made here from the clean cells of `studies/results/harm`, which
+`python studies/harm.py DATA --group GROUP` writes. A test renders it again and compares.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-RESULTS = ROOT / "studies" / "results" / "calibrated"
+RESULTS = ROOT / "studies" / "results" / "harm"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
-# Five shots, five classes present: the paper's own setting.
-CELL = "5/5"
+NOT_YET = "Not measured yet.\n"
+# Banks that nothing was tuned on come first.
+GROUPS = {"confirmation": "Not used for tuning", "tuning": "Used for tuning"}
+SHOTS, PRESENT = 5, (5, 20)
+ALONE = ("prototype", "head")
+
+
+def cells(group: str) -> list[dict[str, Any]]:
+    """Return the cells shown of a group, as the study saved them."""
+    file = RESULTS / group / "clean.json"
+    parts = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    rows = [row for part in parts.values() for row in part["rows"]]
+    return [row for row in rows if row["shots"] == SHOTS and row["present"] in PRESENT]
+
+
+def line(row: dict[str, Any]) -> str:
+    """Return one row of the table; the gain is over the better of the two rules that label each item alone."""
+    found = row["accuracy"]
+    gain, half = row["ahead"][max(ALONE, key=found.__getitem__)]
+    accuracies = " | ".join(f"{found[rule]:.1f}" for rule in (*ALONE, "roll_call"))
+    return f"| {row['data']} | {row['classes']} | {row['present']} | {accuracies} | {gain:+.1f} ± {half:.1f} |"
 
 
 def figures() -> str:
-    """Return the table, one row for each bank whose cell is there."""
-    lines = ["| bank | K | tasks | each item alone | jointly | gain |", "|---|---|---|---|---|---|"]
-    for file in sorted(RESULTS.glob("*.json")):
-        cell = json.loads(file.read_text(encoding="utf-8")).get(CELL)
-        if cell is not None:
-            sizes = f"{file.stem} | {cell['n_classes']} | {cell['n_tasks']}"
-            accuracy = f"{cell['nearest_prototype']:.1f} | {cell['calibrated_paddle']:.1f}"
-            lines.append(f"| {sizes} | {accuracy} | {cell['gain']:+.1f} ± {cell['gain_interval']:.1f} |")
-    return "\n".join(lines) + "\n"
+    """Return the table, two rows for each bank that was measured, and what each group is."""
+    found = {group: rows for group in GROUPS if (rows := cells(group))}
+    if not found:
+        return NOT_YET
+    table = [
+        "| bank | K | present | nearest prototype | head, alone | `roll_call` | gain |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    table += [line(row) for rows in found.values() for row in rows]
+    batches = sorted({row["batches"] for rows in found.values() for row in rows})
+    about = [f"{' or '.join(map(str, batches))} batches per row."]
+    for group, rows in found.items():
+        about.append(f"{GROUPS[group]}: {', '.join(dict.fromkeys(row['data'] for row in rows))}.")
+    return "\n".join(table) + "\n\n" + "\n".join(about) + "\n"
 
 
 def with_figures(text: str) -> str:

@@ -17,7 +17,7 @@ spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[2]))
 task = handful.transform("l2", task)
 alone = handful.solve("nearest_prototype", task)
-jointly = handful.solve("calibrated_paddle", task)
+jointly = handful.solve("roll_call", task)
 
 # %%
 # Every intent that is present or predicted, and its number of sentences.

@@ -3,7 +3,7 @@ Accuracy against the scale of the features
 ==========================================
 
 Unit-length vectors times a factor. Published PADDLE compares distances with nats, so its answer depends on the
-factor; ``calibrated_paddle`` finds its own.
+factor; ``calibrated_paddle`` finds its own. (The default, ``roll_call``, does not depend on the factor either.)
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 The larger the batch, the more it says
 ======================================
 
-A batch of a few items says little about which classes are present; a batch of a hundred says a lot.
+A batch of a few items says little about which classes are present; a batch of a hundred says a lot. ``roll_call`` gives
+the joint answer more weight the more items it finds in each class.
 """
 
 import matplotlib.pyplot as plt
@@ -11,15 +12,19 @@ import handful
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
+# All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
+first = handful.draw(
+    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+)
+CATALOGUE = handful.FixedSupport(first.support[0])
 SIZES = (2, 5, 10, 25, 50, 100, 200)
-METHODS = ("nearest_prototype", "calibrated_paddle")
+METHODS = ("nearest_prototype", "roll_call")
 
 accuracy = {method: [] for method in METHODS}
 for n_query in SIZES:
     # As many sentences in all for each size, so that points are about equally certain.
-    spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=n_query)
-    n_tasks = max(6, 400 // n_query)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(min(n_tasks, 60))))
+    spec = handful.TaskSpec(CATALOGUE, handful.UniformOverPool(k_eff=5), n_query=n_query)
+    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(3000 // n_query)))
     ready = handful.transform("l2", task)
     for method in METHODS:
         accuracy[method].append(100 * (handful.solve(method, ready).predictions == truth).float().mean().item())

@@ -9,7 +9,17 @@ from handful.gather import gather
 from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
-from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.tasks import (
+    Balanced,
+    Dirichlet,
+    Draw,
+    FixedSupport,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+)
 from handful.transforms import TRANSFORMS, transform
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ __all__ = [
     "TaskBatch",
     "TaskSpec",
     "UniformOverPool",
+    "UnknownClasses",
     "classify",
     "draw",
     "gather",

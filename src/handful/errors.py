@@ -84,8 +84,8 @@ class HandfulWarning(UserWarning):
 
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", CalibrationBorderWarning)
-    ...     warnings.warn(CalibrationBorderWarning("classes are far apart"))
+    ...     warnings.simplefilter("ignore", UnlikeCatalogueWarning)
+    ...     warnings.warn(UnlikeCatalogueWarning("these sentences are full of typing mistakes"))
     """
 
 
@@ -97,9 +97,9 @@ class CollapseWarning(HandfulWarning):
     """Nearly all items were given the same class, although few of them would get it if labelled on their own."""
 
 
-class CalibrationBorderWarning(HandfulWarning):
-    """The examples were not enough to determine the scale of the features."""
+class UnlikeCatalogueWarning(HandfulWarning):
+    """Items are much less certain of their class than left-out examples of the catalogue are."""
 
 
-class UnlikeSupportWarning(HandfulWarning):
-    """The batch lies far from every class of the catalogue."""
+class WeakFeaturesWarning(HandfulWarning):
+    """Left-out examples can hardly tell their own class from others."""

@@ -33,7 +33,7 @@ def gather(
     task : TaskBatch
         Without query labels. A support that all tasks share has a task axis of length one.
     query_labels : Int[Tensor, "task query"]
-        Classes of the queries, 0 … K-1, for scoring only.
+        Classes of the queries, 0 … K-1, or -1 for a class that is not in the support; for scoring only.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Solution:
     log_assignments : Float[Tensor, "task query class"]
         `ln u_nk`; each row sums to one after `exp`. Rows of padded queries are -inf.
     proportions : Float[Tensor, "task class"]
-        Share of the query in each class.
+        Share of the query in each class; for a method that rejects, of the part of the query that it does not reject.
     n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
         Number of iterations of each task, and whether it met the tolerance; always True for methods without one.
     query_mask : Bool[Tensor, "task query"] or None
@@ -54,6 +54,9 @@ class Solution:
         Objective and criterion at each iteration, if the options ask to record them.
     find_prototypes, measure : callable or None
         Functions of `log_assignments` that compute prototypes and description length.
+    unknown : Float[Tensor, "task query"] or None
+        `o_n`, in 0 … 1: how sure the method is that the class of query n is none of the task's; 0 for padding. None for
+        a method that cannot reject. `log_assignments` are then given that the query does have one of the classes.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Solution:
     trace: Trace | None = None
     find_prototypes: Callable[[Tensor], Tensor] | None = None
     measure: Callable[[Tensor], DescriptionLength] | None = None
+    unknown: Float[Tensor, "task query"] | None = None
 
     @cached_property
     def predictions(self) -> Int[Tensor, "task query"]:
@@ -110,6 +114,7 @@ class Solution:
         prototypes = [p.find_prototypes for p in parts if p.find_prototypes is not None]
         measures = [p.measure for p in parts if p.measure is not None]
         traces = [p.trace for p in parts if p.trace is not None]
+        unknown = [p.unknown for p in parts if p.unknown is not None]
         sizes = [len(p.n_iter) for p in parts]
         return Solution(
             torch.cat([p.log_assignments for p in parts]),
@@ -120,6 +125,7 @@ class Solution:
             _join_traces(traces) if traces else None,
             partial(_join_prototypes, prototypes, sizes) if prototypes else None,
             partial(_join_lengths, measures, sizes) if measures else None,
+            torch.cat(unknown) if unknown else None,
         )
 
 

@@ -85,6 +85,18 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
     return task.each_point(lambda points: unit(points * factor - origin * factor))
 
 
+def task_cl2n(task: TaskBatch) -> TaskBatch:
+    """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean over support and query of the task (Boudiaf et al., CVPR 2023)."""
+    task = _near_one(task)
+    sums, counts = [], []
+    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
+        real = torch.ones_like(points[..., :1], dtype=torch.bool) if mask is None else mask.unsqueeze(-1)
+        sums.append(points.where(real, 0).sum(-2, keepdim=True))
+        counts.append(real.sum(-2, keepdim=True))
+    mean = (sums[0] + sums[1]) / (counts[0] + counts[1])
+    return task.with_features(unit(task.support - mean), unit(task.query - mean))
+
+
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
     """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
 
@@ -104,6 +116,7 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
         "l2": l2,
         "l2_times": l2_times,
         "cl2n": cl2n,
+        "task_cl2n": task_cl2n,
         "pt_map_preprocess": pt_map_preprocess,
         "range_scale": range_scale,
         "range_scale_public_code": range_scale_public_code,

@@ -140,14 +140,35 @@ def test_figures_of_the_readme_are_those_of_the_studies():
     assert text == readme_figures.with_figures(text), "README.md is behind the studies: python tools/readme_figures.py"
 
 
-def test_a_figure_that_was_changed_by_hand_is_found_out():
+def test_figures_changed_by_hand_are_found_out():
     readme_figures = importlib.import_module("readme_figures")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    figures = readme_figures.figures()
-    number = re.search(r"\d\d\.\d", figures)[0]
-    changed = text.replace(figures, figures.replace(number, "99.9"))
+    before, marker, after = text.partition(readme_figures.BEGIN)
+    changed = before + marker + after.replace(readme_figures.figures(), "| 99.9 |\n", 1)
     assert changed != text
     assert readme_figures.with_figures(changed) == text
+
+
+def test_figures_of_the_readme_come_from_the_clean_cells(tmp_path, monkeypatch):
+    readme_figures = importlib.import_module("readme_figures")
+    monkeypatch.setattr(readme_figures, "RESULTS", tmp_path)
+    assert readme_figures.figures() == readme_figures.NOT_YET
+    row = {
+        "data": "made-up",
+        "classes": 9,
+        "batches": 500,
+        "accuracy": {"prototype": 70.0, "head": 71.04, "roll_call": 90.0},
+        "ahead": {"prototype": [20.0, 2.0], "head": [18.96, 1.0]},
+    }
+    rows = [{**row, "shots": shots, "present": present} for shots in (1, 5, 10) for present in (5, 20, "all")]
+    (tmp_path / "tuning").mkdir()
+    (tmp_path / "tuning" / "clean.json").write_text(json.dumps({"made-up": {"rows": rows}}))
+    shown = readme_figures.figures()
+    assert shown.count("made-up | 9") == 2
+    assert (
+        "| made-up | 9 | 20 | 70.0 | 71.0 | 90.0 | +19.0 ± 1.0 |\n\n500 batches per row.\nUsed for tuning: made-up.\n"
+        in shown
+    )
 
 
 def test_tables_of_the_stand_ins_are_those_of_their_study():
@@ -158,15 +179,14 @@ def test_tables_of_the_stand_ins_are_those_of_their_study():
 
 def test_tables_of_harm_are_those_of_their_study():
     harm_page = importlib.import_module("harm_page")
-    shown = set()
+    page = harm_page.PAGE.read_text(encoding="utf-8")
+    assert page == harm_page.page(), f"{harm_page.PAGE.name} is behind: python studies/harm_page.py"
     for document in harm_page.DOCUMENTS:
         text = document.read_text(encoding="utf-8")
-        assert text == harm_page.with_tables(text), f"{document.name} is behind: python studies/harm_page.py"
-        shown |= {match["name"] for match in harm_page.MARKED.finditer(text)}
-    assert shown == set(harm_page.TABLES)
-    changed = text.replace("81.3", "91.3")
-    assert changed != text
-    assert harm_page.with_tables(changed) == text
+        assert text == harm_page.with_summary(text), f"{document.name} is behind: python studies/harm_page.py"
+        changed = harm_page.MARKED.sub(lambda match: f"{match['begin']}\nby hand\n\n{match['end']}", text)
+        assert changed != text
+        assert harm_page.with_summary(changed) == text
 
 
 def test_the_first_minutes_are_those_that_were_measured():

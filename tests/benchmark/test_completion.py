@@ -19,9 +19,10 @@ COMPARED = [name for name in COLUMNS if name not in ("seconds", "cpu_seconds")]
 
 
 def values(journal):
-    """Rows without timings, as a list in order of cell and task."""
+    """Rows without timings, as a list in order of cell and task; NaN, of scores that do not apply, as None."""
     columns = journal.columns()
-    return sorted(zip(*(columns[name].tolist() for name in COMPARED), strict=True), key=str)
+    rows = zip(*(columns[name].tolist() for name in COMPARED), strict=True)
+    return sorted((tuple(None if value != value else value for value in row) for row in rows), key=str)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
+from handful import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful.benchmark.plan import Cell, bound_plan, grid, read_plan
 from handful.errors import OptionError, PlanError
 from tests.banks_at_hand import random_bank
@@ -122,6 +122,7 @@ def test_a_toml_plan_is_a_grid(tmp_path):
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nspeed = 3", "no key 'speed'"),
         ("[[cells]]\nbank = 'toy'", "needs a method"),
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nquery = 'odd'", "no query rule is called 'odd'"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nunknown_share = 0.2", "go together, got 0 and 0.2"),
     ],
 )
 def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentence):
@@ -129,3 +130,13 @@ def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentenc
     file.write_text(text)
     with pytest.raises(PlanError, match=sentence):
         grid(read_plan(file)[0], {})
+
+
+def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
+    entries = [{"bank": "toy", "method": "oslo", "unknown_classes": 3, "unknown_share": [0, 0.3]}]
+    none, some = grid(entries, {})
+    assert some.spec.unknown == UnknownClasses(3, 0.3)
+    assert none.content_hash != some.content_hash
+    assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
+    closed = Cell("toy", TaskSpec(ShotsPerClass(5), UniformOverPool(5)), "paddle")
+    assert closed.content_hash == "e2c9d63dae283657"  # of the version before unknown classes existed

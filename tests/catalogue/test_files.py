@@ -6,19 +6,26 @@ import torch
 
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.errors import FileFormatError
+from handful.inference.head import LeftOut
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
 
 def catalogue() -> Catalogue:
     rng = np.random.default_rng(0)
-    return Catalogue.of(torch.from_numpy(rng.standard_normal((12, 5))), np.array(["ant", "bee", "cat", "dog"] * 3))
+    labels = np.array(["ant", "bee", "cat", "dog"] * 6)
+    return Catalogue.of(torch.from_numpy(rng.standard_normal((24, 5))), labels)
 
 
 def test_a_catalogue_comes_back_whole(tmp_path):
     made = catalogue()
     save_catalogue(made, tmp_path / "c.safetensors")
     again = load_catalogue(tmp_path / "c.safetensors")
+    assert "head" in vars(again)
     assert again.content_hash == made.content_hash
+    assert again.report() == made.report()
+    assert len(again.head.left_out.rows) == 24
+    for name in LeftOut._fields:
+        assert torch.equal(getattr(again.head.left_out, name), getattr(made.head.left_out, name))
     assert again.examples.labels.tolist() == made.examples.labels.tolist()
     more = torch.ones(2, 5, dtype=torch.float64), np.array(["ant", "elk"])
     assert again.with_examples(*more).content_hash == made.with_examples(*more).content_hash
@@ -29,7 +36,11 @@ def test_a_catalogue_comes_back_whole(tmp_path):
     [
         {"format_version": 99},
         {"transform": "range_scale"},
-        {"squared_scale": "x"},
+        {"format_version": 1},
+        {"head": None},
+        {"head": {"spread": 1.0, "temperature": 0.0, "wrong_share": 0.0, "confidence": 0.5}},
+        {"head": {"spread": -1.0, "temperature": 1.0, "wrong_share": 0.0, "confidence": 0.5}},
+        {"head": {"spread": 1.0, "temperature": "x", "wrong_share": 0.0, "confidence": 0.5}},
         {"classes": 3},
         {"n_examples": None},
     ],
@@ -38,5 +49,28 @@ def test_what_does_not_hold_together_is_refused(tmp_path, change):
     save_catalogue(catalogue(), tmp_path / "c")
     tensors, metadata = read_tensors(tmp_path / "c")
     write_tensors(tmp_path / "c", tensors, {"handful": json.dumps(json.loads(metadata["handful"]) | change)})
+    with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
+        load_catalogue(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"head.weights": torch.zeros(4, 4, dtype=torch.float64)},
+        {"head.weights": torch.zeros(4, 5)},
+        {"head.offsets": torch.full((4,), torch.nan, dtype=torch.float64)},
+        {"head.mass": torch.zeros(4, dtype=torch.float64)},
+        {"left_out.rows": torch.arange(23)},
+        {"left_out.rows": torch.arange(24) + 1},
+        {"left_out.rows": torch.arange(24).double()},
+        {"left_out.rival": torch.full((24,), 4)},
+        {"left_out.right": torch.full((24,), torch.nan, dtype=torch.float64)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_head_that_does_not_fit_is_refused(tmp_path, change):
+    save_catalogue(catalogue(), tmp_path / "c")
+    tensors, metadata = read_tensors(tmp_path / "c")
+    write_tensors(tmp_path / "c", tensors | change, metadata)
     with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
         load_catalogue(tmp_path / "c")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from handful.catalogue import Catalogue, fitted, parts
 from handful.errors import LabelError, OptionError
-from handful.inference.calibration import squared_scale
 from handful.inference.frame import Frame
+from handful.inference.head import fit_head
 from handful.task import TaskBatch
 from handful.transforms import transform
 
@@ -27,19 +27,14 @@ def assert_same(left: Catalogue, right: Catalogue) -> None:
     assert left.classes.tolist() == right.classes.tolist()
     assert left.shots.tolist() == right.shots.tolist()
     torch.testing.assert_close(left.means + left.origin, right.means + right.origin)
-    if right.squared_scale is None:
-        assert left.squared_scale is None
-    else:
-        assert left.squared_scale == pytest.approx(right.squared_scale, rel=1e-6)
     assert sorted(left.examples.labels.tolist()) == sorted(right.examples.labels.tolist())
 
 
-def test_means_and_scale_are_those_of_a_task():
+def test_means_are_those_of_a_task():
     X, codes = rows(0), np.unique(LABELS, return_inverse=True)[1]
     frame = Frame(transform("l2", TaskBatch.single(X, codes, X[:1], 4)))
     catalogue = Catalogue.of(X, LABELS)
     torch.testing.assert_close(catalogue.means + catalogue.origin, frame.placed(frame.support.mean())[0])
-    assert catalogue.squared_scale == pytest.approx(float(squared_scale(frame)[0]))
 
 
 @given(seed=seeds, cut=st.integers(1, 8))
@@ -100,30 +95,95 @@ def test_of_many_examples_whole_classes_are_kept_whoever_saw_them(monkeypatch):
     assert set(counts) == {5}
     halves = Catalogue.of(X[:100], labels[:100]) + Catalogue.of(X[100:], labels[100:])
     assert sorted(set(halves.examples.labels.tolist())) == kept.tolist()
-    assert halves.squared_scale == pytest.approx(whole.squared_scale)
+    assert halves.head.temperature == pytest.approx(whole.head.temperature)
     torch.testing.assert_close(halves.means + halves.origin, whole.means + whole.origin)
 
 
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_few_classes_with_many_examples_are_calibrated(n_classes, monkeypatch):
+def clouds(n_classes: int, shots: int, noise: float = 0.8, dim: int = 6):
     rng = np.random.default_rng(0)
-    labels = np.arange(n_classes).repeat(2000)
-    X = torch.from_numpy(rng.standard_normal((n_classes, 6))[labels] + 0.8 * rng.standard_normal((len(labels), 6)))
-    whole = Catalogue.of(X, labels)
+    labels = np.arange(n_classes).repeat(shots)
+    points = rng.standard_normal((n_classes, dim))[labels] + noise * rng.standard_normal((len(labels), dim))
+    return torch.from_numpy(points), labels
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_few_classes_with_many_examples_have_a_slope(n_classes, monkeypatch):
+    X, labels = clouds(n_classes, 2000)
     monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 1280)
     sampled = Catalogue.of(X, labels)
     assert len(sampled.examples.labels) == 20 * n_classes
-    assert sampled.squared_scale == pytest.approx(whole.squared_scale, rel=0.35)
     assert sampled.shots.tolist() == [2000] * n_classes
+    head = sampled.head
+    assert len(head.left_out.rows) == 20 * n_classes
+    items = torch.nn.functional.normalize(X, dim=1) - sampled.origin
+    losses = [
+        float(torch.nn.functional.cross_entropy((items @ head.weights.T + head.offsets) / t, torch.from_numpy(labels)))
+        for t in (0.5, 1.0, 2.0)
+    ]
+    assert losses[1] < min(losses[0], losses[2])
 
 
-def test_one_example_each_leaves_the_scale_to_the_batch():
-    catalogue = Catalogue.of(rows(0, 4), np.array(list("abcd")))
-    assert catalogue.squared_scale is None
-    batch = catalogue.against(rows(1, 10).unsqueeze(0))
-    batch.nearest()
-    assert float(batch.squared_scale[0]) > 0
-    assert catalogue.with_examples(rows(2, 1), np.array(["a"])).squared_scale is not None
+def test_the_head_is_fitted_to_all_examples_about_the_origin():
+    X, labels = clouds(8, 5)
+    catalogue = Catalogue.of(X, labels)
+    points = torch.nn.functional.normalize(X, dim=1) - catalogue.origin
+    expected = fit_head(points, torch.from_numpy(labels), 8, square_norm=1.0)
+    assert torch.equal(catalogue.head.weights, expected.weights)
+    assert catalogue.head is catalogue.head
+    raw = Catalogue.of(7 * X, labels, "raw").head
+    assert raw.temperature == pytest.approx(Catalogue.of(X, labels, "raw").head.temperature, rel=0.2)
+
+
+def test_what_was_added_or_removed_has_another_head():
+    X, labels = clouds(8, 5)
+    catalogue = Catalogue.of(X, labels)
+    assert len(catalogue.head.left_out.rows) == 40
+    fewer = catalogue.without_examples(X[:1], labels[:1])
+    assert fewer.n_examples == 40  # given so far
+    assert fewer.head.mass.sum() == 39
+    assert len(fewer.head.left_out.rows) == 39
+    assert len(catalogue.without(np.array([3])).head.weights) == 7
+    assert len(catalogue.with_examples(X[:1] + 1, np.array([8])).head.weights) == 9
+
+
+def test_with_examples_that_are_not_kept_the_head_is_made_of_means(monkeypatch):
+    X, labels = clouds(40, 5)
+    monkeypatch.setattr(fitted, "KEPT_NUMBERS", 6 * 60)
+    monkeypatch.setattr(parts, "FEWEST_CLASSES", 12)
+    head = Catalogue.of(X, labels).head
+    ratio = head.weights / head.means
+    torch.testing.assert_close(ratio, ratio[0, 0].expand_as(ratio))
+    assert len(head.left_out.rows) == 60
+    # Only what is not kept counts: with the classes that were not kept gone, all examples are known.
+    sampled = Catalogue.of(X, labels)
+    left = sampled.without(np.setdiff1d(labels, sampled.examples.labels))
+    assert left.shots.sum() == len(left.examples.labels)
+    assert left.head.weights.shape == (12, 6)
+    ratio = left.head.weights / left.head.means
+    assert ratio.max() > 1.1 * ratio.min()
+
+
+def test_batches_are_placed_about_the_origin_and_padding_is_zero():
+    X, labels = clouds(8, 5)
+    catalogue = Catalogue.of(X, labels)
+    mask = torch.tensor([[True] * 10, [True] * 7 + [False] * 3])
+    batch = catalogue.against(3 * X[:20].view(2, 10, 6), mask)
+    expected = torch.nn.functional.normalize(X[:20], dim=1).view(2, 10, 6) - catalogue.origin
+    torch.testing.assert_close(batch.points[mask], expected[mask])
+    assert (batch.points[~mask] == 0).all()
+    assert batch.head is catalogue.head
+    scores = batch.scores()[0]
+    torch.testing.assert_close(scores, expected[0] @ catalogue.head.weights.T + catalogue.head.offsets)
+
+
+def test_a_head_is_moved_with_its_catalogue():
+    X, labels = clouds(8, 5)
+    catalogue = Catalogue.of(X, labels)
+    assert "head" not in vars(catalogue.to("meta"))
+    weights = catalogue.head.weights
+    moved = catalogue.to("meta")
+    assert moved.head.weights.device.type == "meta"
+    assert moved.head.weights.shape == weights.shape
 
 
 def test_what_does_not_fit_is_refused():

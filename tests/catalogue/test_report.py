@@ -23,7 +23,9 @@ def test_swapped_labels_are_found():
     y[[3, 50, 100]] = [9, 20, 1]
     suspects = Catalogue.of(torch.from_numpy(X), y).report().suspects
     assert sorted((s.position, s.label, s.looks_like) for s in suspects) == [(3, 9, 0), (50, 20, 8), (100, 1, 16)]
-    assert [s.nats for s in suspects] == sorted((s.nats for s in suspects), reverse=True)
+    chances = [s.chance_wrong for s in suspects]
+    assert chances == sorted(chances, reverse=True)
+    assert min(chances) > 0.5
 
 
 def test_two_names_of_one_class_are_found():
@@ -48,3 +50,19 @@ def test_lone_examples_are_listed():
 def test_a_catalogue_of_lone_examples_cannot_be_checked():
     report = Catalogue.of(torch.eye(4), np.arange(4)).report()
     assert (report.n_checked, report.suspects, report.single) == (0, [], [0, 1, 2, 3])
+
+
+def test_a_wrong_label_is_printed_with_its_chance():
+    _, X, y = examples()
+    y[3] = 9
+    assert "Example 3, labelled 9, looks like 0 (wrong with a chance of more than 99%)." in str(
+        Catalogue.of(torch.from_numpy(X), y).report()
+    )
+
+
+def test_a_copied_wrong_label_is_found():
+    _, X, y = examples()
+    y[3] = 9
+    X, y = np.concatenate([X, X[3:4]]), np.append(y, 9)
+    suspects = Catalogue.of(torch.from_numpy(X), y).report().suspects
+    assert sorted(s.position for s in suspects) == [3, 180]

@@ -96,7 +96,7 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     reports = []
     large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
     assert (dense.streamed, large.streamed) == (False, True)
-    assert {report.stage for report in reports} == {"compare", "iterate", "move", "answer"}
+    assert {report.stage for report in reports} == {"compare", "add up", "iterate", "answer"}
     assert large.class_names == dense.class_names
     assert large.present == dense.present
     for name, values in dense.predictions().items():
@@ -119,7 +119,7 @@ def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_support"]
+    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_catalogue"]
 
 
 def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):

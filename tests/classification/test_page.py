@@ -26,6 +26,7 @@ def classified(probabilities, contents=None, skipped=(), diagnostics=(), names=N
         answers=Answers.of(table),
         expected_counts=table.sum(0),
         presence=1 - np.prod(1 - table, axis=0),
+        joint_weight=0.9,
         diagnostics=tuple(diagnostics),
         class_names=NAMES,
         n_examples=20,
@@ -46,7 +47,7 @@ def test_sentences_the_least_certain_first(tmp_path):
     texts = ("first words", "second & words", "third <i>words</i>", "w" * 500)
     page = written(tmp_path, classified(TABLE, texts))
     assert "<h1>Tuesday &lt;morning&gt;: 2 classes present</h1>" in page
-    assert "4 items, labelled jointly by a catalogue of 4 classes with 20 examples; features of minilm." in page
+    assert "4 items, labelled jointly, with a catalogue of 4 classes and 20 examples; features of minilm." in page
     assert "ant &amp; co" in page
     assert "<b>bee</b>" not in page.replace("<b>&lt;b&gt;bee&lt;/b&gt;</b>", "")
     below = page.split("the least certain first")[1]
@@ -97,9 +98,26 @@ def test_every_batch_has_a_page(tmp_path, table):
     assert "</html>" in written(tmp_path, replace(found, backbone=""))
 
 
-def test_a_streamed_batch_says_that_warnings_saw_a_sample(tmp_path):
-    assert "the diagnostics used a sample of its items" in written(tmp_path, replace(classified(TABLE), streamed=True))
-    assert "the diagnostics used a sample of its items" not in written(tmp_path, classified(TABLE))
+def test_a_streamed_batch_says_so(tmp_path):
+    assert "The batch was streamed." in written(tmp_path, replace(classified(TABLE), streamed=True))
+    assert "The batch was streamed." not in written(tmp_path, classified(TABLE))
+
+
+def test_items_labelled_alone_are_not_called_joint(tmp_path):
+    page = written(tmp_path, replace(classified(TABLE), joint_weight=0.0))
+    assert "4 items, each labelled alone, with a catalogue of 4 classes" in page
+    assert "jointly" not in page
+
+
+def test_a_class_is_present_by_its_chance_and_not_by_its_count(tmp_path):
+    page = written(tmp_path, replace(classified(TABLE), presence=np.array([0.87, 0.3, 0.6, 0.01])))
+    assert "present with probability 87 %" in page
+    shown = page.split("<h2>Classes present")[1].split("<details>")[0]
+    assert "ant &amp; co" in shown
+    assert "cat" in shown
+    assert "bee" not in shown
+    assert "1 other class may be there" in page
+    assert "&lt;b&gt;bee&lt;/b&gt; (30 %)" in page
 
 
 def test_many_possible_classes_are_cut_and_counted(tmp_path, monkeypatch):

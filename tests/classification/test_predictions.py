@@ -18,6 +18,7 @@ def labelled(table=TABLE, names=("ant", "bee", "cat")) -> Classified:
         answers=Answers.of(table),
         expected_counts=table.sum(0),
         presence=1 - np.prod(1 - table, axis=0),
+        joint_weight=1.0,
         diagnostics=(),
         class_names=names,
         n_examples=9,
@@ -51,7 +52,7 @@ def test_predictions_of_some_items():
 
 
 def test_present_classes_come_largest_first():
-    few = replace(labelled(), expected_counts=np.array([0.1, 1.2, 1.7]))
+    few = replace(labelled(), expected_counts=np.array([0.7, 1.2, 1.7]), presence=np.array([0.4, 0.5, 0.9]))
     assert few.present == [2, 1]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful import FeatureBank
+from handful import FeatureBank, UnknownClasses
 from handful.benchmark import run as benchmark_run
 from handful.benchmark.journal import Journal
 from handful.benchmark.paper import TABLE_1_METHODS
@@ -22,7 +22,7 @@ def bank(tmp_path):
     return tmp_path / "toy"
 
 
-TASK_OPTIONS = ("--shots", "--k-eff", "--n-query", "--split")
+TASK_OPTIONS = ("--shots", "--k-eff", "--n-query", "--split", "--unknown-classes", "--unknown-share")
 CELL_OPTIONS = (*TASK_OPTIONS, "--tasks", "--seed", "--budget")
 
 
@@ -50,6 +50,43 @@ def test_a_grid_is_run_and_its_status_printed(bank, tmp_path, capsys):
         *(("paddle", 2), ("soft_kmeans", 2)),
         *(("paddle", 3), ("soft_kmeans", 3)),
     ]
+
+
+def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    methods = [word for name in ("oslo", "ostim", "eol", "nearest_prototype") for word in ("--method", name)]
+    unknown = ("--unknown-classes", 2, "--unknown-share", 0.0, "--unknown-share", 0.5)
+    sizes = ("--k-eff", 2, "--n-query", 12, "--shots", 3, "--tasks", 4)
+    lines = run(capsys, "run", "--bank", bank, *methods, *unknown, *sizes, "--out", tmp_path / "run")
+    titles = [line for line in lines if not line.startswith(" ")]
+    assert titles == [f"toy, 3-shot, K_eff=2, |Q|=12, 2 unknown at {share} %" for share in (0, 50)]
+    journal = Journal(tmp_path / "run")
+    assert [cell.spec.unknown for cell in journal.plan] == [
+        UnknownClasses(2, share) for share in (0.0, 0.5) for _ in range(4)
+    ]
+    for cell in journal.plan:
+        rows = journal.columns(cell)
+        share = cell.spec.unknown.share
+        assert len(rows["task"]) == 4
+        assert all(error is None for error in rows["error"])
+        assert (np.isnan(rows["unknown_auroc"]) == (share == 0)).all()
+        assert (np.isnan(rows["unknown_share_error"]) == (cell.method == "nearest_prototype")).all()
+        if share:
+            assert ((rows["unknown_auroc"] >= 0) & (rows["unknown_auroc"] <= 1)).all()
+    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
+    capsys.readouterr()
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "Items of no class" in page
+    assert page.count("1 − highest probability") == 2  # once in each table, for nearest_prototype
+    again = run(capsys, "run", "--resume", "--out", tmp_path / "run")
+    assert again == lines
+
+
+def test_classes_without_a_share_are_refused(bank, tmp_path, capsys):
+    arguments = ("run", "--bank", bank, "--method", "oslo", "--unknown-classes", 2, "--out", tmp_path / "run")
+    assert main(["bench", *map(str, arguments)]) != 0
+    assert "unknown_classes and unknown_share go together" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_without_an_answer_ends_with_1_and_says_why(bank, tmp_path, capsys):

@@ -41,6 +41,23 @@ def test_a_preview_names_the_classes(bank, tmp_path, capsys):
     assert lines[0].count(" x4") == 2
 
 
+def test_items_of_unknown_classes_are_drawn_and_counted(bank, tmp_path, capsys):
+    unknown = ["--unknown-classes", 2, "--unknown-share", 0.25, "--k-eff", 2, "--n-query", 8, "--tasks", "0:4"]
+    for line in run(capsys, tmp_path / "bank", *unknown):
+        task = json.loads(line)
+        strangers = [row for row, label in zip(task["query"], task["query_labels"], strict=True) if label == -1]
+        assert len(strangers) == 2
+        assert not set(bank.labels[strangers].tolist()) & set(task["classes"])
+    preview = run(capsys, tmp_path / "bank", *unknown, "--preview")
+    assert preview[0].startswith("task 0: 20 support rows of 4 classes, 6 queries of ")
+    assert preview[0].endswith("; 2 of classes without support")
+
+
+def test_unknown_classes_need_a_share(bank, tmp_path, capsys):
+    assert main(["tasks", "draw", str(tmp_path / "bank"), "--unknown-classes", "2"]) != 0
+    assert "--unknown-classes and --unknown-share go together" in capsys.readouterr().err
+
+
 def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
     library = random_bank(5, n_classes=6).save(tmp_path / "library")
     options = [

@@ -47,19 +47,24 @@ OPTIONS = {
     "baseline": {"max_iter": 20},
     "baseline_pp": {"max_iter": 20},
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
+    "ostim": {"max_iter": 10, "learning_rate": 1e-2},
+    "eol": {"max_iter": 10},
     **VARIANTS,
 }
 # Adam divides a gradient by its own size, so where a gradient vanishes it turns rounding into steps of 1e-3; five
 # iterations cannot go further than this. The regressions of ICI end at a tolerance, in another order a step later.
 ROUNDING = {"paddle_gd": 5e-3, "ici": 1e-6}
 SINGLE_ROUNDING = {"paddle_gd": 2e-2}
-# Angles between features, and weight decay towards zero, mean something only about the origin.
+# Angles between features, and weight decay towards zero, mean something only about the origin; so does the length of
+# the rows, which sets the ridge of a head.
 TIED_TO_ORIGIN = {
+    "roll_call",
     *("baseline", "baseline_pp", "baseline_pp:prototypes"),
     *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
+    *("oslo", "ostim", "eol"),
 }
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation.
-TIED_TO_AXES = {"paddle_gd", "baseline:prototypes", "baseline_pp:prototypes", "tim", "alpha_tim"}
+TIED_TO_AXES = {"paddle_gd", "baseline:prototypes", "baseline_pp:prototypes", "tim", "alpha_tim", "ostim", "eol"}
 seeds = st.integers(0, 10_000)
 
 
@@ -73,7 +78,7 @@ def solve(name: str, task: TaskBatch) -> handful.Solution:
 
 def defined_parts(solution: handful.Solution) -> dict[str, torch.Tensor]:
     """Prototypes and objective, where the method has them."""
-    parts = {}
+    parts = {} if solution.unknown is None else {"unknown": solution.unknown[..., 0]}
     for part in ("prototypes", "objective"):
         with contextlib.suppress(handful.errors.UndefinedError):
             parts[part] = getattr(solution, part)
@@ -145,6 +150,30 @@ def test_rows_sum_to_one(name, seed):
     sums = solution.log_assignments.exp().sum(-1)
     close(sums, torch.ones_like(sums))
     close(solution.proportions.sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+@given(seed=seeds)
+def test_a_method_that_rejects_says_of_every_query_how_sure_it_is(name, seed):
+    solution = solve(name, random_task(seed))
+    assert (solution.unknown is not None) == method_of(name).rejects
+    if solution.unknown is not None:
+        assert solution.unknown.shape == solution.log_assignments.shape[:2]
+        assert ((solution.unknown >= 0) & (solution.unknown <= 1)).all()
+        assert len(solution.unknown.unique()) > 1
+
+
+@given(seed=seeds)
+def test_a_rejection_depends_neither_on_other_tasks_nor_on_padding_nor_on_order(name, seed):
+    tasks = ragged_tasks(seed)
+    together = solve(name, TaskBatch.pad(tasks)).unknown
+    if together is None:
+        return
+    for t, task in enumerate(tasks):
+        n = task.query.shape[1]
+        close(together[t, :n], solve(name, task).unknown[0])
+        close(together[t, n:], torch.zeros_like(together[t, n:]))
+        turned = TaskBatch(task.support.flip(1), task.support_labels.flip(1), task.query.flip(1), task.n_classes)
+        close(together[t, :n].flip(0), solve(name, turned).unknown[0])
 
 
 def test_without_a_tolerance_there_is_none_to_miss(name):
@@ -372,7 +401,7 @@ def test_solutions_pickle(name):
 # Their prototypes are moved step by step, so that nothing but themselves tells where they ended.
 KEEPS_PROTOTYPES = {
     *("baseline:prototypes", "baseline_pp:prototypes", "paddle_gd"),
-    *("pt_map", "pt_map:column_mass", "tim", "tim_adm", "alpha_tim"),
+    *("pt_map", "pt_map:column_mass", "tim", "tim_adm", "alpha_tim", "ostim", "eol"),
 }
 
 

@@ -53,7 +53,7 @@ soft_kmeans: OptionError: tol must be a finite number, got nan
 paddle: OptionError: tol must be a finite number, got '0.1'
 soft_kmeans: OptionError: tol must be a finite number, got '0.1'
 numpy: [7]
-spec: TaskSpec(support=ShotsPerClass(shots=2), query=UniformOverPool(k_eff=1), n_query=3, n_classes=None)
+spec: TaskSpec(support=ShotsPerClass(shots=2), query=UniformOverPool(k_eff=1), n_query=3, n_classes=None, unknown=None)
 shots: TaskError: shots must be a whole number of at least 1, got 2.5
 shots: TaskError: shots must be a whole number of at least 1, got '2'
 method: UnknownNameError: no method is called 3; there are """

@@ -9,7 +9,7 @@ from handful import large
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.estimators import PaddleClassifier
-from handful.inference.stack import label
+from handful.inference.roll_call_stack import label
 
 SAME = {"atol": 1e-4, "rtol": 0}
 
@@ -26,11 +26,11 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         batches.append(torch.from_numpy(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32)))
 
     catalogue, classifier = Catalogue.of(X, y), PaddleClassifier().fit(X, y)
-    stacked = label(catalogue.against(torch.stack(batches)), max_iter=1000, tol=1e-3)
+    stacked = label(catalogue.against(torch.stack(batches)), max_iter=200, tol=1e-3)
     for place, batch in enumerate(batches):
         task = handful.transform("l2", handful.TaskBatch.single(X, y, batch, 150))
-        of_task = handful.solve("calibrated_paddle", task).log_assignments[0].exp()
-        torch.testing.assert_close(stacked.log_assignments[place].exp(), of_task, **SAME)
+        of_task = handful.solve("roll_call", task).log_assignments[0].exp()
+        torch.testing.assert_close(stacked.log_probabilities[place].exp(), of_task, **SAME)
         inferred = classifier.infer(batch)
         torch.testing.assert_close(inferred.probabilities.float(), of_task, **SAME)
         # Lists hold every class. The streamed run reads the same catalogue.
@@ -40,4 +40,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         torch.testing.assert_close(torch.from_numpy(best), of_task.amax(-1), **SAME)
         assert run.labels().tolist() == of_task.argmax(-1).tolist()
         np.testing.assert_allclose(run.expected_counts.numpy(), inferred.expected_counts, atol=75 * 1e-4)
-        assert run.scale == pytest.approx(inferred.scale, rel=1e-5)
+        np.testing.assert_allclose(run.presence.numpy(), inferred.presence, atol=1e-3)
+        weights = [float(stacked.joint_weight[place]), inferred.joint_weight, run.joint_weight]
+        assert weights == pytest.approx([weights[0]] * 3, rel=1e-6)
+        assert weights[0] > 0

@@ -28,7 +28,7 @@ from tests.kills_at_hand import (
 )
 from tests.large_at_hand import large_problem
 
-METHODS = ("calibrated_paddle", "paddle")
+METHODS = ("roll_call", "paddle")
 
 # After that many kills a run is timed again: other work on the machine comes and goes.
 TIMED_EVERY = 5
@@ -41,7 +41,7 @@ def no_fsync(monkeypatch):
 
 
 def small_setting(place, method):
-    problem = large_problem(n_classes=200, n_query=200, n_present=6)
+    problem = large_problem(n_classes=50, n_query=200, n_present=6, shots=(3, 4), apart=1.2, even=True)
     return Setting.of(problem, place, method=method, shard_rows=100, list_length=12)
 
 
@@ -96,7 +96,7 @@ def killed_at_random(setting, place, times, seed):
 
 
 def large_setting(place, workers=1):
-    problem = large_problem(n_classes=2000, n_query=20_000, n_present=20, dim=64, apart=1.6)
+    problem = large_problem(n_classes=2000, n_query=20_000, n_present=20, dim=64, apart=1.6, even=True)
     return Setting.of(problem, place, workers, shard_rows=2000, list_length=12)
 
 
@@ -108,7 +108,7 @@ def test_killed_at_fifty_random_moments(workers, tmp_path):
 
 
 def test_killed_at_some_random_moments(tmp_path):
-    problem = large_problem(n_classes=400, n_query=2000, n_present=10)
+    problem = large_problem(n_classes=100, n_query=2000, n_present=10, apart=1.2, even=True)
     setting = Setting.of(problem, tmp_path, 2, shard_rows=250, list_length=12)
     assert killed_at_random(setting, tmp_path, 4, seed=0) == 4
 

@@ -5,18 +5,24 @@ import pytest
 import torch
 
 import handful
-from handful.catalogue.usual import expected_half_distances
 from handful.datasets import load_clinc150
 from handful.errors import (
-    CalibrationBorderWarning,
     CollapseWarning,
     NotConvergedWarning,
-    UnlikeSupportWarning,
+    UnlikeCatalogueWarning,
+    WeakFeaturesWarning,
 )
 from handful.estimators import PaddleClassifier, TransductiveClassifier
-from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_AGREEMENT, MOST_DISTANCE
-from handful.inference.frame import Frame
-from tests.tasks_at_hand import random_task
+from handful.estimators.diagnostics import (
+    FEWEST_ITEMS,
+    LEAST_AGREEMENT,
+    LEAST_CERTAINTY,
+    LEAST_SIGNAL,
+    collapsed,
+    unlike_catalogue,
+    weak_features,
+)
+from handful.inference.roll_call_stack import AgainstHead
 
 # Published PADDLE converges slowly where it collapses.
 PATIENT = {"max_iter": 2000}
@@ -33,27 +39,33 @@ def real_task(bank, index: int, *, shots: int = 5, k_eff: int = 5, n_query: int 
     return task.support[0], task.support_labels[0].numpy(), task.query[0], truth[0].numpy()
 
 
-@pytest.mark.parametrize("shots", [1, 5, 10])
-@pytest.mark.parametrize("k_eff", [2, 5, 20])
-def test_ordinary_batches_are_silent(bank, shots, k_eff):
-    for index in range(4):
-        X, y, batch, _ = real_task(bank, index, shots=shots, k_eff=k_eff)
-        assert PaddleClassifier().fit(X, y).infer(batch).diagnostics == ()
-
-
-def test_a_batch_of_one_class_is_no_collapse(bank):
-    right = 0
-    for index in range(6):
-        X, y, batch, truth = real_task(bank, index, k_eff=1)
-        inference = PaddleClassifier().fit(X, y).infer(batch)
-        right += (inference.labels.numpy() == truth[0]).mean() > COLLAPSED_SHARE
-        assert inference.diagnostics == ()
-    assert right >= 3
-
-
 def only(inference):
     (found,) = inference.diagnostics
     return found
+
+
+def one_catalogue(bank, shots: int, seed: int = 0):
+    """A classifier of all classes, and the other rows of each class."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    support = np.concatenate([of_class[:shots] for of_class in rows])
+    classifier = PaddleClassifier().fit(bank.take(support).astype(np.float32), bank.labels[support])
+    return classifier, [of_class[shots:] for of_class in rows], rng
+
+
+@pytest.mark.parametrize("shots", [1, 5, 10])
+def test_ordinary_batches_are_silent(bank, shots):
+    classifier, spare, rng = one_catalogue(bank, shots)
+    for k_eff in (1, 2, 5, 20, 60):
+        for _ in range(4):
+            rows = np.concatenate([spare[k] for k in rng.choice(150, k_eff, replace=False)])
+            batch = bank.take(rng.choice(rows, min(60, len(rows)), replace=False))
+            inference = classifier.infer(batch.astype(np.float32))
+            assert inference.diagnostics == ()
+            assert 0 < inference.joint_weight < 1
+
+
+# -- collapsed ---------------------------------------------------------------------------------------------------------
 
 
 def test_collapse(bank):
@@ -67,66 +79,115 @@ def test_collapse(bank):
 
 def test_a_few_items_are_never_called_a_collapse(bank):
     X, y, batch, _ = real_task(bank, 0)
-    assert (
-        TransductiveClassifier("paddle", feature_transform="l2", options=PATIENT).fit(X, y).infer(batch[:9]).diagnostics
-        == ()
-    )
+    published = TransductiveClassifier("paddle", feature_transform="l2", options=PATIENT).fit(X, y)
+    assert published.infer(batch[: FEWEST_ITEMS - 1]).diagnostics == ()
 
 
-among_others = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_one_class_that_is_nearest_to_most_is_no_collapse():
+    labels = torch.zeros(12, dtype=torch.int64)
+    far = torch.tensor([0] * 3 + [1] * 3 + [2] * 3 + [3] * 3)
+    assert collapsed(labels, far, "abcd").value == 0.25
+    assert collapsed(labels, labels, "abcd") is None
+    assert collapsed(far, far, "abcd") is None
 
 
-@among_others
-def test_features_in_another_order_are_unlike_the_support(bank):
-    X, y, batch, _ = real_task(bank, 1)
-    shuffled = batch[:, torch.randperm(batch.shape[1], generator=torch.Generator().manual_seed(0))]
-    with pytest.warns(UnlikeSupportWarning, match="same model and the same preprocessing"):
-        inference = PaddleClassifier().fit(X, y).infer(shuffled)
-    found = {d.name: d for d in inference.diagnostics}["unlike_support"]
-    assert found.value > found.threshold == MOST_DISTANCE
+# -- items labelled alone ----------------------------------------------------------------------------------------------
 
 
-def border(inference):
-    return {d.name: d for d in inference.diagnostics}["calibration_border"]
+def test_very_uneven_batches_are_labelled_alone(bank):
+    classifier, spare, rng = one_catalogue(bank, 5)
+    counts = [44, 14, 8, 6, 5, 4, 3, 2, 2, 2]  # natural shares: few classes hold most items
+    rows = np.concatenate([rng.choice(of_class, n) for of_class, n in zip(spare[:10], counts, strict=True)])
+    batch = bank.take(rows).astype(np.float32)
+    inference = classifier.infer(batch)
+    assert inference.diagnostics == ()  # nothing is wrong
+    assert inference.joint_weight == 0
+    # What each item would get in a batch that says nothing: the scores of the head, moved alike for all items.
+    against: AgainstHead = classifier.catalogue_.against(torch.from_numpy(batch).unsqueeze(0))
+    scores, logarithms = against.scores()[0].double().numpy(), np.log(inference.probabilities)
+    moved = logarithms - scores
+    moved -= moved.mean(1, keepdims=True)
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[:1], moved.shape), atol=1e-3)
 
 
-@among_others
-def test_examples_that_repeat_hit_the_sharp_border():
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.standard_normal((6, 8)), 3, axis=0)
-    with pytest.warns(CalibrationBorderWarning, match="copies of the same example"):
-        found = border(PaddleClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3]))
-    assert found.value > found.threshold
-
-
-@among_others
-def test_labels_that_mean_nothing_hit_the_soft_border(bank):
+def test_even_batches_are_labelled_jointly(bank):
     X, y, batch, _ = real_task(bank, 0)
-    with pytest.warns(CalibrationBorderWarning, match="do not tell the classes apart"):
-        found = border(PaddleClassifier().fit(X, np.random.default_rng(0).permutation(y)).infer(batch))
-    assert found.value < found.threshold
+    classifier = PaddleClassifier().fit(X, y)
+    inference = classifier.infer(batch)
+    assert inference.joint_weight > 0.5
+    scores = classifier.catalogue_.against(batch.unsqueeze(0)).scores()[0].double()
+    moved = inference.probabilities.log() - scores
+    moved -= moved.mean(1, keepdim=True)
+    # The mixture of both answers moves items by different amounts: this test and the last one can tell them apart.
+    assert float((moved - moved[:1]).abs().max()) > 0.1
+
+
+# -- unlike_catalogue --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k_eff", [2, 20])
+def test_features_in_another_order_are_unlike_the_catalogue(bank, k_eff):
+    X, y, batch, _ = real_task(bank, 1, k_eff=k_eff)
+    shuffled = batch[:, torch.randperm(batch.shape[1], generator=torch.Generator().manual_seed(0))]
+    with pytest.warns(UnlikeCatalogueWarning, match="same model and the same preprocessing"):
+        found = only(PaddleClassifier().fit(X, y).infer(shuffled))
+    assert found.name == "unlike_catalogue"
+    assert found.value < found.threshold == LEAST_CERTAINTY
+
+
+def test_certainty_is_compared_with_that_of_left_out_examples(bank):
+    X, y, _, _ = real_task(bank, 0)
+    head = PaddleClassifier().fit(X, y).catalogue_.head
+    assert head.confidence is not None
+    least = LEAST_CERTAINTY * head.confidence
+    assert unlike_catalogue(40, least + 1e-6, head) is None
+    assert unlike_catalogue(40, least - 1e-6, head).value == pytest.approx(LEAST_CERTAINTY, rel=1e-5)
+    assert unlike_catalogue(FEWEST_ITEMS - 1, least - 1e-6, head) is None
+
+
+# -- weak_features -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.UnlikeCatalogueWarning")
+def test_labels_of_other_rows_are_weak_features(bank):
+    X, y, batch, _ = real_task(bank, 0)
+    with pytest.warns(WeakFeaturesWarning, match="Check whether the labels belong to these rows"):
+        inference = PaddleClassifier().fit(X, np.random.default_rng(0).permutation(y)).infer(batch)
+    found = {d.name: d for d in inference.diagnostics}["weak_features"]
+    assert found.value < found.threshold == LEAST_SIGNAL
+
+
+def test_right_labels_are_far_from_weak(bank):
+    X, y, _, _ = real_task(bank, 0)
+    assert weak_features(PaddleClassifier().fit(X, y).catalogue_.head) is None
 
 
 @pytest.mark.parametrize("shots", [1, 3])
-def test_a_single_class_or_a_single_example_has_no_border(shots):
+def test_a_single_class_or_a_single_example_says_nothing_about_features(shots):
     rng = np.random.default_rng(0)
     assert PaddleClassifier().fit(rng.standard_normal((shots, 4)), ["a"] * shots).infer(np.eye(4)).diagnostics == ()
     assert PaddleClassifier().fit(np.eye(4), list("abcd")).infer(np.eye(4) + 0.1).diagnostics == ()
 
 
-def test_iterations_that_run_out(bank):
+def test_copies_of_one_example_say_nothing_about_features():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((6, 8)), 3, axis=0)
+    inference = PaddleClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3])
+    assert inference.labels.tolist() == list(range(6))
+    assert inference.diagnostics == ()
+
+
+# -- not_converged -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["roll_call", "soft_kmeans"])
+def test_iterations_that_run_out(bank, method):
     X, y, batch, _ = real_task(bank, 3)
-    short = TransductiveClassifier("soft_kmeans", feature_transform="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
-    with pytest.warns(NotConvergedWarning, match="still changing after 3 iterations"):
-        assert only(short.infer(batch)).value == 3
-
-
-def test_expected_distances_are_those_of_new_points():
-    """Far more queries than shots: their mean distance to their own prototype is what the support foretold."""
-    task = random_task(0, n_tasks=1, shots=4, n_query=4000, n_classes=30, n_present=30, dim=64)
-    frame = Frame(task)
-    halves = 0.5 * torch.cdist(frame.query, frame.support.mean())[0].square()
-    assert float(expected_half_distances(frame).mean()) == pytest.approx(float(halves.amin(-1).mean()), rel=0.05)
+    short = TransductiveClassifier(method, feature_transform="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
+    with pytest.warns(NotConvergedWarning, match="still changing after .* iterations"):
+        found = only(short.infer(batch))
+    # Roll call has seven stages, each with its own limit.
+    assert found.value == {"roll_call": 7 * 3, "soft_kmeans": 3}[method]
 
 
 def test_a_warning_points_at_the_line_that_asked(bank):

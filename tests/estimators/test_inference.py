@@ -6,7 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.estimators.inference import presence
+from handful.catalogue import Catalogue
+from handful.datasets import load_clinc150
+from handful.estimators.inference import PRESENT, inferred, of_solution, presence
+from handful.inference.roll_call_stack import label
+from handful.methods.roll_call import RollCallOptions
+from tests.tasks_at_hand import random_task
 
 
 @given(seed=st.integers(0, 1000))
@@ -22,3 +27,73 @@ def test_presence_of_the_certain_and_of_the_barely_possible():
     found = presence(torch.from_numpy(probabilities))
     assert found[:2].tolist() == [1.0, 0.0]
     assert float(found[2]) == pytest.approx(2e-18, rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """A catalogue of real sentences, and the other rows of each class."""
+    bank, rng = load_clinc150(), np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    support = np.concatenate([of_class[:5] for of_class in rows])
+    catalogue = Catalogue.of(torch.from_numpy(bank.take(support).astype(np.float32)), bank.labels[support])
+    return bank, catalogue, [of_class[5:] for of_class in rows]
+
+
+def batch_of(bank, rows):
+    return torch.from_numpy(bank.take(np.concatenate(rows)).astype(np.float32))
+
+
+def test_everything_agrees_with_the_labelled_stack(sentences):
+    bank, catalogue, spare = sentences
+    query, options = batch_of(bank, [spare[3][:20], spare[30][:10]]), RollCallOptions()
+    found = inferred(catalogue, query, options)
+    expected = label(catalogue.against(query.unsqueeze(0)), max_iter=options.max_iter, tol=options.tol)
+    assert found.joint_weight == float(expected.joint_weight[0])
+    assert 0 < found.joint_weight < 1
+    np.testing.assert_array_equal(found.presence, expected.presence[0])
+    np.testing.assert_allclose(found.expected_counts, expected.expected_counts[0], atol=1e-3)
+    np.testing.assert_allclose(found.class_proportions, found.expected_counts / 30)
+    np.testing.assert_allclose(found.probabilities.sum(-1), 1)
+    assert (found.labels == found.probabilities.argmax(-1).numpy()).all()
+
+
+def test_present_classes_are_those_with_an_even_chance_the_largest_first(sentences):
+    bank, catalogue, spare = sentences
+    found = inferred(catalogue, batch_of(bank, [spare[k][: 6 + k // 10] for k in range(0, 100, 10)]), RollCallOptions())
+    counts, chances = found.expected_counts, found.presence
+    assert set(found.present_classes.tolist()) == set(np.flatnonzero(chances >= PRESENT).tolist())
+    assert (np.diff(counts[found.present_classes]) <= 0).all()
+    # A class can hold most of an item and still be absent: the chance decides, not the count.
+    assert ((chances > 0) & (chances < 1)).all()
+
+
+def test_presence_says_how_often_a_class_is_there(sentences):
+    """Over many batches: of the classes said to be present with a chance above a half, most are; of the others few."""
+    bank, catalogue, spare = sentences
+    rng, chances, truth = np.random.default_rng(1), [], []
+    for _ in range(30):
+        present = rng.choice(150, 5, replace=False)
+        found = inferred(catalogue, batch_of(bank, [spare[k][:12] for k in present]), RollCallOptions())
+        chances.append(found.presence)
+        truth.append(np.isin(np.arange(150), present))
+    p, there = np.concatenate(chances), np.concatenate(truth)
+    assert there[p >= 0.9].mean() > 0.9
+    assert there[p < 0.1].mean() < 0.01
+    assert p.sum() == pytest.approx(there.sum(), rel=0.2)
+
+
+def test_names_may_differ_from_labels(sentences):
+    bank, catalogue, spare = sentences
+    query = batch_of(bank, [spare[3][:20]])
+    names = np.array(bank.class_names)
+    assert (
+        inferred(catalogue, query, RollCallOptions(), names).labels
+        == names[inferred(catalogue, query, RollCallOptions()).labels]
+    ).all()
+
+
+def test_other_methods_have_no_joint_weight():
+    task = random_task(0, n_tasks=1)
+    found = of_solution(task, "nearest_prototype", {}, np.arange(task.n_classes))
+    assert found.joint_weight is None
+    np.testing.assert_allclose(found.presence, presence(found.probabilities), atol=1e-12)

@@ -15,7 +15,7 @@ from handful.inference.joint import (
     SHARPEST,
     SOFTENED,
     SOFTEST,
-    Rules,
+    JointRules,
     Tally,
     advance,
     judge,
@@ -39,7 +39,7 @@ def posed(seed: int, n_tasks: int = 3, n_query: int = 40, n_classes: int = 15, s
         return Tally(u.weights.sum(-2), u.log_normaliser().sum(-1) if likelihood else None)
 
     n = torch.full((n_tasks,), float(n_query), dtype=torch.float64)
-    rules = Rules(n, n_classes, torch.full_like(n, torch.inf), torch.full_like(n, -torch.inf), 1000, 1e-3)
+    rules = JointRules(n, n_classes, torch.full_like(n, torch.inf), torch.full_like(n, -torch.inf), 1000, 1e-3)
     return count, rules, opening(count(torch.zeros(n_tasks, n_classes).double(), False).counts, n_classes)
 
 
@@ -92,7 +92,7 @@ def test_a_state_that_was_saved_goes_on_as_if_nothing_had_been():
 def test_iterations_that_run_out_are_not_convergence():
     count, rules, state = posed(3, n_tasks=1)
     for tol, most in ((1e-12, 2), (0.0, 3)):
-        short = Rules(rules.n_query, rules.n_classes, rules.shots, rules.uniform, most, tol)
+        short = JointRules(rules.n_query, rules.n_classes, rules.shots, rules.uniform, most, tol)
         found = state
         while int(found.stage) < DONE:
             found = advance(found, short, count)
@@ -106,7 +106,7 @@ def judged(counts, *, uniform=-math.inf, shots=math.inf, alpha=0.1):
     state = type(state)(**(vars(state) | {"concentration": torch.tensor([alpha], dtype=torch.float64)}))
     limits = (torch.tensor([value], dtype=torch.float64) for value in (float(counts.sum()), shots, uniform))
     n, s, u = limits
-    return judge(state, Rules(n, counts.shape[-1], s, u, 10, 1e-3), torch.zeros(1, dtype=torch.float64))
+    return judge(state, JointRules(n, counts.shape[-1], s, u, 10, 1e-3), torch.zeros(1, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(

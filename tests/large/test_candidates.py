@@ -3,9 +3,8 @@ import pytest
 import torch
 
 from handful.errors import FileFormatError, OptionError
+from handful.large import candidates
 from handful.large.candidates import Contenders, FaissIndex, Lists, exact_lists, faiss_lists, log_sums
-
-SCALE = 1.7
 
 
 def points_and_prototypes(n_query=40, n_classes=151, dim=12):
@@ -13,20 +12,52 @@ def points_and_prototypes(n_query=40, n_classes=151, dim=12):
     return torch.randn(n_query, dim, generator=generator), torch.randn(n_classes, dim, generator=generator)
 
 
-def test_scores_are_distances_but_for_a_constant_a_query():
+def head_of(prototypes):
+    """Weights and offsets that are not those of prototypes."""
+    generator = torch.Generator().manual_seed(1)
+    return 1.7 * prototypes, torch.randn(len(prototypes), generator=generator)
+
+
+def test_scores_are_those_of_a_head_and_padding_is_never_chosen():
     points, prototypes = points_and_prototypes()
-    contenders = Contenders.of(prototypes, SCALE)
-    scores = contenders.scores(points)
+    weights, offsets = head_of(prototypes)
+    scores = Contenders.of(weights, offsets).scores(points)
     assert scores.shape == (40, 160)
     assert bool((scores[:, 151:] == -torch.inf).all())
-    gap = scores[:, :151] + 0.5 * SCALE * torch.cdist(points, prototypes).square()
+    torch.testing.assert_close(scores[:, :151], points @ weights.T + offsets, atol=1e-5, rtol=1e-5)
+
+
+def test_scores_of_prototypes_are_distances_but_for_a_constant_per_query():
+    points, prototypes = points_and_prototypes()
+    gap = Contenders.of_prototypes(prototypes).scores(points)[:, :151] + 0.5 * torch.cdist(points, prototypes).square()
     torch.testing.assert_close(gap, gap[:, :1].expand_as(gap), atol=1e-4, rtol=1e-4)
+
+
+def test_scores_of_some_classes_are_those_among_all(monkeypatch):
+    monkeypatch.setattr(candidates, "SCORE_BLOCK_NUMBERS", 500)  # several blocks
+    points, prototypes = points_and_prototypes()
+    contenders = Contenders.of(*head_of(prototypes))
+    some = torch.randint(151, (40, 6), generator=torch.Generator().manual_seed(2))
+    torch.testing.assert_close(contenders.scores_of(points, some), contenders.scores(points).gather(1, some))
+
+
+def test_lists_are_named_by_all_that_queries_are_compared_with():
+    _, prototypes = points_and_prototypes()
+    weights, offsets = head_of(prototypes)
+    changed_weight, changed_offset = weights.clone(), offsets.clone()
+    changed_weight[100, 3] += 1e-5
+    changed_offset[100] += 1e-5
+    given = [(weights, offsets), (changed_weight, offsets), (weights, changed_offset), (weights[:150], offsets[:150])]
+    names = [Contenders.of(*one).name for one in given]
+    assert len(set(names)) == 4
+    assert Contenders.of(weights.clone(), offsets.clone()).name == names[0]
+    assert [name.partition("-")[0] for name in names] == ["151", "151", "151", "150"]
 
 
 @pytest.mark.parametrize("length", [2, 7, 32, 150])
 def test_exact_lists_hold_the_best(length):
     points, prototypes = points_and_prototypes()
-    contenders = Contenders.of(prototypes, SCALE)
+    contenders = Contenders.of(*head_of(prototypes))
     lists = exact_lists(points, contenders, length)
     scores = contenders.scores(points)
     torch.testing.assert_close(lists.scores, scores.topk(length).values)
@@ -37,14 +68,14 @@ def test_exact_lists_hold_the_best(length):
 
 def test_whole_lists_are_in_the_order_of_the_classes_and_measured():
     points, prototypes = points_and_prototypes()
-    lists = exact_lists(points, Contenders.of(prototypes, SCALE), 151)
+    lists = exact_lists(points, Contenders.of(*head_of(prototypes)), 151)
     assert torch.equal(lists.classes[0], torch.arange(151, dtype=torch.int32))
     assert not bool(lists.log_totals.isnan().any())
 
 
 def test_lists_survive_packing():
     points, prototypes = points_and_prototypes()
-    lists = exact_lists(points, Contenders.of(prototypes, SCALE), 5)
+    lists = exact_lists(points, Contenders.of(*head_of(prototypes)), 5)
     words = lists.packed()
     assert words.shape == (40, 11)
     again = Lists.unpacked(words)
@@ -68,8 +99,9 @@ def test_sums_of_far_classes_are_exact_enough():
 def test_an_index_finds_nearly_what_is_there(kind, tmp_path):
     pytest.importorskip("faiss")
     points, prototypes = points_and_prototypes(n_query=300)
-    contenders = Contenders.of(prototypes, SCALE)
-    index = FaissIndex(tmp_path / "index", kind, SCALE)
+    # The index knows the means, the scores are those of the head.
+    contenders = Contenders.of(prototypes, 0.1 * head_of(prototypes)[1] - 0.5 * prototypes.square().sum(-1))
+    index = FaissIndex(tmp_path / "index", kind)
     index.build(prototypes)
     found, exact = faiss_lists(points, contenders, 8, index), exact_lists(points, contenders, 8)
     assert (found.classes[:, 0] == exact.classes[:, 0]).float().mean() > 0.9
@@ -83,33 +115,29 @@ def test_an_index_that_was_changed_is_refused(tmp_path):
     pytest.importorskip("faiss")
     _, prototypes = points_and_prototypes()
     path = tmp_path / "index"
-    FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
-    FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
+    FaissIndex(path, "faiss_ivf").build(prototypes)
+    FaissIndex(path, "faiss_ivf").build(prototypes)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(FileFormatError, match="index was cut short or changed"):
-        FaissIndex(path, "faiss_ivf", SCALE).build(prototypes)
+        FaissIndex(path, "faiss_ivf").build(prototypes)
 
 
 def test_a_list_that_is_not_filled_keeps_its_place(tmp_path):
-    class NothingNear:
-        scale = SCALE
-
+    class OneNear(FaissIndex):
         def search(self, points, length):
-            return np.zeros((len(points), length), np.float32), np.full((len(points), length), -1)
+            found = np.full((len(points), length), -1)
+            found[:, 0] = 7
+            return found
 
     points, prototypes = points_and_prototypes(n_query=3)
-    lists = faiss_lists(points, Contenders.of(prototypes, SCALE), 4, _as_index(NothingNear(), tmp_path))
-    assert bool((lists.scores == -torch.inf).all())
-    assert int(lists.classes.max()) == 0
-
-
-def _as_index(stand_in, tmp_path):
-    index = FaissIndex(tmp_path / "none", "faiss_ivf", stand_in.scale)
-    index.search = stand_in.search
-    return index
+    contenders = Contenders.of(*head_of(prototypes))
+    lists = faiss_lists(points, contenders, 4, OneNear(tmp_path / "none", "faiss_ivf"))
+    assert lists.classes.tolist() == [[7, 0, 0, 0]] * 3
+    torch.testing.assert_close(lists.scores[:, 0], contenders.scores(points)[:, 7])
+    assert bool((lists.scores[:, 1:] == -torch.inf).all())
 
 
 def test_an_unknown_kind_is_refused(tmp_path):
     pytest.importorskip("faiss")
     with pytest.raises(OptionError, match="faiss_hnsw"):
-        FaissIndex(tmp_path / "index", "guess", 1.0).build(torch.eye(3))
+        FaissIndex(tmp_path / "index", "guess").build(torch.eye(3))

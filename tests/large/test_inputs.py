@@ -5,11 +5,9 @@ import torch
 from handful.banks import FeatureBank, write_parquet
 from handful.catalogue import Catalogue, fitted
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
-from handful.inference import calibration
 from handful.inference.frame import Frame
-from handful.large.inputs import content_hash, given, read_rows, squared_scale
+from handful.large.inputs import content_hash, given, read_rows
 from handful.task import TaskBatch
-from handful.transforms import transform
 from tests.large_at_hand import large_problem
 
 
@@ -79,18 +77,6 @@ def test_a_catalogue_needs_labels(tmp_path):
     with pytest.raises(TaskError, match=r"pair \(X, y\)"):
         given(np.eye(3), role="catalogue")
     assert given((np.eye(3), ["b", "a", "b"]), role="catalogue").open(tmp_path).class_names == ("a", "b")
-
-
-def test_where_no_class_has_two_examples_queries_say_how_far_items_spread():
-    problem = large_problem()
-    several = Catalogue.of_bank(problem.catalogue, "l2")
-    assert squared_scale(several, problem.queries) == several.squared_scale
-    _, first = np.unique(problem.catalogue.labels, return_index=True)
-    bank, queries = problem.catalogue, problem.queries
-    single = FeatureBank.from_arrays(bank.features[first], bank.labels[first], bank.class_names)
-    task = TaskBatch.single(single.features, single.labels, queries.features, single.n_classes)
-    expected = float(calibration.squared_scale(Frame(transform("l2", task)))[0])
-    assert squared_scale(Catalogue.of_bank(single, "l2"), queries) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):

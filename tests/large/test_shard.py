@@ -8,11 +8,9 @@ from handful.catalogue import Catalogue
 from handful.large import shard
 from handful.large.answers import read_answers
 from handful.large.candidates import Contenders
-from handful.large.shard import Work
+from handful.large.shard import Held, Work
 from handful.numerics.moments import soft_moments
 from tests.large_at_hand import large_problem
-
-SCALE = 2.0
 
 
 @pytest.fixture
@@ -26,11 +24,16 @@ def setting(tmp_path):
         folder.mkdir(exist_ok=True)
         return Work(problem.queries, catalogue.origin, "raw", folder, shard_rows, list_length)
 
-    return work, points, Contenders.of(catalogue.means, SCALE)
+    return work, points, Contenders.of(catalogue.head.weights, catalogue.head.offsets)
 
 
 def posteriors(contenders, points, tilts):
     return (contenders.scores(points)[:, : contenders.n_classes] + tilts).softmax(-1)
+
+
+def soft(contenders):
+    """The same classes with scores so small that lists drop something."""
+    return Contenders(contenders.weights / 20, contenders.offsets / 20, contenders.n_classes)
 
 
 def test_shards_add_up_to_the_dense_counts_and_moments(setting):
@@ -40,52 +43,44 @@ def test_shards_add_up_to_the_dense_counts_and_moments(setting):
     tilts = torch.randn(60, generator=torch.Generator().manual_seed(1))
     u = posteriors(contenders, points, tilts)
     dense = soft_moments(points[None], u[None])
-    counts, sums = torch.zeros(60, dtype=torch.float64), torch.zeros(60, points.shape[1])
-    log_normaliser = 0.0
+    counts, total = torch.zeros(60, dtype=torch.float64), torch.zeros(points.shape[1], dtype=torch.float64)
+    sums = torch.zeros(60, points.shape[1])
     for number in range(3):
-        dropped = work.compare(number, "all", contenders, True)
+        dropped = work.compare(number, "all", contenders)
         assert dropped.mass < 1e-6 * dropped.n_measured
-        part = work.count(number, "all", tilts, 1.0)
-        counts += part.counts
-        log_normaliser += part.log_normaliser
-        moments = work.moments(number, "all", tilts, 1.0)
+        total += work.total(number)
+        counts += work.count(number, "all", tilts)
+        moments = work.moments(number, "all", tilts)
         sums[moments.classes] += moments.sums
+    torch.testing.assert_close(total.float(), points.sum(0), atol=1e-3, rtol=1e-4)
     torch.testing.assert_close(counts.float(), u.sum(0), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(sums, dense.sums[0], atol=1e-3, rtol=1e-3)
-    logits = contenders.scores(points)[:, :60] + tilts
-    assert log_normaliser == pytest.approx(float(logits.logsumexp(-1).sum()), rel=1e-5)
 
 
-def test_a_factor_rescales_the_lists(setting):
-    make, points, contenders = setting
-    work = make(60, 400)
-    work.compare(0, "all", contenders, True)
-    softer = Contenders(contenders.prototypes / 2, contenders.half_norms / 2, 60)
-    expected = posteriors(softer, points, 0).sum(0)
-    torch.testing.assert_close(
-        work.count(0, "all", torch.zeros(60), 0.5).counts.float(), expected, atol=1e-3, rtol=1e-3
-    )
+def test_a_sum_of_rows_takes_them_block_by_block(setting, monkeypatch):
+    make, points, _ = setting
+    monkeypatch.setattr(shard, "SUMMED_ROWS", 7)
+    torch.testing.assert_close(make(60).total(1).float(), points[150:300].sum(0), atol=1e-3, rtol=1e-4)
 
 
 def test_dropped_mass_is_what_is_outside_the_lists(setting):
     make, points, sharp = setting
-    contenders = Contenders(sharp.prototypes / 20, sharp.half_norms / 20, 60)  # soft, so that lists drop something
+    contenders = soft(sharp)
     work = make(5, 400)
-    dropped = work.compare(0, "all", contenders, True)
+    dropped = work.compare(0, "all", contenders)
     outside = 1 - posteriors(contenders, points, 0).topk(5).values.sum(-1)[::8]
     assert dropped.n_measured == 50
     assert dropped.mass == pytest.approx(float(outside.sum()), rel=1e-3)
     assert dropped.largest == pytest.approx(float(outside.max()), rel=1e-3)
-    assert dropped.log_ratio == pytest.approx(float(-torch.log1p(-outside).sum()), rel=1e-3)
 
 
 def test_lists_that_are_there_are_not_made_again(setting):
     make, _, contenders = setting
     work = make(5, 400)
-    first = work.compare(0, "all", contenders, True)
+    first = work.compare(0, "all", contenders)
     file = Path(work.folder) / "lists-all" / "000000.npy"
     written = file.stat().st_mtime_ns
-    assert work.compare(0, "all", contenders, True) == first
+    assert work.compare(0, "all", contenders) == first
     assert file.stat().st_mtime_ns == written
 
 
@@ -98,64 +93,86 @@ def test_a_shard_of_paddle_is_its_dense_step(setting):
     torch.testing.assert_close(sums.float(), u.T @ points, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("list_length", [3, 60])
-def test_answers_come_from_all_contenders_or_from_the_lists(setting, list_length, monkeypatch):
-    monkeypatch.setattr(shard, "PRODUCT_ADVANTAGE", 16)
-    make, points, contenders = setting
-    work = make(list_length, 400)
-    work.compare(0, "all", contenders, True)
-    tilts = torch.zeros(60)
-    numbers = torch.arange(100, 160)
-    held = work.answer(0, "all", contenders, tilts, numbers)
-    assert float(held.counts.sum()) == pytest.approx(400, rel=1e-5)
+@pytest.mark.parametrize("weight", [0.0, 0.7, 1.0])
+def test_answers_weigh_joint_labels_against_each_query_alone(setting, weight):
+    make, points, sharp = setting
+    contenders, work = soft(sharp), make(60, 400)
+    work.compare(0, "all", contenders)
+    generator = torch.Generator().manual_seed(3)
+    tilts, kept = torch.randn(60, generator=generator), torch.rand(60, generator=generator)
+    held = work.answer(0, "all", tilts, kept, weight)
+    p = posteriors(contenders, points, tilts)
+    q = weight * (p * kept / (p * kept).sum(-1, keepdim=True)) + (1 - weight) * p
+    best = q.topk(2)
     (found,) = read_answers(work.folder)
-    u = posteriors(contenders, points, tilts)
-    best = u.topk(2)
-    assert (found["label"] == best.indices[:, 0].numpy() + 100).all()
-    assert (found["runner_up"] == best.indices[:, 1].numpy() + 100).all()
-    slack = 1e-4 if list_length == 60 else 0.2  # what is outside the lists is shared out
-    np.testing.assert_allclose(found["probability"], best.values[:, 0], atol=slack)
-    expected = 1 - (1 - u.double()).prod(0)
-    np.testing.assert_allclose(1 - held.log_absence.exp(), expected, atol=slack)
+    np.testing.assert_array_equal(found["label"], best.indices[:, 0])
+    np.testing.assert_array_equal(found["runner_up"], best.indices[:, 1])
+    np.testing.assert_allclose(found["probability"], best.values[:, 0], atol=1e-5)
+    np.testing.assert_allclose(found["runner_up_probability"], best.values[:, 1], atol=1e-5)
     assert found["row"].tolist() == list(range(400))
+    torch.testing.assert_close(held.counts.float(), q.sum(0), atol=1e-3, rtol=1e-4)
+    torch.testing.assert_close(held.largest.float(), q.amax(0), atol=1e-5, rtol=1e-4)
+    untilted = posteriors(contenders, points, torch.zeros(60))
+    assert held.confidence == pytest.approx(float(untilted.amax(-1).sum()), rel=1e-5)
+
+
+def test_what_shards_hold_adds_up(setting):
+    make, _, sharp = setting
+    contenders, tilts, kept = soft(sharp), torch.zeros(60), torch.ones(60)
+    held = []
+    for shard_rows in (400, 150):
+        work, one = make(5, shard_rows), Held.none(60)
+        for number in range(work.n_shards):
+            work.compare(number, "all", contenders)
+            one = one.with_part(work.answer(number, "all", tilts, kept, 0.5))
+        held.append(one)
+    torch.testing.assert_close(held[0].counts, held[1].counts)
+    torch.testing.assert_close(held[0].largest, held[1].largest)
+    assert held[0].confidence == pytest.approx(held[1].confidence)
+    assert float(held[0].counts.sum()) == pytest.approx(400)
+
+
+def test_answers_of_paddle_come_from_all_contenders(setting):
+    make, points, sharp = setting
+    contenders, work = soft(sharp), make(3, 400)
+    tilts = torch.randn(60, generator=torch.Generator().manual_seed(3))
+    counts, log_absence = work.answer_all(0, contenders, tilts, torch.arange(100, 160))
+    u = posteriors(contenders, points, tilts)
+    (found,) = read_answers(work.folder)
+    np.testing.assert_array_equal(found["label"], u.argmax(-1) + 100)
+    np.testing.assert_allclose(found["probability"], u.amax(-1), atol=1e-5)
+    torch.testing.assert_close(counts.float(), u.sum(0), atol=1e-3, rtol=1e-4)
+    torch.testing.assert_close(log_absence, torch.log1p(-u.double()).sum(0), atol=1e-3, rtol=1e-4)
 
 
 def test_a_single_contender_has_no_runner_up(setting):
-    make, _, contenders = setting
+    make, points, _ = setting
+    single = Contenders.of_prototypes(points[:1])
     work = make(60, 400)
-    held = work.answer_all(0, Contenders.of(contenders.prototypes[:1], 1.0), torch.zeros(1), torch.tensor([7]))
-    (found,) = read_answers(work.folder)
-    assert (found["label"] == 7).all()
-    assert (found["runner_up"] == -1).all()
-    assert (found["runner_up_probability"] == 0).all()
-    assert held.log_absence.tolist() == [-torch.inf]
-
-
-def test_who_would_return_takes_what_its_logits_say(setting):
-    make, points, contenders = setting
-    work = make(60, 400)
-    work.compare(0, "all", contenders, True)
-    living = torch.arange(0, 60, 2)
-    of_living = Contenders.of(contenders.prototypes[living] / SCALE, SCALE)
-    work.compare(0, "living", of_living, False)
-    tilts = torch.full((60,), -3.0)
-    logits = contenders.scores(points)[:, :60] + tilts
-    expected = (logits - logits[:, living].logsumexp(-1, keepdim=True)).clamp(max=0).exp().sum(0)
-    expected[living] = 0
-    found = work.returning(0, "all", "living", tilts, 1.0, living)
-    torch.testing.assert_close(found.float(), expected, atol=1e-3, rtol=1e-3)
+    work.compare(0, "one", single)
+    answered = {
+        "answer": lambda: work.answer(0, "one", torch.zeros(1), torch.ones(1), 0.5),
+        "answer_all": lambda: work.answer_all(0, single, torch.zeros(1), torch.tensor([7])),
+    }
+    for name, number in (("answer", 0), ("answer_all", 7)):
+        held = answered[name]()
+        (found,) = read_answers(work.folder)
+        assert (found["label"] == number).all()
+        assert (found["runner_up"] == -1).all()
+        assert (found["runner_up_probability"] == 0).all()
+        assert held[0].tolist() == [400]
 
 
 def test_growth_of_a_class_that_left(setting):
     make, points, contenders = setting
     work = make(60, 400)
-    work.compare(0, "all", contenders, True)
+    work.compare(0, "all", contenders)
     living = torch.arange(0, 60, 2)
     outside = torch.ones(60).index_fill_(0, living, 0)
     log_shares = torch.full((30,), 1 / 30).log()
     scores = contenders.scores(points)[:, :60]
     mixture = (scores[:, living] + log_shares).logsumexp(-1, keepdim=True)
     expected = (scores - mixture).exp().sum(0) * outside
-    of_living = Contenders.of(contenders.prototypes[living] / SCALE, SCALE)
+    of_living = Contenders.of(contenders.weights[living], contenders.offsets[living])
     found = work.growth(0, "all", of_living, 1 + log_shares, outside)
     torch.testing.assert_close(found.float(), expected, atol=1e-2, rtol=1e-3)

@@ -5,9 +5,11 @@ import pytest
 import torch
 
 import handful
+from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.errors import FileFormatError, OptionError, TaskError
 from handful.estimators import PaddleClassifier
+from handful.inference.roll_call_stack import label
 from handful.large import solve
 from handful.large.solve import list_length_for
 from tests.conftest import SHARED
@@ -25,7 +27,7 @@ BANKS = (
 
 
 def five_shots_and_queries(bank, n_query, seed=0):
-    """Rows of five shots a class, and of queries from a fifth of the classes; of others only if these run out."""
+    """Rows of five examples per class, and of queries from a fifth of the classes; of others only if these run out."""
     rng = np.random.default_rng(seed)
     rows = rng.permutation(bank.n_rows)
     rows = rows[np.argsort(bank.labels[rows], kind="stable")]
@@ -45,22 +47,34 @@ def assert_equal_to_dense(bank, n_query, method, tmp_path):
     # PADDLE as published needs a scale; ten makes its classes compete on unit vectors.
     task = handful.transform("l2_times", task, factor=10.0) if method == "paddle" else handful.transform("l2", task)
     expected = handful.solve(method, task)
-    catalogue = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
-    found = solve(catalogue, task.query[0].numpy(), tmp_path / "run", method=method, transform="raw", shard_rows=700)
-    best = expected.log_assignments[0].exp().topk(2)
+    examples = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
+    catalogue = Catalogue.of_bank(examples, "raw")
+    found = solve(catalogue, task.query[0].numpy(), tmp_path / "run", method=method, shard_rows=700)
     columns = {name: np.concatenate([part[name] for part in found.answers()]) for name in next(found.answers())}
-    np.testing.assert_array_equal(columns["label"], best.indices[:, 0])
-    np.testing.assert_allclose(columns["probability"], best.values[:, 0], atol=1e-4)
-    np.testing.assert_allclose(columns["runner_up_probability"], best.values[:, 1], atol=1e-4)
-    np.testing.assert_allclose(found.proportions, expected.proportions[0], atol=1e-6)
+
+    def assert_close(probabilities, proportions, *, atol):
+        best = probabilities.topk(2)
+        np.testing.assert_array_equal(columns["label"], best.indices[:, 0])
+        np.testing.assert_allclose(columns["probability"], best.values[:, 0], atol=atol)
+        np.testing.assert_allclose(columns["runner_up_probability"], best.values[:, 1], atol=atol)
+        np.testing.assert_allclose(found.proportions, proportions, atol=min(1e-6, atol))
+
+    if method == "paddle":
+        assert_close(expected.log_assignments[0].exp(), expected.proportions[0], atol=1e-4)
+        return
+    # With the same head only the order of sums differs. The task trained its own, about an origin that differs in the
+    # last digit: what training leaves of that is not the streamed run's.
+    stacked = label(catalogue.against(task.query), max_iter=200, tol=1e-3)
+    assert_close(stacked.log_probabilities[0].exp(), stacked.expected_counts[0] / n_query, atol=1e-5)
+    assert (columns["label"] == expected.predictions[0].numpy()).mean() >= 0.999
 
 
-@pytest.mark.parametrize("method", ["calibrated_paddle", "paddle"])
+@pytest.mark.parametrize("method", ["roll_call", "paddle"])
 def test_equal_to_the_dense_solver_on_packaged_data(method, tmp_path):
     assert_equal_to_dense(load_clinc150(), 2000, method, tmp_path)
 
 
-@pytest.mark.parametrize("method", ["calibrated_paddle", pytest.param("paddle", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["roll_call", pytest.param("paddle", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", BANKS)
 def test_equal_to_the_dense_solver_on_every_shared_bank(name, method, tmp_path):
     folder = SHARED / "data" / name
@@ -70,7 +84,7 @@ def test_equal_to_the_dense_solver_on_every_shared_bank(name, method, tmp_path):
 
 
 def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
-    problem = large_problem()
+    problem = large_problem(even=True, apart=1.2)
     few = solve(problem.catalogue, problem.queries, tmp_path / "few", shard_rows=400)
     many = solve(problem.catalogue, problem.queries, tmp_path / "many", shard_rows=37)
     np.testing.assert_array_equal(few.labels(), many.labels())
@@ -79,7 +93,7 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
 
 def test_an_approximate_index_gives_nearly_all_labels(tmp_path):
     pytest.importorskip("faiss")
-    problem = large_problem(n_classes=500, n_query=1500, n_present=20)
+    problem = large_problem(n_classes=500, n_query=1500, n_present=20, even=True)
     exact = solve(problem.catalogue, problem.queries, tmp_path / "exact", list_length=12)
     approximate = {"list_length": 12, "shortlist": "faiss_ivf", "index_folder": tmp_path}
     found = solve(problem.catalogue, problem.queries, tmp_path / "ivf", **approximate)
@@ -233,17 +247,14 @@ def test_a_second_process_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:3], lambda content: b""])
-@pytest.mark.parametrize("pattern", ["run.json", "state.safetensors", "lists-400-*/*.npy", "lists-[!4]*/*.npy"])
+@pytest.mark.parametrize("pattern", ["run.json", "state.safetensors", "lists-*/*.npy"])
 def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damage, tmp_path):
-    problem = large_problem(n_classes=400, n_query=300, n_present=30)
+    problem = large_problem(n_query=300, even=True)
     arguments = {"shard_rows": 150, "list_length": 12}
     whole = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
     file = next((tmp_path / "run").glob(pattern))
     content = file.read_bytes()
     file.write_bytes(damage(content))
-    # Lists of all classes are read again only where they are needed: not if the iterations have ended.
-    if pattern == "lists-400-*/*.npy":
-        (tmp_path / "run" / "state.safetensors").unlink()
     with pytest.raises(FileFormatError, match=f"{file.name} (is damaged|was cut short)"):
         solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
     file.write_bytes(content) if pattern == "run.json" else file.unlink()
@@ -254,7 +265,7 @@ def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damag
 
 
 def test_the_number_of_threads_does_not_matter(tmp_path):
-    problem = large_problem(n_classes=2000, n_query=300, n_present=6, dim=64)
+    problem = large_problem(n_classes=500, n_query=300, n_present=6, dim=64, even=True)
     before = torch.get_num_threads()
     found = []
     try:
@@ -270,7 +281,7 @@ def test_the_number_of_threads_does_not_matter(tmp_path):
 
 def test_the_transform_is_by_default_that_of_the_method(tmp_path):
     problem = large_problem()
-    for method, transform in (("calibrated_paddle", "l2"), ("paddle", "raw")):
+    for method, transform in (("roll_call", "l2"), ("paddle", "raw")):
         folder = tmp_path / method
         solve(problem.catalogue, problem.queries, folder, method=method)
         solve(problem.catalogue, problem.queries, folder, method=method, transform=transform)
@@ -279,19 +290,24 @@ def test_the_transform_is_by_default_that_of_the_method(tmp_path):
             solve(problem.catalogue, problem.queries, folder, method=method, transform=other)
 
 
-def test_the_scale_is_that_of_the_estimator(tmp_path):
-    problem = large_problem()
+def test_roll_call_says_how_far_it_labels_jointly_and_paddle_says_nothing(tmp_path):
+    problem = large_problem(even=True)
     classifier = PaddleClassifier().fit(problem.catalogue.features, problem.catalogue.labels)
-    expected = classifier.infer(problem.queries.features).scale
-    assert solve(problem.catalogue, problem.queries, tmp_path / "run").scale == pytest.approx(expected, rel=1e-5)
-    assert solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle").scale == 1
+    expected = classifier.infer(problem.queries.features).joint_weight
+    found = solve(problem.catalogue, problem.queries, tmp_path / "run")
+    assert found.joint_weight == pytest.approx(expected, rel=1e-5)
+    assert 0.9 < found.joint_weight < 1
+    assert 0 < found.confidence <= 1
+    paddle = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle")
+    assert (paddle.joint_weight, paddle.confidence) == (None, None)
 
 
 def test_the_tolerance_that_was_used_is_said(tmp_path):
-    problem = large_problem()
+    problem = large_problem(even=True, apart=1.2)
     tols = {"whole": solve(problem.catalogue, problem.queries, tmp_path / "whole", tol=1e-4).tol}
-    short = {"list_length": 12}
-    tols["short"] = solve(problem.catalogue, problem.queries, tmp_path / "short", tol=1e-4, **short).tol
-    tols["loose"] = solve(problem.catalogue, problem.queries, tmp_path / "loose", tol=0.5, **short).tol
+    loose = solve(problem.catalogue, problem.queries, tmp_path / "loose", tol=0.5, list_length=12)
+    short = solve(problem.catalogue, problem.queries, tmp_path / "short", tol=1e-4, list_length=12)
+    tols |= {"short": short.tol, "loose": loose.tol}
     tols["paddle"] = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle", tol=1e-5).tol
-    assert tols == {"whole": 1e-4, "short": pytest.approx(1e-5 * 400), "loose": 0.5, "paddle": 1e-5}
+    assert tols == {"whole": 1e-4, "short": 1e-4, "loose": 0.5, "paddle": 1e-5}
+    assert loose.n_iter < short.n_iter

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 import handful
-from handful import ShotsPerClass, UniformOverPool
+from handful import ShotsPerClass, UniformOverPool, UnknownClasses
 from handful.benchmark.plan import Cell
 from handful.errors import MissingExtraError
 from handful.reports import plots
@@ -20,6 +20,17 @@ def columns(tmp_path, cells):
     return columns_of(
         results(made_up_run(tmp_path / "run", tuple(cells), [noisy(0.5, seed=k) for k in range(len(cells))]))
     )
+
+
+def test_tasks_with_other_unknown_classes_have_a_panel_of_their_own(tmp_path):
+    specs = [
+        replace(SPEC, query=UniformOverPool(k), unknown=UnknownClasses(2, share))
+        for k in (2, 3)
+        for share in (0.0, 0.5)
+    ]
+    figure = plots.accuracy_against_k_eff(columns(tmp_path, [Cell("toy", spec, "paddle") for spec in specs]))
+    assert [axis.get_title() for axis in figure.axes] == [f"toy, 2-shot, 2 unknown at {s} %" for s in (0, 50)]
+    assert all(list(axis.lines[0].get_xdata()) == [2.0, 3.0] for axis in figure.axes)
 
 
 def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):

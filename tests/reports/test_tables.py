@@ -3,10 +3,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from handful import ShotsPerClass, TaskSpec, UniformOverPool
+from handful import ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful.benchmark.plan import Cell
 from handful.reports.summary import columns_of, results
-from handful.reports.tables import accuracy_table, differences_table, render_html, render_latex, render_markdown
+from handful.reports.tables import (
+    accuracy_table,
+    differences_table,
+    render_html,
+    render_latex,
+    render_markdown,
+    unknown_markdown,
+)
 from tests.reports.runs_at_hand import made_up_run, noisy
 
 MINI = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
@@ -115,3 +122,18 @@ def test_differences_say_where_there_is_nothing_to_compare(tmp_path):
         "paddle − nearest_prototype": 0,
     }
     assert found[-1][0] == "paddle − nearest_prototype"
+
+
+def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, columns):
+    assert unknown_markdown(columns) == ""
+    spec = TaskSpec(ShotsPerClass(5), UniformOverPool(5), unknown=UnknownClasses(3, 0.2))
+    plan = (Cell("mini", spec, "oslo"), Cell("mini", spec, "paddle"), Cell("mini", MINI, "paddle"))
+    journal = made_up_run(tmp_path / "open", plan, [noisy(0.6), noisy(0.7), noisy(0.8)], unknown_auroc=0.9)
+    text = unknown_markdown(columns_of(results(journal)))
+    title, _, head, _, oslo, paddle = text.splitlines()
+    assert title == "mini, 5-shot, K_eff=5, 3 unknown at 20 %"
+    assert head.startswith("| method | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | ")
+    assert oslo.startswith("| oslo | its own | 90.0 ± 0.0 | ")
+    assert paddle.startswith("| paddle | 1 − highest probability | 90.0 ± 0.0 | ")
+    assert " | 60.0 ± " in oslo
+    assert " | 70.0 ± " in paddle

@@ -45,6 +45,11 @@ COLUMNS = {
     "presence_recall": "float64",
     "proportion_error": "float64",
     "negative_log_likelihood": "float64",
+    "unknown_auroc": "float64",
+    "unknown_aupr": "float64",
+    "unknown_precision": "float64",
+    "unknown_share_error": "float64",
+    "known_rejected": "float64",
     "n_iter": "int64",
     "converged": "bool",
     "seconds": "float64",
@@ -56,7 +61,12 @@ COLUMNS = {
     "code": "string",
 }
 # Columns that rows of earlier versions lack; there they are read as missing, and left out of averages.
-ADDED_LATER = frozenset({"proportion_error", "failed_by", "attempts", "versions", "code"})
+ADDED_LATER = frozenset(
+    {
+        *("proportion_error", "failed_by", "attempts", "versions", "code"),
+        *("unknown_auroc", "unknown_aupr", "unknown_precision", "unknown_share_error", "known_rejected"),
+    }
+)
 PLAN_FILE = "plan.json"
 # Shards of earlier versions have no hash in their names.
 SHARD = re.compile(r"rows-(\d{6,})(?:-([0-9a-f]{16}))?\.parquet")

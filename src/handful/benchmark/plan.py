@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from handful.banks import FeatureBank
 from handful.errors import PlanError
 from handful.methods import METHODS
-from handful.tasks import Balanced, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
+from handful.tasks import Balanced, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
 from handful.tasks.query import QueryRule
 from handful.tasks.support import SupportRule
 from handful.transforms import parameters_of
@@ -49,6 +49,8 @@ ENTRY_DEFAULTS: Mapping[str, Any] = {
     "concentration": 2.0,
     "n_query": 75,
     "n_classes": 0,
+    "unknown_classes": 0,
+    "unknown_share": None,
     "seed": 0,
     "tasks": 1000,
     "cpu_budget": 0.0,
@@ -147,6 +149,8 @@ class Cell:
             "n_query": self.spec.n_query,
             "n_classes": self.spec.n_classes,
         }
+        if self.spec.unknown is not None:  # hashes of other cells stay what they were
+            entries["spec"]["unknown"] = dataclasses.asdict(self.spec.unknown)
         entries |= {name: _plain(dict(entries[name])) for name in ("parameters", "options")}
         return entries
 
@@ -159,7 +163,8 @@ class Cell:
         )
         query = dict(spec["query"])
         rule: QueryRule = QUERY_RULES[query.pop("rule")](**query)
-        return cls(**{**entries, "spec": TaskSpec(support, rule, spec["n_query"], spec["n_classes"])})
+        unknown = UnknownClasses(**spec["unknown"]) if "unknown" in spec else None
+        return cls(**{**entries, "spec": TaskSpec(support, rule, spec["n_query"], spec["n_classes"], unknown)})
 
 
 Plan: TypeAlias = tuple[Cell, ...]
@@ -255,7 +260,7 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
     return Cell(
         entry["bank"],
-        TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None),
+        TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry)),
         entry["method"],
         split=entry["split"],
         transform=entry["transform"],
@@ -266,6 +271,16 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         cpu_budget=entry["cpu_budget"] or None,
         support_bank=entry["support_bank"],
     )
+
+
+def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:
+    count, share = entry["unknown_classes"], entry["unknown_share"]
+    if bool(count) != (share is not None):
+        raise PlanError(
+            f"unknown_classes and unknown_share go together, got {count!r} and {share!r}: give how many classes the "
+            "support lacks, and their share of the query"
+        )
+    return UnknownClasses(count, float(share)) if count else None
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ resumed.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
@@ -161,7 +162,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     solution = solve(cell.method, task, **cell.options)
     seconds = (time.perf_counter() - start) / len(indices)
     scores = score(solution, truth)
-    columns = {field: getattr(scores, field).tolist() for field in Scores._fields}
+    columns: dict[str, list[Any]] = {field: _values(getattr(scores, field)) for field in Scores._fields}
     columns |= {"n_iter": solution.n_iter.tolist(), "converged": solution.converged.tolist()}
     shared = {
         **_identity(cell, name),
@@ -174,6 +175,11 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
         {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
         for t, index in enumerate(indices)
     ]
+
+
+def _values(scores: torch.Tensor) -> list[float | None]:
+    """Return the scores as numbers, None where a task cannot have one."""
+    return [None if math.isnan(value) else value for value in scores.tolist()]
 
 
 def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row:

@@ -19,11 +19,14 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, Examples
 from handful.errors import FileFormatError
+from handful.inference.head import Head, LeftOut
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 1
+FORMAT, FORMAT_VERSION = "handful catalogue", 2
+HEAD_TENSORS = ("weights", "offsets", "means", "mass")
+HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
 
 def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
@@ -70,7 +73,7 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
 
 def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors of a catalogue, and everything else as values of JSON."""
-    examples = catalogue.examples
+    examples, head = catalogue.examples, catalogue.head
     tensors = {
         "means": catalogue.means,
         "shots": catalogue.shots,
@@ -78,12 +81,14 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "points": examples.points,
         "codes": torch.from_numpy(places_of(examples.labels, catalogue.classes)),
         "positions": torch.from_numpy(examples.positions),
+        **{f"head.{name}": getattr(head, name) for name in HEAD_TENSORS},
+        **{f"left_out.{name}": tensor for name, tensor in head.left_out._asdict().items()},
     }
     about = {
         "classes": encode_labels(catalogue.classes),
         "transform": catalogue.transform,
-        "squared_scale": catalogue.squared_scale,
         "n_examples": catalogue.n_examples,
+        "head": {name: getattr(head, name) for name in HEAD_NUMBERS},
     }
     return tensors, about
 
@@ -118,14 +123,42 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
         raise ValueError("the classes are not distinct and in increasing order")
     if about["transform"] not in ROW_TRANSFORMS:
         raise ValueError(f"transform {about['transform']!r}")
-    scale = None if about["squared_scale"] is None else float(about["squared_scale"])
-    if scale is not None and not (scale > 0 and math.isfinite(scale)):
-        raise ValueError(f"squared_scale {scale}")
+    head = _head_of(tensors, about["head"], means, len(codes))
     return Catalogue(
         parts=(ClassMeans(classes, shots, means),),
         origin=origin,
         transform=about["transform"],
-        squared_scale=scale,
         examples=Examples(classes[codes], points, positions),
         n_examples=int(about["n_examples"]),
+    ).with_head(head)
+
+
+def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> Head:
+    """Read the head of classes with these means; a ValueError says what does not fit."""
+    n_classes = len(means)
+    parts = {name: tensors[f"head.{name}"] for name in HEAD_TENSORS}
+    for name, tensor in parts.items():
+        shape = means.shape if name in ("weights", "means") else means.shape[:1]
+        if tensor.shape != shape or tensor.dtype != means.dtype or not bool(tensor.isfinite().all()):
+            raise ValueError(f"{name} of the head are not finite numbers of the shape {tuple(shape)}")
+    found = LeftOut(*(tensors[f"left_out.{name}"] for name in LeftOut._fields))
+    rows, rival = found.rows, found.rival
+    if any(tensor.shape != rows.shape for tensor in found) or rows.ndim != 1:
+        raise ValueError("the columns about left-out examples have different lengths")
+    if rows.dtype != torch.int64 or rival.dtype != torch.int64:
+        raise ValueError("rows and rivals of left-out examples are not whole numbers")
+    if len(rows) and not (rows.min() >= 0 and rows.max() < n_examples and rival.min() >= 0 and rival.max() < n_classes):
+        raise ValueError("left-out examples or their rivals do not exist")
+    if any(
+        tensor.dtype != torch.float64 or bool(tensor.isnan().any()) for tensor in (found.right, found.own, found.lead)
+    ):
+        raise ValueError("chances of left-out examples are not numbers of float64")
+    values = {name: None if numbers[name] is None else float(numbers[name]) for name in HEAD_NUMBERS}
+    if not all(value is None or (value >= 0 and math.isfinite(value)) for value in values.values()):
+        raise ValueError(f"numbers of the head: {values}")
+    spread, temperature, wrong, confidence = values.values()
+    if not temperature or wrong is None or not bool((parts["mass"] > 0).all()):
+        raise ValueError("temperature, wrong_share and mass of the head must be positive numbers")
+    return Head(
+        **parts, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
     )

@@ -1,13 +1,13 @@
-"""Catalogue: class means, counts and the scale of the features, made once from labelled examples.
+"""Catalogue: class means, counts and a head, made once from labelled examples.
 
-A class is its number of examples s_k and their mean w_k. With c², the scale at which half squared distances are nats
-(`handful.inference.calibration`), that is all a batch is compared with. Counts and sums add: examples, classes and
-whole catalogues are added and removed without reading the others again.
+A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
+are added and removed without reading the others again. A batch is compared with the head (`handful.inference.head`),
+which is fitted when it is first needed.
 
-c² needs more than sums: it compares left-out examples with their own class and with others. So the catalogue keeps
-examples: all of them while they are few (2²³ numbers, 32 MB in single precision), else the first ones of each class, a
-64th of the room at most, and these for some classes only. A hash of its label decides whether a class is kept, so
-catalogues made on several machines keep parts of one sample.
+The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
+and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
+some classes only; the head then consists of the class means, with a slope from the examples kept. A hash of its label
+decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
 """
 
 from __future__ import annotations
@@ -27,14 +27,11 @@ from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
-from handful.catalogue.usual import Usual
 from handful.errors import LabelError, OptionError, TaskError
-from handful.inference.batches import AgainstOne
-from handful.inference.calibration import squared_scale
-from handful.inference.frame import Frame
+from handful.inference.head import Head, fit_head
+from handful.inference.roll_call_stack import AgainstHead
 from handful.numerics.moments import labelled_moments
 from handful.shapes import Bool, Float
-from handful.task import TaskBatch
 from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
@@ -47,7 +44,7 @@ BLOCK_ROWS, SUMMED_NUMBERS = 16_384, 2**24
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Class means, counts and the scale of the features; frozen, so threads and processes can share it.
+    """Class means, counts and a head; frozen, so threads and processes can share it.
 
     Make one with `Catalogue.of`. Methods that add or remove return a new catalogue.
 
@@ -57,10 +54,8 @@ class Catalogue:
         Mean of the first examples. Distances do not depend on it, rounding does.
     transform : {"l2", "raw"}
         Applied to every row, of the catalogue and of a batch, before it is compared.
-    squared_scale : float or None
-        c²; None if no class has two examples; the spread of a batch is then used instead.
     examples : Examples
-        Those used for calibration and the report.
+        Those that the head and the report are made from: all of them, or a sample.
     n_examples : int
         Number of examples given so far.
 
@@ -80,7 +75,6 @@ class Catalogue:
     parts: tuple[ClassMeans, ...]  # for a class in several parts, the last one counts
     origin: Float[Tensor, "dim"]
     transform: str
-    squared_scale: float | None
     examples: Examples
     n_examples: int
 
@@ -105,11 +99,11 @@ class Catalogue:
             if made is None:
                 origin = points.mean(0, dtype=torch.float64).to(points.dtype)
                 nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
-                made = cls((), origin, transform, None, nothing, 0)
+                made = cls((), origin, transform, nothing, 0)
             made = made._with_points(points, names)
         if made is None:
             raise LabelError("a catalogue needs at least one example, got none")
-        return made._calibrated()
+        return made
 
     @classmethod
     def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
@@ -159,52 +153,65 @@ class Catalogue:
 
     def against(
         self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None = None
-    ) -> AgainstOne:
-        """Make tasks of these classes from batches of untransformed rows."""
+    ) -> AgainstHead:
+        """Compare batches of untransformed rows with the head; it is fitted if that was not done before."""
         points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)
-        scale = torch.nan if self.squared_scale is None else self.squared_scale
-        scales = torch.full((len(points),), scale, dtype=torch.float64, device=points.device)
-        return AgainstOne(points, mask, self.means, self.shots, scales)
+        return AgainstHead(points, mask, self.head)
+
+    @cached_property
+    def head(self) -> Head:
+        """What a batch is compared with: trained on all examples, or class means if not all of them are kept."""
+        examples = self.examples
+        codes = torch.from_numpy(places_of(examples.labels, self.classes)).to(self.origin.device)
+        points = examples.points - self.origin
+        if len(codes) < int(self.shots.double().sum()):
+            return Head.of_means(self.means, self.shots, points, codes)
+        square_norm = float(examples.points.square().sum(1).double().mean())
+        return fit_head(points, codes, self.n_classes, square_norm)
+
+    def with_head(self, head: Head) -> Catalogue:
+        """Return the same catalogue with a head that was fitted to it before, for instance read from a file."""
+        same = replace(self)
+        vars(same)["head"] = head
+        return same
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of all that an answer depends on."""
-        about = (self.transform, self.squared_scale, self.classes.dtype.str, self.classes.tolist())
+        """SHA-256 of all that an answer depends on; the head is fitted for it."""
+        head = self.head
+        numbers = (head.spread, head.temperature, head.wrong_share, head.confidence)
+        about = (self.transform, numbers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
-        for tensor in (self.origin, self.shots, self.means):
+        for tensor in (self.origin, self.shots, self.means, head.weights, head.offsets, head.means, head.mass):
             digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
-    @cached_property
-    def usual(self) -> Usual:
-        """Distances of left-out examples from their own class, and from others."""
-        return Usual.of(self._frame())
-
     def to(self, device: torch.device | str) -> Catalogue:
-        """Return the catalogue on another device, as a whole."""
+        """Return the catalogue on another device, as a whole, with its head if that was fitted already."""
         if self.origin.device == torch.device(device):
             return self
         whole, examples = self._whole, self.examples
-        return replace(
+        moved = replace(
             self,
             parts=(replace(whole, shots=whole.shots.to(device), means=whole.means.to(device)),),
             origin=self.origin.to(device),
             examples=replace(examples, points=examples.points.to(device)),
         )
+        return moved.with_head(self.head.to(device)) if "head" in vars(self) else moved
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself: people fix that first."""
-        return report_on(self._whole, self.examples, self.origin, self.squared_scale or 1.0)
+        return report_on(self._whole, self.examples, self.head.left_out)
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
     def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with these examples added, of known or new classes."""
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
-        return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)._calibrated()
+        return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)
 
     def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue without these of its examples; a class that has none left is removed."""
@@ -218,7 +225,7 @@ class Catalogue:
         rest = ClassMeans(known.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
         gone = rest.classes[(shots == 0).cpu().numpy()]
         fewer = replace(self, parts=(*self.parts, rest), examples=self.examples.rows(~self._same_rows(points, labels)))
-        return (fewer.without(gone) if len(gone) else fewer)._calibrated()
+        return fewer.without(gone) if len(gone) else fewer
 
     def without(self, labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue without the classes of these labels."""
@@ -229,7 +236,7 @@ class Catalogue:
         if not kept.any():
             raise LabelError("no class would be left; keep at least one, or fit again")
         left = self.examples.rows(kept[places_of(self.examples.labels, whole.classes)])
-        return replace(self, parts=(whole.rows(kept),), examples=left)._calibrated()
+        return replace(self, parts=(whole.rows(kept),), examples=left)
 
     def __add__(self, other: Catalogue) -> Catalogue:
         """Return the catalogue of all examples of both, for instance made on two machines."""
@@ -246,7 +253,7 @@ class Catalogue:
             parts=(*self.parts, self._and_known(moved)),
             examples=self._kept(self.examples.then(later)),
             n_examples=self.n_examples + other.n_examples,
-        )._calibrated()
+        )
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:
         """Return the labels that are not classes of the catalogue."""
@@ -254,7 +261,7 @@ class Catalogue:
         return list(given[places_of(given, self.classes) < 0].tolist())
 
     def _with_points(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Add transformed examples; `_calibrated` updates c² later."""
+        """Add transformed examples."""
         added = self._and_known(self._summed(points, labels))
         positions = np.arange(self.n_examples, self.n_examples + len(labels))
         parts = (*self.parts, added)
@@ -318,15 +325,3 @@ class Catalogue:
                 wanted[label, point.tobytes()] -= 1
                 found[row] = True
         return found
-
-    def _calibrated(self) -> Catalogue:
-        """Return the catalogue with the scale calibrated on its kept examples."""
-        frame = self._frame()
-        alone = bool((frame.support.mass < 2).all())
-        return replace(self, squared_scale=None if alone else float(squared_scale(frame)[0]))
-
-    def _frame(self) -> Frame:
-        """Return the kept examples as a support."""
-        classes, codes = distinct(self.examples.labels)
-        points = self.examples.points
-        return Frame(TaskBatch.single(points, torch.from_numpy(codes).to(points.device), points[:1], len(classes)))

@@ -1,34 +1,26 @@
 """What looks wrong with a catalogue: classes that cannot be told apart, examples of another class, lone examples.
 
-Every kept example is left out of its own class and compared with all others. With s examples in the class its half
-squared distance to the mean of the others, corrected as in `handful.inference.calibration`, is `½ (s + 1)/(s - 1) ‖z -
-w‖²`, and c² times the difference to another class is the margin, in nats, by which that class is nearer.
+The examples are scored by heads that did not see them (`handful.inference.head`). A label is suspect if it is more
+likely wrong than right, given the share of wrong labels in the whole catalogue.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
-from handful.shapes import Float, Int
+from handful.inference.head import LeftOut
 
-# An example looks mislabelled when another class is nearer by this many nats: odds of twenty to one.
-MISLABELLED_NATS = 3.0
-# Two classes cannot be told apart if this share of their examples is nearer to the other class than to its own.
+# Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
 CONFUSED_SHARE = 0.5
-# Numbers in one block of margins.
-COMPARED_NUMBERS = 2**23
 # Entries of each kind that are printed.
 MOST_PRINTED = 10
-# Above this many nats, odds are not printed as a number.
-MOST_NATS_IN_WORDS = math.log(1e6)
+# Chances above this are not printed as a number.
+NEARLY_CERTAIN = 0.99
 
 
 class Suspect(NamedTuple):
@@ -37,11 +29,11 @@ class Suspect(NamedTuple):
     position: int  # among the examples, in the order in which they were given
     label: Any
     looks_like: Any
-    nats: float
+    chance_wrong: float  # chance that the label is wrong
 
 
 class Confusion(NamedTuple):
-    """Two classes, and the share of their examples that is nearer to the other class than to its own."""
+    """Two classes, and the share of their examples that, left out, is more probable in the other than in its own."""
 
     first: Any
     second: Any
@@ -63,7 +55,8 @@ class CatalogueReport:
     suspects : list of Suspect
         Examples that look mislabelled, the clearest first.
     n_checked : int
-        Examples that were checked.
+        Examples that were left out of training once and scored. A class with one distinct example cannot be checked.
+        If all others are fewer than 20, none are.
 
     Examples
     --------
@@ -92,13 +85,13 @@ class CatalogueReport:
         if self.single:
             lines.append(f"{len(self.single)} classes have one example: {_listed(self.single)}.")
         lines += [
-            f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples are nearer to "
-            "the other class."
+            f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples look more "
+            "like the other class."
             for pair in self.confusions[:MOST_PRINTED]
         ]
         lines += [
             f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
-            f"({_odds(suspect.nats)})."
+            f"(wrong with a chance of {_percent(suspect.chance_wrong)})."
             for suspect in self.suspects[:MOST_PRINTED]
         ]
         hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
@@ -107,23 +100,18 @@ class CatalogueReport:
         return "\n".join(lines if len(lines) > 1 else [*lines, "Nothing looks wrong."])
 
 
-def report_on(
-    known: ClassMeans, examples: Examples, origin: Float[Tensor, "dim"], squared_scale: float
-) -> CatalogueReport:
-    """Look at the examples; c² turns half squared distances into nats."""
+def report_on(known: ClassMeans, examples: Examples, left_out: LeftOut) -> CatalogueReport:
+    """Say what was found about the examples that were left out."""
     names, shots = known.classes.tolist(), known.shots.cpu().numpy()
-    own = places_of(examples.labels, known.classes)
-    checked = np.flatnonzero(shots[own] > 1)
-    points = examples.points[torch.from_numpy(checked).to(origin.device)] - origin
-    rival, nearer_by = _nearest_rivals(known, points, torch.from_numpy(own[checked]).to(origin.device))
-    nats = squared_scale * nearer_by
+    rows, right, _, rival, lead = (tensor.cpu().numpy() for tensor in left_out)
+    own = places_of(examples.labels[rows], known.classes)
     suspects = [
-        Suspect(int(examples.positions[checked[row]]), names[own[checked[row]]], names[rival[row]], float(nats[row]))
-        for row in np.argsort(-nats, kind="stable")
-        if nats[row] >= MISLABELLED_NATS
+        Suspect(int(examples.positions[rows[i]]), names[own[i]], names[rival[i]], float(1 - right[i]))
+        for i in np.argsort(right, kind="stable")
+        if right[i] < 0.5
     ]
-    pairs = np.sort(np.stack([own[checked], rival], -1)[nats > 0], -1)
-    n_checked = np.bincount(own[checked], minlength=len(names))
+    pairs = np.sort(np.stack([own, rival], -1)[lead > 0], -1)
+    n_checked = np.bincount(own, minlength=len(names))
     shares = [
         (n / (n_checked[j] + n_checked[k]), j, k)
         for (j, k), n in zip(*(found.tolist() for found in np.unique(pairs, axis=0, return_counts=True)), strict=True)
@@ -134,33 +122,11 @@ def report_on(
         if share >= CONFUSED_SHARE
     ]
     single = known.classes[shots == 1].tolist()
-    return CatalogueReport(len(names), int(shots.sum()), single, confusions, suspects, len(checked))
+    return CatalogueReport(len(names), int(shots.sum()), single, confusions, suspects, len(rows))
 
 
-def _nearest_rivals(
-    known: ClassMeans, points: Float[Tensor, "row dim"], own: Int[Tensor, "row"]
-) -> tuple[Int[np.ndarray, "row"], Float[np.ndarray, "row"]]:
-    """Return the nearest other class of each example, and by how much nearer than its own it is, in half squares."""
-    means, shots = known.means, known.shots
-    offsets = torch.linalg.vector_norm(means, dim=-1).square_().mul_(-0.5)
-    rivals, margins = [], []
-    size = max(1, COMPARED_NUMBERS // len(means))
-    for start in range(0, len(points), size):
-        part, classes = points[start : start + size], own[start : start + size]
-        count = shots[classes]
-        away = 0.5 * (part - means[classes]).square().sum(-1) * (count + 1) / (count - 1)
-        scores = torch.addmm(offsets, part, means.mT).scatter_(1, classes.unsqueeze(-1), -torch.inf)
-        best = scores.max(-1)
-        rivals.append(best.indices)
-        margins.append(away - (0.5 * part.square().sum(-1) - best.values))
-    if not rivals:
-        return np.empty(0, np.int64), np.empty(0)
-    return torch.cat(rivals).cpu().numpy(), torch.cat(margins).double().cpu().numpy()
-
-
-def _odds(nats: float) -> str:
-    """Return nats as odds, in words."""
-    return f"{math.exp(nats):,.0f} to 1" if nats < MOST_NATS_IN_WORDS else "more than a million to 1"
+def _percent(chance: float) -> str:
+    return f"{chance:.0%}" if chance <= NEARLY_CERTAIN else f"more than {NEARLY_CERTAIN:.0%}"
 
 
 def _listed(labels: list[Any]) -> str:

@@ -23,24 +23,20 @@ from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.catalogue import Catalogue
 from handful.classification.predictions import Answers, Batch, Classified
 from handful.errors import BankError, OptionError
-from handful.estimators import Diagnostic
-from handful.estimators.diagnostics import Alone, diagnose
+from handful.estimators.diagnostics import diagnose
 from handful.estimators.inference import inferred
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
 from handful.large.crew import Executor
 from handful.methods import METHODS
-from handful.shapes import Float, Int
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 # The method for a streamed batch; PaddleClassifier uses the same one in memory.
-STREAMED = METHODS["calibrated_paddle"]
+STREAMED = METHODS["roll_call"]
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
-# Items of a streamed batch that are sampled for diagnostics.
-DIAGNOSED_ITEMS = 1024
 
 
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
@@ -139,6 +135,7 @@ def classify(
                 Answers.of(found.probabilities.numpy()),
                 found.expected_counts,
                 found.presence,
+                found.joint_weight or 0.0,
                 found.diagnostics,
                 *about,
                 streamed=False,
@@ -146,28 +143,11 @@ def classify(
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
         answers = Answers.streamed(run)
-        diagnostics = _diagnosed(fitted, examples.class_names, points, answers, run)
+        assert run.confidence is not None
+        assert run.joint_weight is not None
+        diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
-        return Classified(ready, answers, counts, presence, diagnostics, *about, streamed=True)
-
-
-def _diagnosed(
-    catalogue: Catalogue,
-    class_names: tuple[str, ...],
-    points: Float[np.ndarray, "item dim"],
-    answers: Answers,
-    run: large.LargeSolution,
-) -> tuple[Diagnostic, ...]:
-    """Run the diagnostics on items spread over the batch."""
-    items = _spread(len(points), DIAGNOSED_ITEMS)
-    alone = Alone.of(catalogue.against(torch.from_numpy(np.array(points[items], np.float32)).unsqueeze(0)))
-    labels = torch.from_numpy(answers.labels[items].astype(np.int64))
-    square, n_iter, converged = run.scale**2, run.n_iter, run.converged
-    return diagnose(labels, class_names, alone, catalogue.usual, square, n_iter=n_iter, converged=converged)
-
-
-def _spread(n: int, most: int) -> Int[np.ndarray, "place"]:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+        return Classified(ready, answers, counts, presence, run.joint_weight, diagnostics, *about, streamed=True)
 
 
 def _are_items(path: Path) -> bool:

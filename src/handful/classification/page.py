@@ -84,12 +84,13 @@ def _page(classified: Classified, title: str) -> str:
     n_items = len(classified.batch.rows)
     present, n_classes = classified.present, len(classified.class_names)
     made_by = f"; features of {classified.backbone.partition(', weights ')[0]}" if classified.backbone else ""
+    how = "labelled jointly" if classified.joint_weight > 0 else "each labelled alone"
     said = (
-        f"{_counted(n_items, 'item')}, labelled jointly by a catalogue of {_counted(n_classes, 'class')} "
-        f"with {_counted(classified.n_examples, 'example')}{made_by}."
+        f"{_counted(n_items, 'item')}, {how}, with a catalogue of {_counted(n_classes, 'class')} "
+        f"and {_counted(classified.n_examples, 'example')}{made_by}."
     )
     if classified.streamed:
-        said += " The batch was streamed; the diagnostics used a sample of its items."
+        said += " The batch was streamed."
     parts = [
         f"<h1>{escape(title)}: {_counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),

@@ -15,7 +15,7 @@ import numpy as np
 from handful import large
 from handful.errors import OptionError
 from handful.estimators import Diagnostic
-from handful.estimators.inference import PRESENT_COUNT
+from handful.estimators.inference import PRESENT
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
 from handful.machine.extras import import_extra
@@ -87,9 +87,11 @@ class Classified:
     answers : Answers
         Their labels, with probabilities.
     expected_counts, presence : Float[ndarray, "class"]
-        Expected number of items of each class, and the probability that there is at least one, see `Inference`.
+        Expected number of items of each class, and the chance that there is at least one, see `Inference`.
+    joint_weight : float
+        Weight of the joint answer against that of each item alone, see `Inference`; 0 where each was labelled alone.
     diagnostics : tuple of Diagnostic
-        What looks wrong; for a streamed batch, based on a sample of the items.
+        What looks wrong.
     class_names : tuple of str
         Name of each class.
     n_examples : int
@@ -104,6 +106,7 @@ class Classified:
     answers: Answers
     expected_counts: Float[np.ndarray, "class"]
     presence: Float[np.ndarray, "class"]
+    joint_weight: float
     diagnostics: tuple[Diagnostic, ...]
     class_names: tuple[str, ...]
     n_examples: int
@@ -114,7 +117,7 @@ class Classified:
     def present(self) -> list[int]:
         """Positions in `class_names` of the classes present, the largest first."""
         order = np.argsort(-self.expected_counts, kind="stable")
-        return order[self.expected_counts[order] >= PRESENT_COUNT].tolist()  # type: ignore[no-any-return]
+        return order[self.presence[order] >= PRESENT].tolist()  # type: ignore[no-any-return]
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
         """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.

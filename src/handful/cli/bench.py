@@ -30,14 +30,16 @@ from handful.reports.summary import columns_of, paired_difference, remarks, resu
 
 # Where a plan comes from.
 TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
+# Options that make a grid.
+OF_A_GRID = ("--shots", "--k-eff", "--n-query", "--split", "--unknown-classes", "--unknown-share")
 # Options that cannot be combined with such a plan, and why.
 NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
-    TOML: ("a plan in TOML is complete", ("--paper", "--method", "--shots", "--k-eff", "--n-query", "--split")),
-    PAPER: ("a plan of the paper defines its own tasks", ("--shots", "--k-eff", "--n-query", "--split")),
+    TOML: ("a plan in TOML is complete", ("--paper", "--method", *OF_A_GRID)),
+    PAPER: ("a plan of the paper defines its own tasks", OF_A_GRID),
     GRID: ("", ()),
     RUN: (
         "--resume alone continues the run as it is; to change it, give its plan again with --resume",
-        ("--shots", "--k-eff", "--n-query", "--split", "--tasks", "--seed", "--budget"),
+        (*OF_A_GRID, "--tasks", "--seed", "--budget"),
     ),
 }
 
@@ -69,6 +71,13 @@ def run(
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
     n_query: Annotated[
         int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+    ] = None,
+    unknown_classes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
+    ] = None,
+    unknown_share: Annotated[
+        list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
     ] = None,
     split: Annotated[
         str | None,
@@ -102,6 +111,7 @@ def run(
       handful bench run --bank clinc150 --method paddle --method tim_adm --k-eff 2 --k-eff 10 --tasks 50 --out runs/one
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
       handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
+      handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
       handful bench run plan.toml --out runs/mine --on ray
       handful bench run --resume --out runs/mine
     """
@@ -109,6 +119,7 @@ def run(
     options = {
         **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
         **{"--split": split, "--tasks": tasks, "--seed": seed, "--budget": budget},
+        **{"--unknown-classes": unknown_classes, "--unknown-share": unknown_share},
     }
     given = {name: value for name, value in options.items() if value is not None and value != []}
     source = _source(plan, given, resume=resume)
@@ -239,6 +250,8 @@ def _asked(
         defaults = {"--shots": [5], "--k-eff": [5], "--n-query": 75, "--split": ""}
         chosen = {**defaults, **given}
         kinds = {"shots": chosen["--shots"], "k_eff": chosen["--k-eff"], "method": chosen["--method"]}
+        keys = {"--unknown-classes": "unknown_classes", "--unknown-share": "unknown_share"}
+        kinds = {**{key: given[name] for name, key in keys.items() if name in given}, **kinds}
         entries = [{"bank": list(places), "split": chosen["--split"], "n_query": chosen["--n-query"], **kinds}]
     banks = {name: open_bank(place) for name, place in places.items()}
     keys = {"--tasks": "tasks", "--seed": "seed", "--budget": "cpu_budget"}

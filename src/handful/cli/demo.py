@@ -17,9 +17,9 @@ from handful.reports.page import write_report
 from handful.reports.summary import Column, columns_of, paired_difference, results
 from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
 
-# One that labels each item alone, and four that label jointly: three cheap ones and the recommended one.
+# One that labels each item alone, and four that label jointly: three cheap ones and the default.
 YARDSTICK = "nearest_prototype"
-METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "calibrated_paddle")
+METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "roll_call")
 K_EFF = (2, 5, 20)
 NEXT = """\
 What to read next, in the documentation:

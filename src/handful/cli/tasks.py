@@ -13,7 +13,17 @@ import typer
 from handful.banks import FeatureBank, read_bank
 from handful.cli.terminal import data
 from handful.errors import TaskError
-from handful.tasks import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.tasks import (
+    Balanced,
+    Dirichlet,
+    Draw,
+    FixedSupport,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+)
 from handful.tasks.query import QueryRule
 
 # Tasks drawn and printed at once.
@@ -51,6 +61,12 @@ def draw_tasks(
     ] = None,
     query: Annotated[Spread, typer.Option(help="How queries are spread over their classes.")] = Spread.UNIFORM,
     concentration: Annotated[float, typer.Option(help="Concentration of the Dirichlet rule.")] = 2.0,
+    unknown_classes: Annotated[
+        int | None, typer.Option(help="Classes of the query that have no support; none if left out.")
+    ] = None,
+    unknown_share: Annotated[
+        float | None, typer.Option(help="Share of the query that these classes have, 0 to 1.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sequence of tasks.")] = 0,
     tasks: Annotated[str, typer.Option(help="Which tasks, as FIRST:END; END is not included.")] = "0:10",
     preview: Annotated[bool, typer.Option(help="Print a summary of each task instead of its rows.")] = False,
@@ -61,6 +77,7 @@ def draw_tasks(
     Examples:
       handful tasks draw mybank --preview
       handful tasks draw mybank --shots 1 --k-eff 3 --n-query 30 --tasks 0:10000 > tasks.jsonl
+      handful tasks draw mybank --unknown-classes 3 --unknown-share 0.3 --preview
       handful tasks draw queries --support-bank library --query dirichlet --preview
     """
     source = read_bank(bank)
@@ -80,12 +97,24 @@ def draw_tasks(
         rules[query],
         n_query,
         n_classes,
+        _unknown(unknown_classes, unknown_share),
     )
     wanted = _numbers(tasks)
     for start in range(0, len(wanted), CHUNK_TASKS):
         drawn = draw(source.labels, spec, seed, wanted[start : start + CHUNK_TASKS])
         for t in range(drawn.n_tasks):
             data(_summary(source, drawn, t) if preview else _rows(drawn, t))
+
+
+def _unknown(count: int | None, share: float | None) -> UnknownClasses | None:
+    if count is not None and share is not None:
+        return UnknownClasses(count, share)
+    if count is None and share is None:
+        return None
+    raise TaskError(
+        "--unknown-classes and --unknown-share go together: give how many classes the support lacks, and their share "
+        "of the query"
+    )
 
 
 def _numbers(text: str) -> range:
@@ -121,11 +150,14 @@ def _rows(drawn: Draw, t: int) -> str:
 
 
 def _summary(bank: FeatureBank, drawn: Draw, t: int) -> str:
-    labels, counts = np.unique(drawn.query_labels[t], return_counts=True)
+    truth = drawn.query_labels[t]
+    labels, counts = np.unique(truth[truth >= 0], return_counts=True)
     names = [bank.class_names[k] for k in _of_task(drawn.classes, t)[labels]]
     present = ", ".join(
         f"{name} x{count}" for name, count in sorted(zip(names, counts, strict=True), key=lambda p: -p[1])
     )
     n_support = drawn.support.shape[1] if drawn.support_mask is None else int(_of_task(drawn.support_mask, t).sum())
     head = f"task {drawn.indices[t]}: {n_support} support rows of {drawn.n_classes} classes"
-    return f"{head}, {drawn.query.shape[1]} queries of {len(labels)}: {present}"
+    n_unknown = int((truth < 0).sum())
+    rest = f"; {n_unknown} of classes without support" if n_unknown else ""
+    return f"{head}, {len(truth) - n_unknown} queries of {len(labels)}: {present}{rest}"

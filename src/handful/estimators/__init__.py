@@ -2,6 +2,7 @@
 
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import Diagnostic
+from handful.estimators.grouped import GroupedInference
 from handful.estimators.inference import Inference
 
-__all__ = ["Diagnostic", "Inference", "PaddleClassifier", "TransductiveClassifier"]
+__all__ = ["Diagnostic", "GroupedInference", "Inference", "PaddleClassifier", "TransductiveClassifier"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.containers import container_of, labels_of
 from handful.estimators.diagnostics import warnings_of
+from handful.estimators.grouped import GroupedInference, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.methods import METHODS
@@ -81,7 +82,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        method: str = "calibrated_paddle",
+        method: str = "roll_call",
         *,
         feature_transform: str | None = None,
         options: dict[str, Any] | None = None,
@@ -161,17 +162,47 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for those that are")
         return self._became(self._catalogue.without(leaving))
 
-    def infer(self, X: Any) -> Inference:
-        """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe."""
-        inference = self._infer_like(X)
-        _warn(inference)
-        return inference
+    @overload
+    def infer(self, X: Any, groups: None = None) -> Inference: ...
 
-    def predict(self, X: Any) -> Any:
-        """Label all rows of X jointly."""
-        inference = self._infer_like(X)
-        _warn(inference)
-        return inference.labels
+    @overload
+    def infer(self, X: Any, groups: Any) -> GroupedInference: ...
+
+    def infer(self, X: Any, groups: Any = None) -> Inference | GroupedInference:
+        """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe.
+
+        With `groups`, one value per row (or one row of values), every group is a joint batch of its own. Warnings then
+        stay with the groups: `found[group].diagnostics`.
+        """
+        if groups is None:
+            inference = self._infer_like(X)
+            _warn(inference)
+            return inference
+        catalogue, features = self._for_groups(X)
+        found = inferred_by_group(catalogue, features, groups, METHODS[self.method].make_options(**self.options or {}))
+        container = container_of(X)
+        return replace(
+            found,
+            labels=container.labels(X, found.labels),
+            probabilities=container.probabilities(X, found.probabilities, catalogue.classes),
+        )
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        """Label all rows of X jointly; with `groups`, every group is a joint batch of its own."""
+        if groups is None:
+            inference = self._infer_like(X)
+            _warn(inference)
+            return inference.labels
+        catalogue, features = self._for_groups(X)
+        options = METHODS[self.method].make_options(**self.options or {})
+        return container_of(X).labels(X, labels_by_group(catalogue, features, groups, options))
+
+    def _for_groups(self, X: Any) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
+        check_is_fitted(self)
+        if not isinstance(self._catalogue, Catalogue):
+            raise OptionError(f"groups need the method roll_call, got {self.method!r}; call infer once per group")
+        features = self._checked_features(X, reset=False)
+        return self._catalogue.to(features.device), features
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
@@ -309,8 +340,10 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _fitted_to(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue | LabelledRows:
         """Fit a catalogue if that is all the method needs; else keep the rows."""
-        if self.method == "calibrated_paddle" and self._transform in ROW_TRANSFORMS:
-            return Catalogue.of(features, labels, self._transform)
+        if self.method == "roll_call" and self._transform in ROW_TRANSFORMS:
+            catalogue = Catalogue.of(features, labels, self._transform)
+            _ = catalogue.head  # fitted here, not with the first batch
+            return catalogue
         return LabelledRows.of(features, labels)
 
     def _infer(self, catalogue: Catalogue | LabelledRows, query: Float[Tensor, "item dim"]) -> Inference:
@@ -324,7 +357,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 class PaddleClassifier(TransductiveClassifier):
-    """Every `predict` is one joint batch, labelled by calibrated PADDLE: nothing to tune, features of any scale.
+    """Every `predict` is one joint batch, labelled by roll call: nothing to tune, features of any scale.
 
     Everything else is as in `TransductiveClassifier`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +11,17 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.catalogue.usual import Usual
 from handful.dispatch import solve
-from handful.estimators.diagnostics import Alone, Diagnostic, diagnose
-from handful.inference.calibration import squared_scale
+from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
 from handful.inference.frame import Frame
-from handful.inference.stack import label
-from handful.methods.calibrated_paddle import CalibratedPaddleOptions
+from handful.inference.roll_call_stack import label
+from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
-from handful.shapes import Float, Int
+from handful.shapes import Float
 from handful.task import TaskBatch
 
-# A class is present if its expected count in the batch is at least this.
-PRESENT_COUNT = 0.5
+# A class is present if its chance of being present is at least this.
+PRESENT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +41,15 @@ class Inference:
     class_proportions, expected_counts : ndarray [class]
         Share of the batch, and number of its items, that each class is expected to hold: `Σ_n p_nk`.
     present_classes : ndarray
-        Classes with an expected count of at least one half, the largest first.
+        Classes that are more likely present than not, those with most items first.
     presence : ndarray [class]
-        `1 - Π_n (1 - p_nk)`: the probability that the class occurs at least once, if items are independent given their
-        probabilities. In the order of `classes_`.
+        Chance that the class occurs at least once, in the order of `classes_`. With `roll_call`, calibrated on other
+        data. With every other method `1 - Π_n (1 - p_nk)`, as if items were independent given their probabilities.
     n_iter, converged : int, bool
         Iterations taken, and whether the tolerance was met.
-    scale : float or None
-        The c that calibration finds from the examples alone: c times the features, after the method's transform, have
-        half squared distances in nats. Methods use it in different ways. None for methods that find none.
+    joint_weight : float or None
+        With `roll_call`, λ: the answer is λ times the joint one plus 1 - λ times that of each item alone. Zero where
+        joint labels would not help. None for other methods.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
 
@@ -78,96 +75,86 @@ class Inference:
     presence: npt.NDArray[np.float64]
     n_iter: int
     converged: bool
-    scale: float | None
+    joint_weight: float | None
     diagnostics: tuple[Diagnostic, ...]
 
 
 def inferred(
     catalogue: Catalogue,
     query: Float[Tensor, "item dim"],
-    options: CalibratedPaddleOptions,
+    options: RollCallOptions,
     names: npt.NDArray[Any] | None = None,
 ) -> Inference:
     """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
 
     `names` are the names of the classes, if they are not their labels.
     """
-    batches = catalogue.against(query.unsqueeze(0))
-    found = label(batches, max_iter=options.max_iter, tol=options.tol)
-    group = found.groups[0]
-    log_u, points = found.log_assignments[0], batches.points[0]
-    # If few classes are left, the others hold next to nothing: their exponentials are skipped.
-    columns = None if bool(group.state.spread_out[0]) else group.classes[0]
-    return _inference(
-        catalogue.classes if names is None else names,
-        (log_u if columns is None else log_u[:, columns]).double().exp_(),
-        columns,
-        Alone(lambda: batches.nearest()[1][0], (0.5 * points.square().sum(-1) - found.highest[0]).clamp_(min=0)),
-        catalogue.usual,
-        float(batches.squared_scale[0]),
-        n_iter=int(group.state.n_iter[0]),
-        converged=bool(group.state.converged[0]),
+    found = label(catalogue.against(query.unsqueeze(0)), max_iter=options.max_iter, tol=options.tol)
+    classes = catalogue.classes if names is None else names
+    weight, n_iter, converged = float(found.joint_weight[0]), int(found.n_iter[0]), bool(found.converged[0])
+    return answer(
+        classes,
+        found.log_probabilities[0].double().exp_(),
+        found.presence[0].cpu().numpy(),
+        weight,
+        diagnose(
+            catalogue.head,
+            len(query),
+            float(found.confidence[0].mean()),
+            n_iter=n_iter,
+            converged=converged,
+        ),
+        n_iter=n_iter,
+        converged=converged,
     )
 
 
 def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: npt.NDArray[Any]) -> Inference:
     """Solve a single task with any method, and read the answer."""
     solution, frame = solve(method, task, **options), Frame(task)
-    halves = half_squared_distances(frame.query, frame.support.mean())[0]
-    return _inference(
+    weights = solution.log_assignments[0].exp().double()
+    n_iter, converged = int(solution.n_iter[0]), bool(solution.converged[0])
+    nearest = half_squared_distances(frame.query, frame.support.mean())[0].argmin(-1)
+    found = [not_converged(n_iter, converged), collapsed(weights.argmax(-1), nearest, classes)]
+    return answer(
         classes,
-        solution.log_assignments[0].exp().double(),
+        weights,
+        presence(weights).cpu().numpy(),
         None,
-        Alone(lambda: halves.argmin(-1), halves.amin(-1)),
-        Usual.of(frame),
-        float(squared_scale(frame)[0]) if method == "calibrated_paddle" else None,
-        n_iter=int(solution.n_iter[0]),
-        converged=bool(solution.converged[0]),
+        tuple(diagnostic for diagnostic in found if diagnostic is not None),
+        n_iter=n_iter,
+        converged=converged,
     )
 
 
-def _inference(
+def answer(
     classes: npt.NDArray[Any],
-    weights: Float[Tensor, "item column"],
-    columns: Int[Tensor, "column"] | None,
-    alone: Alone,
-    usual: Usual,
-    square: float | None,
+    weights: Float[Tensor, "item class"],
+    chances: npt.NDArray[np.float64],
+    joint_weight: float | None,
+    diagnostics: tuple[Diagnostic, ...],
     *,
     n_iter: int,
     converged: bool,
 ) -> Inference:
-    """Read an answer off the weights of the classes that have a column, or of all; they need not sum to one yet."""
+    """Read an answer off the weights of the classes, which need not sum to one yet."""
     weights = weights / weights.sum(-1, keepdim=True)
-    labels = weights.argmax(-1)
-    counts, chances = (values.cpu().numpy() for values in (weights.sum(0), presence(weights)))
-    probabilities = weights
-    if columns is not None:
-        labels, places = columns[labels], columns.cpu().numpy()
-        probabilities = weights.new_zeros(len(weights), len(classes)).index_copy_(1, columns, weights)
-        counts, chances = _spread_over(len(classes), places, counts), _spread_over(len(classes), places, chances)
+    counts = weights.sum(0).cpu().numpy()
     order = np.argsort(-counts, kind="stable")
     return Inference(
-        labels=classes[labels.cpu().numpy()],
-        probabilities=probabilities,
+        labels=classes[weights.argmax(-1).cpu().numpy()],
+        probabilities=weights,
         class_proportions=counts / len(weights),
         expected_counts=counts,
-        present_classes=classes[order[counts[order] >= PRESENT_COUNT]],
+        present_classes=classes[order[chances[order] >= PRESENT]],
         presence=chances,
         n_iter=n_iter,
         converged=converged,
-        scale=None if square is None else math.sqrt(square),
-        diagnostics=diagnose(labels, classes, alone, usual, square, n_iter=n_iter, converged=converged),
+        joint_weight=joint_weight,
+        diagnostics=diagnostics,
     )
 
 
 def presence(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:
     """`1 - Π_n (1 - p_nk)` of each class, through logarithms, so that many small probabilities add up accurately."""
     return torch.log1p(-probabilities.clamp(max=1)).sum(0).expm1().abs()
-
-
-def _spread_over(n: int, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the values in their places among n zeros."""
-    whole = np.zeros(n)
-    whole[places] = values
-    return whole

@@ -17,13 +17,14 @@ from one state to the next; a run can continue from a saved state.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from handful.numerics.dirichlet import concentration_step, dirichlet_divergence
+from handful.numerics.fixed_point import chosen
 from handful.shapes import Bool, Float, Int
 
 # Factors on c². With this many classes present, c² is used as calibration gives it.
@@ -43,7 +44,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rules:
+class JointRules:
     """What stays the same while a batch is settled."""
 
     n_query: Float[Tensor, "task"]
@@ -55,7 +56,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class State:
+class JointState:
     """Progress of each batch: the posterior `Dir(N + α)` of its proportions, now and one iteration ago."""
 
     counts: Float[Tensor, "task column"]
@@ -70,12 +71,14 @@ class State:
     spread_out: Bool[Tensor, "task"]  # whether proportions are taken as uniform
 
 
-def opening(counts: Float[Tensor, "task column"], n_classes: int) -> State:
+def opening(counts: Float[Tensor, "task column"], n_classes: int) -> JointState:
     """Begin with the counts under uniform proportions, and α = 1/K."""
     alpha = counts.new_full((len(counts),), 1 / n_classes)
     none = torch.zeros(len(counts), dtype=torch.int64, device=counts.device)
     false = torch.zeros_like(none, dtype=torch.bool)
-    return State(counts, alpha, counts, alpha, torch.full_like(alpha, SHARPEST), none + OPEN, none, none, ~false, false)
+    return JointState(
+        counts, alpha, counts, alpha, torch.full_like(alpha, SHARPEST), none + OPEN, none, none, ~false, false
+    )
 
 
 def tilts(counts: Float[Tensor, "task column"], concentration: Float[Tensor, "task"]) -> Float[Tensor, "task column"]:
@@ -83,7 +86,7 @@ def tilts(counts: Float[Tensor, "task column"], concentration: Float[Tensor, "ta
     return torch.digamma(counts + concentration.unsqueeze(-1))
 
 
-def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) -> State:
+def advance(state: JointState, rules: JointRules, count: Callable[[Tensor, bool], Tally]) -> JointState:
     """Advance every batch by one iteration; a batch that has settled at the sharp factor is judged instead.
 
     `count(tilts, likelihood)` returns the tally of the queries. Once a batch is DONE, its later states have no meaning.
@@ -95,7 +98,7 @@ def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) 
     in_stage = state.in_stage + 1
     settled = (counts - state.counts).abs_().amax(-1) <= (rules.tol or -1)  # a tolerance of zero is never met
     ends = settled | (in_stage >= rules.max_iter)
-    after = State(
+    after = JointState(
         counts=counts,
         concentration=concentration_step(counts, state.concentration, rules.n_classes),
         counts_before=state.counts,
@@ -107,10 +110,10 @@ def advance(state: State, rules: Rules, count: Callable[[Tensor, bool], Tally]) 
         converged=state.converged & (settled | ~ends),
         spread_out=state.spread_out,
     )
-    return after if log_likelihood is None else _chosen(judged, judge(state, rules, log_likelihood), after)
+    return after if log_likelihood is None else chosen(judged, judge(state, rules, log_likelihood), after)
 
 
-def _opened(state: State, counts: Float[Tensor, "task column"]) -> State:
+def _opened(state: JointState, counts: Float[Tensor, "task column"]) -> JointState:
     """Take the counts, and keep α as it is."""
     in_stage = state.in_stage + 1
     ends = in_stage >= OPENING
@@ -124,7 +127,7 @@ def _opened(state: State, counts: Float[Tensor, "task column"]) -> State:
     )
 
 
-def judge(state: State, rules: Rules, log_likelihood: Float[Tensor, "task"]) -> State:
+def judge(state: JointState, rules: JointRules, log_likelihood: Float[Tensor, "task"]) -> JointState:
     """Choose uniform proportions, or the factor for the number of classes found."""
     alpha = state.concentration
     total = torch.digamma(rules.n_query + rules.n_classes * alpha)
@@ -140,12 +143,3 @@ def judge(state: State, rules: Rules, log_likelihood: Float[Tensor, "task"]) -> 
 def typical_shots(shots: Float[Tensor, "*task class"]) -> Float[Tensor, "*task"]:
     """`K / Σ_k 1/s_k`: a mean of s points is off by a share 1/s of their spread, and these shares are averaged."""
     return shots.shape[-1] / shots.reciprocal().sum(-1)
-
-
-def _chosen(rows: Bool[Tensor, "task"], yes: State, no: State) -> State:
-    """Take some batches from one state, the others from another."""
-
-    def chosen(a: Tensor, b: Tensor) -> Tensor:
-        return a.where(rows.reshape(-1, *[1] * (a.ndim - 1)), b)
-
-    return State(*(chosen(getattr(yes, f.name), getattr(no, f.name)) for f in fields(State)))

@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from handful.inference.joint import DONE, OPENING, SHARPEST, Rules, State, Tally, advance, opening, tilts
+from handful.inference.joint import DONE, OPENING, SHARPEST, JointRules, JointState, Tally, advance, opening, tilts
 from handful.numerics.fixed_point import take
 from handful.numerics.geometry import Space, columns_of
 from handful.numerics.simplex import softmax
@@ -106,7 +106,7 @@ class Settled:
     """Final proportions of some batches, on the columns of the classes that hold items."""
 
     rows: Int[Tensor, "some"]  # which batches these are
-    state: State
+    state: JointState
     classes: Int[Tensor, "some column"]
 
 
@@ -184,7 +184,7 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     n_classes = batches.n_classes
     classes = largest(first.counts, width)
     columns = Columns(batches, first, classes)
-    rules = Rules(batches.n_query, n_classes, batches.shots, first.uniform, max_iter, tol)
+    rules = JointRules(batches.n_query, n_classes, batches.shots, first.uniform, max_iter, tol)
     state = opening(first.counts.gather(-1, classes).double(), n_classes)
     for _ in range(OPENING):
         state = advance(state, rules, columns.count)
@@ -202,10 +202,10 @@ def settle(batches: Batches, first: FirstLook, width: int, *, max_iter: int, tol
     return groups
 
 
-def _settled(columns: Columns, rules: Rules, state: State) -> State:
+def _settled(columns: Columns, rules: JointRules, state: JointState) -> JointState:
     """Advance until every batch is done; a finished batch keeps the state it has then, with all its columns."""
     n_tasks, width = state.counts.shape
-    final = State(*(torch.zeros_like(getattr(state, f.name)) for f in fields(State)))
+    final = JointState(*(torch.zeros_like(getattr(state, f.name)) for f in fields(JointState)))
     rows = torch.arange(n_tasks, device=state.counts.device)
     places = torch.arange(width, device=state.counts.device).expand(n_tasks, -1)
     waiting = torch.ones_like(rows, dtype=torch.bool)
@@ -215,7 +215,7 @@ def _settled(columns: Columns, rules: Rules, state: State) -> State:
             columns.refactor(state.factor)
         done = waiting & (state.stage >= DONE)
         if bool(done.any()):
-            for f in fields(State):
+            for f in fields(JointState):
                 values, room = getattr(state, f.name)[done], getattr(final, f.name)
                 if values.ndim == 2:
                     values = values.new_zeros(len(values), width).scatter_(-1, places[done], values)
@@ -260,14 +260,14 @@ class Columns:
         logs = r.log_() if self.mask is None else r.log_() * self.mask
         return Tally(t * pull, logs.sum(-1) + self.n_query * shift.squeeze(-1))
 
-    def alive(self, state: State) -> Bool[Tensor, "task column"]:
+    def alive(self, state: JointState) -> Bool[Tensor, "task column"]:
         """Which classes have a count that is not negligible, or would have one with a larger prior and no count."""
         pull, shift = self._last
         larger = torch.maximum(state.concentration, state.counts.clamp(max=1).sum(-1) / self.n_classes)
         alone = (torch.digamma(larger).unsqueeze(-1) - shift).exp_() * pull
         return torch.maximum(state.counts, alone) > NEGLIGIBLE_COUNT
 
-    def narrow(self, state: State, width: int) -> Int[Tensor, "task column"]:
+    def narrow(self, state: JointState, width: int) -> Int[Tensor, "task column"]:
         """Keep the `width` columns of the classes that hold most, and return which."""
         kept = largest(state.counts.where(self.alive(state), -1), width)
         if width < state.counts.shape[-1]:
@@ -381,6 +381,6 @@ def largest(counts: Float[Tensor, "task column"], width: int) -> Int[Tensor, "ta
     return counts.topk(width).indices.sort().values
 
 
-def _on_columns(state: State, kept: Int[Tensor, "task column"]) -> State:
+def _on_columns(state: JointState, kept: Int[Tensor, "task column"]) -> JointState:
     """Keep some columns of the counts."""
     return replace(state, counts=state.counts.gather(-1, kept), counts_before=state.counts_before.gather(-1, kept))

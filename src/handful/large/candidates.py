@@ -1,8 +1,8 @@
 """Shortlists: for each query the m classes with the highest scores, found exactly or by FAISS, and the mass they drop.
 
-Scores are `c² (⟨z, w_k⟩ - ½‖w_k‖²)`, that is `-½c²‖z - w_k‖²` up to a constant per query. Exact lists come from one
-matrix product. Its K columns are taken as K/32 groups of 32; the m best classes lie in the m groups with the highest
-maxima, so only those are searched, which costs a fraction of the product.
+Scores are `⟨z, W_k⟩ + b_k`, in nats: those of a head, or `-½‖z - w_k‖²` up to a constant per query. Exact lists come
+from one matrix product. Its K columns are taken as K/32 groups of 32; the m best classes lie in the m groups with the
+highest maxima, so only those are searched, which costs a fraction of the product.
 
 Under equal proportions the mass outside a list is `1 - Σ_list exp(score) / Σ_all exp(score)`. The second sum takes K
 exponentials, which take nearly as long as the product, so it is computed for every eighth query only (every 256th with
@@ -11,7 +11,9 @@ FAISS, where it takes a separate product).
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +46,53 @@ HNSW_LINKS, HNSW_EFFORT = 16, 64
 
 @dataclass(frozen=True, eq=False)
 class Contenders:
-    """Classes that queries are compared with: scaled prototypes, padded to whole groups with classes never chosen."""
+    """Classes that queries are compared with, padded to whole groups with classes that are never chosen."""
 
-    prototypes: Float[Tensor, "padded dim"]  # c² w_k
-    half_norms: Float[Tensor, "padded"]  # ½c²‖w_k‖², infinite for padding
+    weights: Float[Tensor, "padded dim"]
+    offsets: Float[Tensor, "padded"]  # -inf for padding
     n_classes: int
 
     @classmethod
-    def of(cls, prototypes: Float[Tensor, "class dim"], scale: float) -> Contenders:
-        """Scale and pad."""
-        n_classes, dim = prototypes.shape
+    def of(cls, weights: Float[Tensor, "class dim"], offsets: Float[Tensor, "class"]) -> Contenders:
+        """Pad."""
+        n_classes, dim = weights.shape
         missing = -n_classes % GROUP
-        padded = torch.cat([prototypes * scale, prototypes.new_zeros(missing, dim)])
-        half_norms = 0.5 * scale * prototypes.square().sum(-1)
-        return cls(padded, torch.cat([half_norms, half_norms.new_full((missing,), torch.inf)]), n_classes)
+        padded = torch.cat([weights.float(), weights.new_zeros(missing, dim).float()])
+        return cls(padded, torch.cat([offsets, offsets.new_full((missing,), -torch.inf)]).float(), n_classes)
+
+    @classmethod
+    def of_prototypes(cls, prototypes: Float[Tensor, "class dim"]) -> Contenders:
+        """`W_k = w_k` and `b_k = -½‖w_k‖²`."""
+        return cls.of(prototypes, -0.5 * prototypes.square().sum(-1))
+
+    @cached_property
+    def name(self) -> str:
+        """Hash of it all, under which shortlists are kept."""
+        digest = hashlib.sha256(self.weights.numpy().data)
+        digest.update(self.offsets.numpy().data)
+        return f"{self.n_classes}-{digest.hexdigest()[:16]}"
 
     def scores(self, points: Float[Tensor, "query dim"]) -> Float[Tensor, "query padded"]:
-        """`c² (⟨z, w_k⟩ - ½‖w_k‖²)`; -inf for padding."""
-        return torch.addmm(-self.half_norms, points, self.prototypes.mT)
+        """`⟨z, W_k⟩ + b_k`; -inf for padding."""
+        return torch.addmm(self.offsets, points, self.weights.mT)
+
+    def scores_of(
+        self, points: Float[Tensor, "query dim"], classes: Int[Tensor, "query listed"]
+    ) -> Float[Tensor, "query listed"]:
+        """`⟨z, W_k⟩ + b_k` for some classes of each query."""
+        scores = torch.empty(classes.shape)
+        size = max(1, SCORE_BLOCK_NUMBERS // (classes.shape[-1] * points.shape[-1]))
+        for start in range(0, len(points), size):
+            rows = slice(start, start + size)
+            products = torch.bmm(self.weights[classes[rows]], points[rows].unsqueeze(-1)).squeeze(-1)
+            scores[rows] = products + self.offsets[classes[rows]]
+        return scores
 
     def rows_at_once(self, index: FaissIndex | None = None) -> int:
         """Return the number of queries in one block of scores; many with an index, which scores few classes."""
         if index is not None:
             return MOST_ROWS
-        return max(FEWEST_ROWS, min(MOST_ROWS, SCORE_BLOCK_NUMBERS // len(self.prototypes)))
+        return max(FEWEST_ROWS, min(MOST_ROWS, SCORE_BLOCK_NUMBERS // len(self.weights)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +148,10 @@ def exact_lists(points: Float[Tensor, "query dim"], contenders: Contenders, leng
 
 
 def faiss_lists(points: Float[Tensor, "query dim"], contenders: Contenders, length: int, index: FaissIndex) -> Lists:
-    """Ask an index for the nearest classes; where it finds fewer, the list is filled with -inf."""
-    distances, found = index.search(points.numpy(), min(length, contenders.n_classes))
-    classes = torch.from_numpy(found)
+    """Ask an index for the classes with the nearest means; where it finds fewer, the list is filled with -inf."""
+    classes = torch.from_numpy(index.search(points.numpy(), min(length, contenders.n_classes)))
     missing = classes < 0
-    half = 0.5 * (points.square().sum(-1, keepdim=True) - torch.from_numpy(distances))
-    scores = (index.scale * half).masked_fill_(missing, -torch.inf)
+    scores = contenders.scores_of(points, classes.clamp(min=0)).masked_fill_(missing, -torch.inf)
     log_totals = scores.new_full((len(points),), torch.nan)
     whole = contenders.scores(points[::MEASURED_EVERY_FAISS])
     log_totals[::MEASURED_EVERY_FAISS] = log_sums(whole, whole.amax(-1, keepdim=True))
@@ -144,8 +167,8 @@ def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query
 class FaissIndex:
     """An index over class means on disk, read where it is needed; it is built once per catalogue."""
 
-    def __init__(self, path: Path, kind: str, scale: float) -> None:
-        self.path, self.kind, self.scale = path, kind, scale
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self.kind = path, kind
         self._index: Any = None
 
     def build(self, means: Float[Tensor, "class dim"]) -> None:
@@ -175,15 +198,15 @@ class FaissIndex:
             faiss.write_index(index, str(place))
             seal(place)
 
-    def search(self, points: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances and classes of the nearest, -1 where there are none."""
+    def search(self, points: np.ndarray, length: int) -> np.ndarray:
+        """Return the nearest classes, -1 where there are none."""
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
         if self._index is None:
             self._index = faiss.read_index(str(self.path))
-        distances, classes = self._index.search(np.ascontiguousarray(points), length)
-        return distances, classes
+        classes: np.ndarray = self._index.search(np.ascontiguousarray(points), length)[1]
+        return classes
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the path, not the index."""
-        return {"path": self.path, "kind": self.kind, "scale": self.scale, "_index": None}
+        return {"path": self.path, "kind": self.kind, "_index": None}

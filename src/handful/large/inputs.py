@@ -27,9 +27,6 @@ from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
-# Queries from which the spread of a batch is estimated.
-SAMPLED_QUERIES = 1024
-
 
 @dataclass(frozen=True, eq=False)
 class Given:
@@ -114,13 +111,3 @@ def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float
     """Rows start … stop-1 in single precision, transformed, in memory."""
     rows = bank.take(np.arange(start, min(stop, bank.n_rows)))
     return transform_rows(transform, torch.from_numpy(rows.astype(np.float32, copy=False)), first=start)
-
-
-def squared_scale(catalogue: Catalogue, queries: FeatureBank) -> float:
-    """c² of the catalogue; if no class has two examples, it is estimated from the spread of some queries."""
-    if catalogue.squared_scale is not None:
-        return catalogue.squared_scale
-    rows = np.unique(np.linspace(0, queries.n_rows - 1, min(SAMPLED_QUERIES, queries.n_rows)).astype(np.int64))
-    sample = catalogue.against(torch.from_numpy(queries.take(rows).astype(np.float32, copy=False)).unsqueeze(0))
-    sample.nearest()  # finds it
-    return float(sample.squared_scale[0])

@@ -1,6 +1,6 @@
 """Shards on the actors of a Ray cluster, which read them from the bank; if a machine dies, another reads them again.
 
-What all need (tilts or prototypes of the living classes) is put into the object store once per pass; a node fetches it
+What all need (tilts, or PADDLE's prototypes) is put into the object store once per pass; a node fetches it
 once, however many actors it has. Results are added in the order of the shards, so the answer is bit for bit that of a
 run in one process. Every node must see the banks and the run's folder under the same path.
 """

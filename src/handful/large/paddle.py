@@ -61,6 +61,7 @@ class PaddleRun:
                 "a streamed PADDLE keeps no trace and works in feature space; leave out record and geometry"
             )
         self.run, self.options = run, options
+        self.contenders = Contenders.of_prototypes(run.catalogue.means)
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
         weight = run.n_query if options.complexity_weight is None else options.complexity_weight
         self.tilt = weight / run.n_query
@@ -111,13 +112,13 @@ class PaddleRun:
 
     def _first_moments(self) -> tuple[Tensor, Tensor]:
         """V = 0: soft labels over the shortlists."""
-        return self.run.moments("iterate", 0, self._lists()[0], torch.zeros(self.run.catalogue.n_classes), 1.0)
+        return self.run.moments("iterate", 0, self._lists()[0], torch.zeros(self.run.catalogue.n_classes))
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         at = self.at
         mass = torch.zeros(len(at.living), dtype=torch.float64)
         sums = torch.zeros(at.prototypes.shape, dtype=torch.float64)
-        contenders = Contenders.of(at.prototypes, 1.0)
+        contenders = Contenders.of_prototypes(at.prototypes)
         for part in self.run.shards("iterate", at.n_iter, "step", contenders, at.dual.float(), self.tilt):
             mass += part[0]
             sums += part[1]
@@ -133,7 +134,7 @@ class PaddleRun:
             return False
         outside = torch.ones(n_classes).index_fill_(0, at.living_before, 0)
         grown = torch.zeros(n_classes, dtype=torch.float64)
-        contenders, tilts = Contenders.of(at.prototypes_before, 1.0), at.dual_before.float()
+        contenders, tilts = Contenders.of_prototypes(at.prototypes_before), at.dual_before.float()
         for part in self.run.shards("check", at.n_iter, "growth", self._lists()[0], contenders, tilts, outside):
             grown += part
         returning = (grown > self.run.n_query).nonzero().squeeze(-1)
@@ -153,14 +154,22 @@ class PaddleRun:
 
     def _answer(self) -> LargeSolution:
         at, run = self.at, self.run
-        contenders = Contenders.of(at.prototypes_before, 1.0)
+        contenders = Contenders.of_prototypes(at.prototypes_before)
         tilts = tilted(at.dual_before[None], torch.tensor([self.tilt], dtype=torch.float64))[0].float()
-        held = run.answer(at.n_iter, at.living_before, "answer_all", contenders, tilts)
-        return run.solution(at, held, at.prototypes, 1.0, self.options.tol)
+        counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
+        log_absence = torch.zeros_like(counts)
+        for part in run.shards("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before):
+            counts[at.living_before] += part[0]
+            log_absence[at.living_before] += part[1]
+        # `1 - Π_n (1 - u_nk)`, as if queries were independent given their probabilities.
+        presence = log_absence.expm1().abs()
+        return run.solution(
+            at, counts, presence, at.living, at.prototypes, tol=self.options.tol, readmitted=at.readmitted
+        )
 
     def _lists(self) -> tuple[str, Dropped]:
         """Return the name of the first pass's shortlists, and what they drop."""
-        return self.run.compare(0, torch.arange(self.run.catalogue.n_classes), 1.0)
+        return self.run.compare(0, self.contenders)
 
     def _save(self) -> None:
         fields: dict[str, Any] = dict(vars(self.at))

@@ -15,15 +15,14 @@ class Progress:
     Attributes
     ----------
     stage : str
-        Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `iterate`, `compare again`
-        (with the living classes), `check` (whether a class returns, PADDLE), `move` or `answer`.
+        Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `add up` (queries, for
+        their mean), `iterate`, `check` (whether a class returns, PADDLE) or `answer`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
         Shards finished in this pass, and their total number.
     change : float or None
-        Largest change of an expected count (calibrated PADDLE) or mean move of a prototype (PADDLE), after an
-        iteration.
+        Largest change of an expected count (roll call) or mean move of a prototype (PADDLE), after an iteration.
     seconds, seconds_left : float, float or None
         Time since the run started or resumed; and an estimate of what this stage will still take.
 
@@ -39,7 +38,7 @@ class Progress:
     >>> reports = []
     >>> _ = solve(catalogue, batch, mkdtemp(), on_progress=reports.append)
     >>> list(dict.fromkeys(report.stage for report in reports))
-    ['compare', 'iterate', 'move', 'answer']
+    ['compare', 'add up', 'iterate', 'answer']
     """
 
     stage: str

@@ -36,9 +36,8 @@ from handful.shapes import Float, Int
 
 # A smaller share of one query than this moves no prototype.
 NEGLIGIBLE_WEIGHT = 1e-7
-# Comparing a query with the classes of its list, gathered one by one, takes as long as comparing it with this many
-# times as many classes in one matrix product.
-PRODUCT_ADVANTAGE = 64
+# Rows that are read at once to be summed.
+SUMMED_ROWS = 4096
 
 
 class Dropped(NamedTuple):
@@ -47,14 +46,6 @@ class Dropped(NamedTuple):
     n_measured: int
     mass: float  # sum of 1 - Σ_list / Σ_all
     largest: float
-    log_ratio: float  # sum of ln(Σ_all / Σ_list)
-
-
-class Counts(NamedTuple):
-    """Expected counts of the contending classes, and `Σ_n ln Σ_k exp(logit_nk)`."""
-
-    counts: Float[Tensor, "class"]
-    log_normaliser: float
 
 
 class Sums(NamedTuple):
@@ -66,10 +57,25 @@ class Sums(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the contending classes hold in the end."""
+    """What the classes hold in the end."""
 
-    counts: Float[Tensor, "class"]  # Σ_n u_nk
-    log_absence: Float[Tensor, "class"]  # Σ_n ln(1 - u_nk)
+    counts: Float[Tensor, "class"]  # Σ_n q_nk
+    largest: Float[Tensor, "class"]  # max_n q_nk
+    confidence: float  # Σ_n max_k of the head's own probabilities
+
+    @classmethod
+    def none(cls, n_classes: int) -> Held:
+        """Nothing yet."""
+        zeros = torch.zeros(n_classes, dtype=torch.float64)
+        return cls(zeros, zeros.clone(), 0.0)
+
+    def with_part(self, other: Held) -> Held:
+        """Add what the classes hold of other queries."""
+        return Held(
+            self.counts + other.counts,
+            torch.maximum(self.largest, other.largest),
+            self.confidence + other.confidence,
+        )
 
 
 class Best(NamedTuple):
@@ -114,7 +120,14 @@ class Work:
 
     # -- compare -----------------------------------------------------------------------------------------------------
 
-    def compare(self, shard: int, name: str, contenders: Contenders, by_index: bool) -> Dropped:
+    def total(self, shard: int) -> Float[Tensor, "dim"]:
+        """`Σ_n z_n`, about the origin."""
+        total = torch.zeros(len(self.origin), dtype=torch.float64)
+        for _, points in self._blocks(shard, SUMMED_ROWS):
+            total += points.sum(0, dtype=torch.float64)
+        return total
+
+    def compare(self, shard: int, name: str, contenders: Contenders) -> Dropped:
         """Write the shortlists of a shard under a name, unless they exist; return what they drop."""
         file = self._file(name, shard)
         if file.exists():
@@ -122,10 +135,9 @@ class Work:
         else:
             n_listed = min(self.list_length, contenders.n_classes)
             words = np.empty((len(self._rows(shard)), 2 * n_listed + 1), np.int32)
-            index = self.index if by_index else None
-            for block, points in self._blocks(shard, contenders.rows_at_once(index)):
-                if index is not None:
-                    lists = faiss_lists(points, contenders, self.list_length, index)
+            for block, points in self._blocks(shard, contenders.rows_at_once(self.index)):
+                if self.index is not None:
+                    lists = faiss_lists(points, contenders, self.list_length, self.index)
                 else:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
@@ -134,37 +146,60 @@ class Work:
                 with place.open("wb") as stream:
                     np.save(stream, words)
                 seal(place)
-        n_measured, mass, largest, log_ratio = 0, 0.0, 0.0, 0.0
+        n_measured, mass, largest = 0, 0.0, 0.0
         for _, lists in self._lists(shard, name):
             measured = ~lists.log_totals.isnan()
             ratio = lists.scores[measured].logsumexp(-1).double() - lists.log_totals[measured].double()
-            ratio = ratio.clamp(max=0)  # rounding
-            outside = -ratio.expm1()
+            outside = -ratio.clamp(max=0).expm1()  # rounding can make it larger than zero
             n_measured += int(measured.sum())
             mass += float(outside.sum())
             largest = max([largest, *outside.tolist()])
-            log_ratio -= float(ratio.sum())
-        return Dropped(n_measured, mass, largest, log_ratio)
+        return Dropped(n_measured, mass, largest)
 
     # -- count and sum over shortlists -------------------------------------------------------------------------------
 
-    def count(self, shard: int, name: str, tilts: Float[Tensor, "class"], factor: float) -> Counts:
-        """`Σ_n u_nk` with `u_n = softmax_k(factor · score_nk + tilt_k)` over the shortlists."""
+    def count(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Float[Tensor, "class"]:
+        """`Σ_n u_nk` with `u_n = softmax_k(score_nk + tilt_k)` over the shortlists."""
         counts = torch.zeros(len(tilts), dtype=torch.float64)
-        log_normaliser = 0.0
         for _, lists in self._lists(shard, name):
-            u = softmax(torch.add(lists.of_classes(tilts), lists.scores, alpha=factor))
-            counts += lists.by_class(u.weights, len(tilts))
-            log_normaliser += float(u.log_normaliser().sum(dtype=torch.float64))
-        return Counts(counts, log_normaliser)
+            counts += lists.by_class(softmax(lists.of_classes(tilts) + lists.scores).weights, len(tilts))
+        return counts
 
-    def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"], factor: float) -> Sums:
+    def answer(
+        self, shard: int, name: str, tilts: Float[Tensor, "class"], kept: Float[Tensor, "class"], weight: float
+    ) -> Held:
+        """Write label, probability and runner-up of every query; return what the classes hold.
+
+        `p_n = softmax_k(score_nk + tilt_k)`, `u_nk ∝ p_nk kept_k` and `q = weight · u + (1 - weight) p`.
+        """
+        held = Held.none(len(tilts))
+        best = Best.room(len(self._rows(shard)))
+        for block, lists in self._lists(shard, name):
+            p = softmax(lists.of_classes(tilts) + lists.scores).weights
+            u = p * lists.of_classes(kept)
+            u /= u.sum(-1, keepdim=True)
+            q = weight * u + (1 - weight) * p
+            largest = torch.zeros(len(tilts), dtype=torch.float64)
+            largest.scatter_reduce_(0, lists.classes.flatten().long(), q.double().flatten(), "amax")
+            held = held.with_part(
+                Held(
+                    lists.by_class(q, len(tilts)),
+                    largest,
+                    float(softmax(lists.scores).weights.amax(-1).sum(dtype=torch.float64)),
+                )
+            )
+            top = q.topk(min(2, q.shape[-1]))
+            best.fill(block.start, lists.classes.gather(-1, top.indices), top.values)
+        self._write(shard, best)
+        return held
+
+    def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Sums:
         """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that hold any queries, with u as in `count`."""
         mass = torch.zeros(len(tilts), dtype=torch.float64)
         sums = torch.zeros(len(tilts), len(self.origin))
         for block, lists in self._lists(shard, name):
             points = self._points(shard, block)
-            weights = softmax(torch.add(lists.of_classes(tilts), lists.scores, alpha=factor)).weights
+            weights = softmax(lists.of_classes(tilts) + lists.scores).weights
             mass += lists.by_class(weights, len(tilts))
             query, place = (weights > NEGLIGIBLE_WEIGHT).nonzero(as_tuple=True)
             # Only the classes in this block: a sum over all would cost more than the points.
@@ -180,28 +215,6 @@ class Work:
             sums[classes] += torch.sparse.mm(u, points)
         some = mass.nonzero().squeeze(-1)
         return Sums(some, mass[some], sums[some])
-
-    def returning(
-        self,
-        shard: int,
-        everyone: str,
-        name: str,
-        tilts: Float[Tensor, "class"],
-        factor: float,
-        living: Int[Tensor, "living"],
-    ) -> Float[Tensor, "class"]:
-        """Sum what each class outside the working set would take: `Σ_n exp(logit_nk) / Σ_{j living} exp(logit_nj)`.
-
-        `tilts` are those of all classes. The lists of `everyone` tell which classes are near, those of `name` hold the
-        living.
-        """
-        taken = torch.zeros(len(tilts), dtype=torch.float64)
-        outside = torch.ones(len(tilts)).index_fill_(0, living, 0)
-        for (_, first), (_, last) in zip(self._lists(shard, everyone), self._lists(shard, name), strict=True):
-            normaliser = softmax(last.scores * factor + last.of_classes(tilts[living])).log_normaliser()
-            logits = first.scores * factor + first.of_classes(tilts) - normaliser.unsqueeze(-1)
-            taken += first.by_class(logits.clamp(max=0).exp() * first.of_classes(outside), len(tilts))
-        return taken
 
     # -- prototypes that moved ---------------------------------------------------------------------------------------
 
@@ -243,45 +256,13 @@ class Work:
             grown += lists.by_class(log_ratio.double().clamp(max=300).exp() * lists.of_classes(outside), len(outside))
         return grown
 
-    def answer(
-        self,
-        shard: int,
-        name: str,
-        contenders: Contenders,
-        tilts: Float[Tensor, "class"],
-        classes: Int[Tensor, "class"],
-    ) -> Held:
-        """Write label, probability and runner-up of every query; return what the classes hold.
-
-        `classes` are the numbers of the contenders in the catalogue. Queries are compared with all contenders where
-        that is cheaper, else with those of their lists.
-        """
-        if contenders.n_classes <= PRODUCT_ADVANTAGE * self.list_length:
-            return self.answer_all(shard, contenders, tilts, classes)
-        counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
-        log_absence = torch.zeros_like(counts)
-        best = Best.room(len(self._rows(shard)))
-        for block, lists in self._lists(shard, name):
-            points = self._points(shard, block)
-            gathered = lists.classes.shape[-1] * points.shape[-1]
-            for part in _parts(len(points), max(1, SCORE_BLOCK_NUMBERS // gathered)):
-                listed = lists.classes[part].long()
-                scores = torch.bmm(contenders.prototypes[listed], points[part].unsqueeze(-1)).squeeze(-1)
-                logits = scores - contenders.half_norms[listed] + tilts[listed]
-                # Entries that fill up a short list are -inf, and stay so.
-                u = softmax(logits.where(lists.scores[part] > -torch.inf, -torch.inf))
-                counts += torch.bincount(listed.flatten(), u.weights.double().flatten(), len(counts))
-                absent = torch.log1p(-u.weights.double())
-                log_absence += torch.bincount(listed.flatten(), absent.flatten(), len(counts))
-                top = u.weights.topk(min(2, listed.shape[-1]))
-                best.fill(block.start + part.start, classes[listed.gather(-1, top.indices)], top.values)
-        self._write(shard, best)
-        return Held(counts, log_absence)
-
     def answer_all(
         self, shard: int, contenders: Contenders, tilts: Float[Tensor, "class"], classes: Int[Tensor, "class"]
-    ) -> Held:
-        """As `answer`, comparing every query with all contenders."""
+    ) -> tuple[Float[Tensor, "class"], Float[Tensor, "class"]]:
+        """Compare every query with all contenders, and write its answer; return `Σ_n u_nk` and `Σ_n ln(1 - u_nk)`.
+
+        `classes` are the numbers of the contenders in the catalogue.
+        """
         counts = torch.zeros(contenders.n_classes, dtype=torch.float64)
         log_absence = torch.zeros_like(counts)
         best = Best.room(len(self._rows(shard)))
@@ -292,7 +273,7 @@ class Work:
             best.fill(block.start, classes[top.indices], top.values)
             log_absence += u.weights.neg_().log1p_().sum(0, dtype=torch.float64)
         self._write(shard, best)
-        return Held(counts, log_absence)
+        return counts, log_absence
 
     def _write(self, shard: int, best: Best) -> None:
         rows = self._rows(shard)

@@ -28,24 +28,24 @@ class LargeSolution:
     expected_counts : Float[Tensor, "class"]
         Queries that each class is expected to hold, in double precision.
     presence : Float[Tensor, "class"]
-        `1 - Π_n (1 - p_nk)`: the probability that the class occurs at least once, if queries are independent given
-        their probabilities.
+        Chance that the class occurs at least once, see `handful.estimators.Inference.presence`.
     living : Int[Tensor, "living"]
-        Classes that were still in the computation at the end, in order.
+        Classes that hold anything in the end, in order.
     prototypes, support_means : Float[Tensor, "living dim"]
-        Their final and initial prototypes, in the coordinates of the (transformed) features.
+        Their final and initial prototypes, in the coordinates of the (transformed) features. Those of roll call do not
+        move; they differ only in that doubtful examples count less in the final ones.
     n_iter, converged : int, bool
-        Iterations, and whether the tolerance was met in every loop.
+        Iterations, and whether the tolerance was met at the end.
     dropped_mass, largest_dropped_mass : float
         Probability under equal proportions that fell outside the shortlists of the first pass: mean over the measured
         queries (all if lists hold every class, else every eighth), and the largest.
     readmitted : int
-        Classes that had left the working set and were readmitted.
-    scale : float
-        c, by which features were multiplied, see `Inference.scale`; 1 for PADDLE.
+        Classes that had left PADDLE's working set and were readmitted; 0 for roll call, which drops none.
+    joint_weight, confidence : float or None
+        λ, zero where each query was labelled alone, and the mean of the largest probability of each query alone; None
+        for PADDLE.
     tol : float
-        The tolerance that was used. With lists that do not hold every class, calibrated PADDLE cannot resolve changes
-        of a count below 10⁻⁵ |Q|, and uses that value if the option `tol` is smaller.
+        The option `tol`.
     bytes_sent, bytes_received : list of int
         Bytes sent to the workers and received from them, for every iteration of this process; 0 without Ray.
 
@@ -59,7 +59,7 @@ class LargeSolution:
     >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
     >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
     >>> found = solve(catalogue, batch, mkdtemp())
-    >>> found.converged, (found.expected_counts >= 0.5).nonzero()[:, 0].tolist()
+    >>> found.converged, (found.presence >= 0.5).nonzero()[:, 0].tolist()
     (True, [0, 1, 2, 3])
     >>> len(found.labels()), sorted(next(found.answers()))
     (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability'])
@@ -77,7 +77,8 @@ class LargeSolution:
     dropped_mass: float
     largest_dropped_mass: float
     readmitted: int
-    scale: float
+    joint_weight: float | None
+    confidence: float | None
     tol: float
     bytes_sent: list[int]
     bytes_received: list[int]

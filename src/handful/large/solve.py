@@ -1,11 +1,11 @@
-"""solve: label one batch too large for memory jointly; after one full pass only remaining classes are compared.
+"""solve: label one batch too large for memory jointly; queries are compared with all classes in one pass.
 
-Memory of a worker, in bytes, for any |Q| (m classes per list, L living classes):
+Memory of a worker, in bytes, for any |Q| (m classes per list):
 
-    12 K d            means, and while queries are compared with all of them the scaled means and a temporary copy
+    12 K d            means, weights, and a temporary copy while queries are compared with all classes
     + 3 · 4 · 2²³     a block of scores and what is computed from it
     + 4 (2m + 1) R    lists of a shard of R rows, while they are made
-    + 16 K            counts; and 28 L d in the driver when prototypes move
+    + 16 K            counts
 
 On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them.
 """
@@ -22,14 +22,13 @@ from typing import Any
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, TaskError
-from handful.inference.joint import SHARPEST
-from handful.large.calibrated_paddle import CalibratedRun
 from handful.large.candidates import SHORTLISTS, FaissIndex
 from handful.large.checkpoint import FORMAT, begin, refuse_another
 from handful.large.crew import Executor, in_process
-from handful.large.inputs import given, squared_scale
+from handful.large.inputs import given
 from handful.large.paddle import PaddleRun
 from handful.large.progress import Progress, Reporter
+from handful.large.roll_call import RollCallRun
 from handful.large.run import Run
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
@@ -38,7 +37,7 @@ from handful.machine.threads import one_thread
 from handful.methods import METHODS
 from handful.transforms import ROW_TRANSFORMS
 
-STREAMED = ("calibrated_paddle", "paddle")
+STREAMED = ("roll_call", "paddle")
 SHARD_ROWS = 65_536
 LIST_LENGTH = 32
 # Lists hold every class if all of them together then have no more entries than this.
@@ -50,7 +49,7 @@ def solve(
     queries: Any,
     folder: str | os.PathLike[str],
     *,
-    method: str = "calibrated_paddle",
+    method: str = "roll_call",
     transform: str | None = None,
     shortlist: str = "exact",
     list_length: int | None = None,
@@ -76,10 +75,10 @@ def solve(
     folder : path
         Where answers, shortlists and checkpoint go. Over a cluster every node must see it, and the banks, under the
         same path.
-    method : {"calibrated_paddle", "paddle"}
+    method : {"roll_call", "paddle"}
         Which method; `**options` are fields of its options.
     transform : {"raw", "l2"}, optional
-        Applied to every row as it is read. By default `l2` for calibrated PADDLE, and `raw` for PADDLE, whose usual
+        Applied to every row as it is read. By default `l2` for roll call, and `raw` for PADDLE, whose usual
         transform needs all rows at once.
     shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
         How the classes near a query are found in the first pass.
@@ -124,8 +123,8 @@ def solve(
         )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    # On one thread sums have a fixed order: the catalogue's mean and c² are the same in every process that resumes the
-    # run.
+    # On one thread sums have a fixed order: the catalogue's means and its head are the same in every process that
+    # resumes the run.
     with only_writer(place, OptionError), one_thread():
         examples, batch = given(catalogue, role="catalogue"), given(queries, role="queries")
         about = {
@@ -151,23 +150,22 @@ def solve(
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
-        squared = 1.0 if method == "paddle" else squared_scale(summed, queried)
         reporter = Reporter(on_progress)
         index = None
         if shortlist != "exact":
             began = time.monotonic()
             file = Path(index_folder or place) / f"{shortlist}-{change}-{examples.content[:16]}.index"
-            index = FaissIndex(file, shortlist, squared if method == "paddle" else SHARPEST * squared)
+            index = FaissIndex(file, shortlist)
             index.build(summed.means)
             reporter.shard("index", 0, 1, 1, began)
         length = list_length_for(queried.n_rows, summed.n_classes) if list_length is None else list_length
         work = Work(queried, summed.origin, change, place, shard_rows, length, index)
         open_crew = in_process() if executor is None else executor
         with open_crew(work) as crew:
-            run = Run(summed, names, queried.n_rows, work.n_shards, length, place, crew, reporter)
+            run = Run(summed, names, queried.n_rows, work.n_shards, place, crew, reporter)
             if method == "paddle":
                 return PaddleRun(run, settings).solve()
-            return CalibratedRun(run, settings, squared).solve()
+            return RollCallRun(run, settings, queried).solve()
 
 
 def _transform_for(catalogue: Any, method: str, named: str | None) -> str:

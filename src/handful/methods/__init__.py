@@ -9,13 +9,17 @@ from handful.methods import (
     baseline_pp,
     bd_cspn,
     calibrated_paddle,
+    eol,
     ici,
     laplacian_shot,
     nearest_prototype,
+    oslo,
+    ostim,
     paddle,
     paddle_gd,
     prior_em,
     pt_map,
+    roll_call,
     soft_kmeans,
     tim,
     tim_adm,
@@ -24,6 +28,7 @@ from handful.methods.method import Method
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
+        "roll_call": roll_call.METHOD,
         "calibrated_paddle": calibrated_paddle.METHOD,
         "paddle": paddle.METHOD,
         "soft_kmeans": soft_kmeans.METHOD,
@@ -39,6 +44,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "tim_adm": tim_adm.METHOD,
         "alpha_tim": alpha_tim.METHOD,
         "ici": ici.METHOD,
+        "oslo": oslo.METHOD,
+        "ostim": ostim.METHOD,
+        "eol": eol.METHOD,
     }
 )
 

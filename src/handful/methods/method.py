@@ -36,6 +36,8 @@ class Method:
         Highest power of a feature that the method computes; `solve` refuses features whose power would overflow.
     in_blocks : bool
         Whether the method reads points a few tasks at a time, so that the points of a chunk are never all in memory.
+    rejects : bool
+        Whether the method says of each query how sure it is that none of the classes fits, in `Solution.unknown`.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Method:
     support_arrays: int = 0
     degree: int = 2
     in_blocks: bool = False
+    rejects: bool = False
 
     def make_options(self, **values: object) -> Any:
         """Build the options; raise `OptionError` for unknown names and for values of the wrong type.

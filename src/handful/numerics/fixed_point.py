@@ -128,6 +128,16 @@ def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
     return tree
 
 
+def chosen(rows: Bool[Tensor, "task"], yes: Tree, no: Tree) -> Tree:
+    """Take some tasks from one dataclass of tensors, the others from another; all tensors have a task axis."""
+
+    def either(a: Tensor, b: Tensor) -> Tensor:
+        return a.where(rows.reshape(-1, *[1] * (a.ndim - 1)), b)
+
+    names = [f.name for f in dataclasses.fields(cast(Any, yes))]
+    return type(yes)(**{name: either(getattr(yes, name), getattr(no, name)) for name in names})
+
+
 def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
     """`take`, without a copy when all tasks are chosen."""
     return tree if bool(rows.all()) else take(tree, rows, len(rows))

@@ -28,11 +28,14 @@ from handful.reports.summary import (
     verdict,
 )
 from handful.reports.tables import (
+    UNKNOWN_HEAD,
     accuracy_table,
     differences_table,
     render_html,
     render_latex,
     render_markdown,
+    unknown_markdown,
+    unknown_rows,
 )
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
@@ -107,6 +110,8 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
+    if text := unknown_markdown(columns):
+        (folder / "unknown.md").write_text(text, encoding="utf-8")
     figures = _figures(columns, find_bank)
     for name, figure in figures.items():
         plots.save(figure.broad, folder, name)
@@ -190,6 +195,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
+        _unknown(columns),
         f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
         "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
@@ -247,6 +253,23 @@ def _differences(column: Column) -> str:
         return f"<p class='quiet'>{escape(column.title)}: no two methods have two tasks in common.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
     return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
+
+
+def _unknown(columns: Sequence[Column]) -> str:
+    """Tables about items of no class, one for each list of tasks that has any."""
+    tables = [
+        f"<h3>{escape(column.title)}</h3>{_wide(_rows(UNKNOWN_HEAD, unknown_rows(column)))}"
+        for column in columns
+        if column.spec.unknown is not None
+    ]
+    if not tables:
+        return ""
+    explained = (
+        "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
+        "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
+        "minus its highest probability."
+    )
+    return f"<h2>Items of no class</h2><p>{escape(explained)}</p>{''.join(tables)}"
 
 
 def _ranks(columns: Sequence[Column]) -> str:

@@ -142,7 +142,13 @@ class Column:
         spread = "" if rule == "UniformOverPool" else f", {rule.lower()}"
         queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
         name = f"{self.bank}/{self.split}" if self.split else self.bank
-        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}"
+        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
+
+    @property
+    def unknown(self) -> str:
+        """The unknown classes of the tasks, as the end of a title; empty if there are none."""
+        unknown = self.spec.unknown
+        return "" if unknown is None else f", {unknown.count} unknown at {100 * unknown.share:g} %"
 
     def best(self) -> tuple[Result, ...]:
         """Return the results that no other is ahead of by more than an interval, on the tasks both have.
@@ -165,6 +171,8 @@ class Column:
         if not self.results or not len(shared):
             return {}
         means = np.array([_on(result, shared).mean() for result in self.results])
+        if np.isnan(means).any():  # tasks with no known item have no accuracy
+            return {}
         above = (means[None] > means[:, None]).sum(1)
         level = (means[None] == means[:, None]).sum(1)
         return {result.label: float(rank) for result, rank in zip(self.results, above + (level + 1) / 2, strict=True)}

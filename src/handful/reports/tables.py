@@ -1,4 +1,7 @@
-"""Tables of accuracy: one row per method, one column per list of tasks; as Markdown, LaTeX and HTML."""
+"""Tables of accuracy: one row per method, one column per list of tasks; as Markdown, LaTeX and HTML.
+
+Tasks with unknown classes have a table of their own, with one column per measure.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from handful.methods import METHODS
 from handful.reports.published import published_accuracy
 from handful.reports.summary import Column, Estimate, Result, paired_difference
+
+# Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.
+UNKNOWN_MEASURES = {
+    "AUROC": "unknown_auroc",
+    "AUPR": "unknown_aupr",
+    "precision at 90 % recall": "unknown_precision",
+    "accuracy on known": "accuracy",
+    "unknown share off by": "unknown_share_error",
+    "known rejected": "known_rejected",
+    "present classes: precision": "presence_precision",
+    "present classes: recall": "presence_recall",
+}
+UNKNOWN_HEAD = ("method", "score", *UNKNOWN_MEASURES)
+STATED, BY_CONFIDENCE = "its own", "1 − highest probability"
 
 LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}"}
 
@@ -183,6 +201,29 @@ def _html_entry(entry: Entry | None) -> str:
         f"<td>{mean}<span class='interval'>{_spread(entry)}</span>"
         f"<span class='count'>n = {entry.estimate.n:,}</span>{paper}</td>"
     )
+
+
+def unknown_rows(column: Column) -> list[tuple[str, ...]]:
+    """Return a row under `UNKNOWN_HEAD` for each method, in percent with intervals; empty where a measure is undefined.
+
+    A method that does not reject has no score of its own, so one minus its highest probability is used.
+    """
+    rows = []
+    for result in column.results:
+        score = STATED if METHODS[result.cell.method].rejects else BY_CONFIDENCE
+        measures = (result.estimate(metric).percent.said() for metric in UNKNOWN_MEASURES.values())
+        rows.append((result.label, score, *measures))
+    return rows
+
+
+def unknown_markdown(columns: Sequence[Column]) -> str:
+    """Render the tables of unknown items of these columns, each under its title; empty if no task has any."""
+    tables = [
+        f"{column.title}\n\n{markdown_table(UNKNOWN_HEAD, unknown_rows(column))}\n"
+        for column in columns
+        if column.spec.unknown is not None
+    ]
+    return "\n".join(tables)
 
 
 def differences_table(column: Column) -> list[tuple[str, Estimate]]:

@@ -4,6 +4,7 @@ from handful.tasks.draw import Draw, draw
 from handful.tasks.query import Balanced, Dirichlet, UniformOverPool
 from handful.tasks.spec import TaskSpec
 from handful.tasks.support import FixedSupport, ShotsPerClass
+from handful.tasks.unknown import UnknownClasses
 
 __all__ = [
     "Balanced",
@@ -13,5 +14,6 @@ __all__ = [
     "ShotsPerClass",
     "TaskSpec",
     "UniformOverPool",
+    "UnknownClasses",
     "draw",
 ]

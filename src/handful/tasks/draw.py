@@ -1,7 +1,7 @@
 """draw: task i as a function of (labels, spec, seed, i). It takes labels and returns row numbers, never features.
 
-Classes, support and query are drawn in this order, each from its own random stream per task. The query is drawn from
-the rows that are not in the support, so the two are disjoint by construction.
+Unknown classes, classes, support and query are drawn in this order, each from its own random stream per task. The query
+is drawn from the rows that are not in the support, so the two are disjoint by construction.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from handful.tasks.class_rows import ClassRows
 from handful.tasks.randomness import Stream, distinct, uniforms
 from handful.tasks.spec import TaskSpec
 from handful.tasks.support import FixedSupport
+from handful.tasks.unknown import UNKNOWN, UnknownClasses
 
 # Tasks drawn at once; larger chunks are no faster, because their arrays do not fit the cache.
 CHUNK_TASKS = 64
@@ -36,7 +37,7 @@ class Draw:
     support, support_labels : Int[ndarray, "#task support"]
         Rows of the support and their labels, class by class; the task axis has length one when all tasks share them.
     query, query_labels : Int[ndarray, "task query"]
-        Rows of the query and their labels.
+        Rows of the query and their labels; -1 where the class of a row is not in the support.
     support_mask : Bool[ndarray, "#task support"] or None
         False where a row is padding; None if there is no padding.
     support_elsewhere : bool
@@ -131,22 +132,29 @@ class _Source:
                 rows = np.setdiff1d(np.arange(len(labels)), fixed, assume_unique=True)
                 labels = labels[rows]
             library = ClassRows.of(fixed_labels, n_classes, fixed)
-        wanted = max(spec.n_classes or 0, spec.query.k_eff)
+        n_unknown = 0 if spec.unknown is None else spec.unknown.count
+        wanted = max(spec.n_classes or 0, spec.query.k_eff) + n_unknown
         if wanted > n_classes:
+            of_them = f", {n_unknown} of them unknown," if n_unknown else ""
             raise TaskError(
-                f"the spec asks for {wanted} classes but the labels have {n_classes}; lower n_classes or k_eff"
+                f"the spec asks for {wanted} classes{of_them} but the labels have {n_classes}; lower n_classes or k_eff"
             )
         return cls(ClassRows.of(labels, n_classes, rows), library, n_classes)
 
 
 def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndarray, "task"]) -> Draw:
     pool, n_tasks = source.pool, len(indices)
-    every_class = spec.n_classes in (None, source.n_classes)
-    if every_class:
-        classes = np.arange(source.n_classes)[None]
+    left = np.arange(source.n_classes)[None]
+    if spec.unknown is not None:
+        unknown, left = _draw_unknown(source.n_classes, spec.unknown, seed, indices)
+    n_left = left.shape[1]
+    every_class = spec.unknown is None and spec.n_classes in (None, n_left)
+    if spec.n_classes in (None, n_left):
+        classes = left
     else:
         uniform = uniforms(seed, indices, Stream.CLASSES, spec.n_classes or 0)
-        classes = np.sort(distinct(uniform, np.full(n_tasks, source.n_classes), spec.n_classes or 0), axis=-1)
+        chosen = np.sort(distinct(uniform, np.full(n_tasks, n_left), spec.n_classes or 0), axis=-1)
+        classes = np.take_along_axis(np.broadcast_to(left, (n_tasks, n_left)), chosen, axis=-1)
     if isinstance(spec.support, FixedSupport):
         assert source.library is not None
         support = spec.support.draw(source.library, classes, every_class=every_class)
@@ -158,21 +166,39 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
     occurring = distinct(uniform, np.full(n_tasks, classes.shape[1]), k_eff)
     of_bank = np.take_along_axis(np.broadcast_to(classes, (n_tasks, classes.shape[1])), occurring, axis=-1)
     shots = 0 if support.offsets is None else support.offsets.shape[-1]
-    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_query, seed, indices)
+    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, indices)
     offsets = picks.offsets
     if support.offsets is not None:
         tasks = np.arange(n_tasks)[:, None]
         offsets = _step_over(offsets, np.sort(support.offsets[tasks, occurring], -1)[tasks, picks.present])
+    query = pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets)
+    query_labels = np.take_along_axis(occurring, picks.present, axis=-1)
+    if spec.unknown is not None:
+        strange = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, indices)
+        rows = pool.rows_at(np.take_along_axis(unknown, strange.present, axis=-1), strange.offsets)
+        query = np.concatenate([query, rows], -1)
+        query_labels = np.concatenate([query_labels, np.full_like(rows, UNKNOWN)], -1)
     return Draw(
         indices,
         classes,
         support.rows,
         support.labels,
-        query=pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets),
-        query_labels=np.take_along_axis(occurring, picks.present, axis=-1),
+        query=query,
+        query_labels=query_labels,
         support_mask=support.mask,
         support_elsewhere=isinstance(spec.support, FixedSupport) and spec.support.elsewhere,
     )
+
+
+def _draw_unknown(
+    n_classes: int, rule: UnknownClasses, seed: int, indices: Int[np.ndarray, "task"]
+) -> tuple[Int[np.ndarray, "task unknown"], Int[np.ndarray, "task left"]]:
+    """Draw the unknown classes of each task; return them and the classes that are left, both increasing."""
+    uniform = uniforms(seed, indices, Stream.UNKNOWN_CLASSES, rule.count)
+    unknown = np.sort(distinct(uniform, np.full(len(indices), n_classes), rule.count), axis=-1)
+    known = np.ones((len(indices), n_classes), bool)
+    np.put_along_axis(known, unknown, False, axis=-1)
+    return unknown, np.nonzero(known)[1].reshape(len(indices), n_classes - rule.count)
 
 
 def _join(chunks: Sequence[Draw]) -> Draw:

@@ -47,12 +47,8 @@ class UniformOverPool:
         self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
     ) -> Picks:
         """Pick queries among the `free` rows of each class."""
-        pooled = free.sum(-1)
-        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the pool of its query's {self.k_eff} classes")
-        position = distinct(uniforms(seed, indices, Stream.QUERY, n_query), pooled, n_query)
-        ends = np.cumsum(free, axis=-1)
-        present = (position[..., None] >= ends[:, None]).sum(-1)
-        return Picks(present, position - np.take_along_axis(ends - free, present, axis=-1))
+        who = f"the pool of its query's {self.k_eff} classes"
+        return pick_pooled(free, n_query, seed, indices, Stream.QUERY, who)
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,23 @@ def round_to_sum(proportions: Float[np.ndarray, "present"], total: int) -> Int[n
         beyond = np.where(way * (counts - exact) > 0, 0.5 - np.abs(counts - exact), np.inf)
         counts[np.argsort(beyond, kind="stable")[: abs(excess)]] -= way
     return counts
+
+
+def pick_pooled(
+    free: Int[np.ndarray, "task present"],
+    n_query: int,
+    seed: int,
+    indices: Int[np.ndarray, "task"],
+    stream: Stream,
+    who: str,
+) -> Picks:
+    """Pick distinct rows from the pooled rows of all classes; `who` names the pool if it is too small."""
+    pooled = free.sum(-1)
+    _refuse_scarcity(pooled < n_query, indices, pooled, n_query, who)
+    position = distinct(uniforms(seed, indices, stream, n_query), pooled, n_query)
+    ends = np.cumsum(free, axis=-1)
+    present = (position[..., None] >= ends[:, None]).sum(-1)
+    return Picks(present, position - np.take_along_axis(ends - free, present, axis=-1))
 
 
 def _pick_counts(

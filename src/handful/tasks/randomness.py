@@ -17,6 +17,8 @@ class Stream(IntEnum):
     QUERY_CLASSES = 2
     QUERY = 3
     QUERY_COUNTS = 4
+    UNKNOWN_CLASSES = 5
+    UNKNOWN_QUERY = 6
 
 
 def generator(seed: int, index: int, stream: Stream) -> np.random.Generator:

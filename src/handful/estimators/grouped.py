@@ -1,0 +1,228 @@
+"""Many batches at once: every group of rows is one joint batch, all against one catalogue.
+
+Groups are stacked, those of similar size together, and labelled by `handful.inference.roll_call_stack`. What a group
+is labelled does not depend on the other groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.catalogue import Catalogue
+from handful.catalogue.labels import distinct, places_of
+from handful.errors import LabelError, TaskError
+from handful.estimators.containers import labels_of
+from handful.estimators.diagnostics import diagnose
+from handful.estimators.inference import Inference, answer
+from handful.inference.roll_call_stack import Called, label
+from handful.methods.roll_call import RollCallOptions
+from handful.shapes import Bool, Float, Int
+
+# Scores in one stack, padding included.
+STACK_SCORES = 2**22
+# In one stack the largest group has at most this many times the items of the smallest, so that padding stays small.
+MOST_UNEQUAL = 2
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedInference:
+    """The joint answers about many batches.
+
+    Attributes
+    ----------
+    labels, probabilities : [item], [item, class]
+        As in `Inference`, in the order of the rows given.
+    groups : ndarray [group]
+        Distinct values of the column of groups, in increasing order.
+    group_of : ndarray [item]
+        Position in `groups` of each item's group.
+    expected_counts, presence : ndarray [group, class]
+        As in `Inference`, one row per group.
+    joint_weight, n_iter, converged : ndarray [group]
+        As in `Inference`.
+    confidence : ndarray [group]
+        Mean over the items of a group of the largest probability, each item alone.
+    catalogue : Catalogue
+        What the groups were compared with.
+
+    `found[group]` is the `Inference` about one group, with its diagnostics.
+
+    Examples
+    --------
+    >>> from handful.estimators import PaddleClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> truth = np.array([3] * 6 + [7] * 4 + [11] * 5)
+    >>> site = np.array(["marsh"] * 10 + ["wood"] * 5)
+    >>> order = rng.permutation(15)
+    >>> batch = centres[truth[order]] + 0.7 * rng.normal(size=(15, 16))
+    >>> found = PaddleClassifier().fit(X, y).infer(batch, groups=site[order])
+    >>> {str(name): found[name].present_classes.tolist() for name in found.groups}
+    {'marsh': [3, 7], 'wood': [11]}
+    >>> bool((found.labels == truth[order]).all())
+    True
+    """
+
+    labels: Any
+    probabilities: Any
+    groups: npt.NDArray[Any]
+    group_of: Int[np.ndarray, "item"]
+    expected_counts: Float[np.ndarray, "group class"]
+    presence: Float[np.ndarray, "group class"]
+    joint_weight: Float[np.ndarray, "group"]
+    n_iter: Int[np.ndarray, "group"]
+    converged: npt.NDArray[np.bool_]
+    confidence: Float[np.ndarray, "group"]
+    catalogue: Catalogue
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.groups)
+
+    def __getitem__(self, group: Any) -> Inference:
+        """Return the answer about one group, in arrays; its items come in the order of the rows given."""
+        wanted = np.empty(1, dtype=self.groups.dtype)
+        wanted[0] = group
+        place = int(places_of(wanted, self.groups)[0])
+        if place < 0:
+            raise LabelError(f"there is no group {group!r}; see groups for those that there are")
+        rows = np.flatnonzero(self.group_of == place)
+        table = self.probabilities
+        if not isinstance(table, Tensor):
+            table = torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64))
+        weight, n_iter, converged = (
+            float(self.joint_weight[place]),
+            int(self.n_iter[place]),
+            bool(self.converged[place]),
+        )
+        return answer(
+            self.catalogue.classes,
+            table[rows],
+            self.presence[place],
+            weight,
+            diagnose(
+                self.catalogue.head,
+                len(rows),
+                float(self.confidence[place]),
+                n_iter=n_iter,
+                converged=converged,
+            ),
+            n_iter=n_iter,
+            converged=converged,
+        )
+
+
+class Stack(NamedTuple):
+    """Some groups, labelled together."""
+
+    places: Int[np.ndarray, "task"]  # of the groups
+    rows: Int[np.ndarray, "item"]  # of their items, group by group
+    there: Bool[Tensor, "task slot"]  # which slots of `found` hold these items
+    found: Called
+
+
+def stacked(
+    catalogue: Catalogue,
+    features: Float[Tensor, "item dim"],
+    group_of: Int[np.ndarray, "item"],
+    options: RollCallOptions,
+) -> Iterator[Stack]:
+    """Label every group as one joint batch, a stack of groups at a time; `group_of` counts the groups from zero."""
+    order = np.argsort(group_of, kind="stable")
+    sizes = np.bincount(group_of)
+    starts = np.cumsum(sizes) - sizes
+    for places in _stacks(sizes, np.argsort(sizes, kind="stable"), catalogue.n_classes):
+        slots = np.arange(sizes[places].max())
+        there = slots < sizes[places][:, None]
+        rows = order[np.where(there, starts[places][:, None] + slots, 0)]
+        inside = torch.from_numpy(there).to(features.device)
+        batches = features[torch.from_numpy(rows).to(features.device)]
+        mask = None if there.all() else inside
+        found = label(catalogue.against(batches, mask), max_iter=options.max_iter, tol=options.tol)
+        yield Stack(places, rows[there], inside, found)
+
+
+def _stacks(
+    sizes: Int[np.ndarray, "group"], by_size: Int[np.ndarray, "group"], n_classes: int
+) -> Iterator[Int[np.ndarray, "task"]]:
+    """Cut the groups, the smallest first, into stacks of bounded size with little padding."""
+    start = 0
+    while start < len(by_size):
+        most = MOST_UNEQUAL * sizes[by_size[start]]
+        stop = start + int(np.searchsorted(sizes[by_size[start:]], most, side="right"))
+        while True:
+            slots = int(sizes[by_size[stop - 1]])
+            fits = max(1, STACK_SCORES // (slots * n_classes))
+            if stop - start <= fits:
+                break
+            stop = start + fits
+        yield by_size[start:stop]
+        start = stop
+
+
+def groups_of(groups: Any, n_items: int) -> tuple[npt.NDArray[Any], Int[np.ndarray, "item"]]:
+    """Return the distinct groups and the place of each item's; several columns make tuples."""
+    if hasattr(groups, "columns") and hasattr(groups, "to_numpy") and getattr(groups, "ndim", 2) == 2:
+        values = groups.to_numpy()
+    else:
+        values = np.asarray(labels_of(groups))
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim == 2:
+        tuples = np.empty(len(values), dtype=object)
+        tuples[:] = [tuple(row) for row in values.tolist()]
+        values = tuples
+    if values.ndim != 1 or len(values) != n_items:
+        raise TaskError(f"groups must have one entry per row of X, {n_items}, got shape {values.shape}")
+    if values.dtype == object and any(value is None or value != value for value in values.tolist()):
+        raise TaskError("some rows have no group; fill in the column or drop these rows")
+    return distinct(values)
+
+
+def inferred_by_group(
+    catalogue: Catalogue, features: Float[Tensor, "item dim"], groups: Any, options: RollCallOptions
+) -> GroupedInference:
+    """Label every group jointly; labels as an array, probabilities as a tensor."""
+    names, group_of = groups_of(groups, len(features))
+    probabilities = torch.empty(len(features), catalogue.n_classes, dtype=torch.float64, device=features.device)
+    of_groups = {name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence")}
+    tables = {name: np.empty((len(names), catalogue.n_classes)) for name in ("expected_counts", "presence")}
+    for places, rows, there, found in stacked(catalogue, features, group_of, options):
+        probabilities[torch.from_numpy(rows).to(features.device)] = found.log_probabilities[there].double().exp_()
+        for name, table in tables.items():
+            table[places] = getattr(found, name).cpu().numpy()
+        for name in ("joint_weight", "n_iter", "converged"):
+            of_groups[name][places] = getattr(found, name).cpu().numpy()
+        of_groups["confidence"][places] = ((found.confidence * there).sum(-1) / there.sum(-1)).cpu().numpy()
+    return GroupedInference(
+        labels=catalogue.classes[probabilities.argmax(-1).cpu().numpy()],
+        probabilities=probabilities,
+        groups=names,
+        group_of=group_of,
+        expected_counts=tables["expected_counts"],
+        presence=tables["presence"],
+        joint_weight=of_groups["joint_weight"],
+        n_iter=of_groups["n_iter"].astype(np.int64),
+        converged=of_groups["converged"].astype(bool),
+        confidence=of_groups["confidence"],
+        catalogue=catalogue,
+    )
+
+
+def labels_by_group(
+    catalogue: Catalogue, features: Float[Tensor, "item dim"], groups: Any, options: RollCallOptions
+) -> npt.NDArray[Any]:
+    """Return the labels alone: probabilities are never held for all rows at once."""
+    codes = np.empty(len(features), np.int64)
+    for _, rows, there, found in stacked(catalogue, features, groups_of(groups, len(features))[1], options):
+        codes[rows] = found.log_probabilities.argmax(-1)[there].cpu().numpy()
+    labels: npt.NDArray[Any] = catalogue.classes[codes]
+    return labels

@@ -1,0 +1,515 @@
+"""Head: S_k(z) = <z, W_k> + b_k, nats under equal shares of all classes; fitted once per catalogue.
+
+1. `W, b` by logistic regression on the examples, `min Σ_n r_n CE(y_n, x_n W + b) + |W|²/(2C)`, with r = 1 at first and
+   C = 30 for rows of unit length.
+2. Every example is scored by a head that did not see it (five folds). Copies of a row share a fold. A class with one
+   distinct example stays in training.
+3. Scale and doubt: `T, ε = argmax Σ_n (1/s_y) ln[(1-ε) p_n(y_n) + ε/K]` with `p_n = softmax((l_n - a ln s)/T)` of the
+   left-out logits l; a is 1 if all s are equal, else the most likely multiple. `r_n = (1-ε) p_n(y_n) / [...]` is the
+   chance that a label is right. If at least one label is expected to be wrong, the head is fitted again with these
+   weights.
+4. `S = (x W + b - a ln s)/T`: subtracting ln s takes the numbers of examples out of the odds.
+
+Training costs N·K·d per evaluation. Beyond `FULL_WORK` each example is compared with the `RIVALS` classes nearest to
+its own; beyond `NEAR_NUMBERS`, or if some examples are not known, the head is made of class means: `Head.of_means`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from handful.inference.calibration import evenly
+from handful.numerics.logistic import Linear, logistic, logistic_near, nearest_classes
+from handful.shapes import Bool, Float, Int
+
+# Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
+INVERSE_RIDGE = 30.0
+# A head of class means: κ times the mean squared distance of the class means from their centre, in nats, at T = 1. At
+# one shot the most likely values were 11 to 16 on three banks.
+NATS_OF_MEANS = 17.0
+# Slope at which training against near classes starts, for rows of unit length.
+NEAR_SLOPE = 20.0
+# Other classes that an example is compared with, its own included.
+RIVALS = 64
+# A mean of s examples lies V/s too far from the items of its class, V being the spread; this share of it is taken off.
+# All of it is too much: such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its
+# exponential, so means of few examples win too often by chance. On three banks that noise makes up for 0.1 to 0.6 of
+# V/s, and shares between 0.5 and 0.75 are most accurate.
+SHARE_OF_EXCESS = 0.7
+FOLDS = 5
+# With fewer examples to leave out, T is a constant. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
+FEWEST_LEFT_OUT, USUAL_TEMPERATURE = 20, 0.37
+TEMPERATURES = torch.logspace(-1, 1, 55, dtype=torch.float64)
+# Multiples of ln s that are tried where numbers of examples are unequal, and their deviation beforehand from one.
+SLOPES, SLOPE_DEVIATION = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0), 0.1
+# Share of wrong labels: limits, and updates at each temperature.
+LEAST_WRONG, MOST_WRONG, WRONG_STEPS = 1e-4, 0.5, 15
+# A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would win
+# items that look like nothing in particular.
+LEAST_MASS = 1.0
+# The spread is known if there are this many more examples than classes.
+ENOUGH_FOR_SPREAD = 10
+# N·K·d up to which an example is compared with all classes: one head then takes 10 to 20 s on one core.
+FULL_WORK = 2**32
+# One comparison with a near class costs as much as this many with all classes: rows have to be gathered.
+COST_OF_NEAR = 8
+# Up to this cost all folds are left out, beyond it one of them.
+FOLDED_WORK = 2**30
+# Numbers of the examples, and of the class means, up to which a head is trained: about two minutes on one core.
+NEAR_NUMBERS, NEAR_MEANS = 2**25, 2**23
+# Scores of left-out examples: in all, for class means, and in one block.
+LEFT_OUT_SCORES, BLOCK_SCORES = 2**24, 2**20
+
+
+class LeftOut(NamedTuple):
+    """What was found about examples that a head had not seen."""
+
+    rows: Int[Tensor, "some"]  # which of the examples given
+    right: Float[Tensor, "some"]  # chance that the label is right
+    own: Float[Tensor, "some"]  # probability of its own class
+    rival: Int[Tensor, "some"]  # the most probable other class
+    lead: Float[Tensor, "some"]  # nats by which the rival is more probable than its own class
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """S_k(z) = <z, W_k> + b_k: nats under equal shares of all classes, whatever their numbers of examples.
+
+    Make one with `fit_head` or `Head.of_means`. Points and means have the origin of the points given there.
+
+    Attributes
+    ----------
+    weights, offsets : Float[Tensor, "class dim"], Float[Tensor, "class"]
+        W and b.
+    means : Float[Tensor, "class dim"]
+        Class means; doubtful examples count less.
+    mass : Float[Tensor, "class"]
+        Effective number of examples of each class, Σ r_n.
+    spread : float or None
+        Mean squared distance of an example from the mean of its class, unbiased; None if there are too few examples.
+    temperature : float
+        T, already part of weights and offsets.
+    wrong_share : float
+        ε, the share of wrong labels among the examples.
+    confidence : float or None
+        Mean of the largest probability of left-out examples; None if nothing could be left out.
+    left_out : LeftOut
+        What was found about single examples; may be empty.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> codes = torch.arange(10).repeat_interleave(5)
+    >>> points = torch.randn(10, 16, generator=generator)[codes] + 0.5 * torch.randn(50, 16, generator=generator)
+    >>> head = fit_head(points, codes, 10)
+    >>> scores = points @ head.weights.T + head.offsets
+    >>> bool((scores.argmax(1) == codes).all()), head.typical_shots, len(head.left_out.rows)
+    (True, 5.0, 50)
+    """
+
+    weights: Float[Tensor, "class dim"]
+    offsets: Float[Tensor, "class"]
+    means: Float[Tensor, "class dim"]
+    mass: Float[Tensor, "class"]
+    spread: float | None
+    temperature: float
+    wrong_share: float
+    confidence: float | None
+    left_out: LeftOut
+
+    @property
+    def typical_shots(self) -> float:
+        """Harmonic mean of the numbers of examples, K / Σ 1/mass."""
+        return len(self.mass) / float(self.mass.double().reciprocal().sum())
+
+    def to(self, device: torch.device | str) -> Head:
+        """Return the head on another device."""
+        return replace(
+            self,
+            weights=self.weights.to(device),
+            offsets=self.offsets.to(device),
+            means=self.means.to(device),
+            mass=self.mass.to(device),
+            left_out=LeftOut(*(tensor.to(device) for tensor in self.left_out)),
+        )
+
+    @classmethod
+    def of_means(
+        cls,
+        means: Float[Tensor, "class dim"],
+        shots: Float[Tensor, "class"],
+        points: Float[Tensor, "point dim"],
+        codes: Int[Tensor, "point"],
+    ) -> Head:
+        """W = κμ, b = -½κ|μ|² + ½κ g V/s, with κ by the likelihood of those of the points that can be left out.
+
+        Parameters
+        ----------
+        means, shots
+            Mean and number of all examples of each class, known or not.
+        points, codes
+            Some of these examples. Each is left out of its own mean: `(s μ - x)/(s - 1)`.
+        """
+        slope = _slope(means)
+        copies = _copies(points, codes)
+        kept = (shots[codes] > copies).nonzero()[:, 0]
+        kept = kept[evenly(len(kept), max(1, LEFT_OUT_SCORES // len(means))).to(kept.device)] if len(kept) else kept
+        x, own, many = points[kept], codes[kept], copies[kept]
+        s = shots[own]
+        spread = None
+        if len(kept) >= ENOUGH_FOR_SPREAD:
+            squares = (x - means[own]).square().sum(1) * s / (s - 1)
+            spread = float(squares.double().mean())
+        excess = SHARE_OF_EXCESS * (spread or 0.0)
+        offsets = 0.5 * slope * (excess / shots - means.square().sum(1))
+        # Its own mean, without the example and its copies.
+        rest = s - many
+        without = (means[own] * s.unsqueeze(1) - x * many.unsqueeze(1)) / rest.unsqueeze(1)
+        alone = slope * ((x * without).sum(1) + 0.5 * (excess / rest - without.square().sum(1)))
+        scaled = _Scaled(_no_left_out(codes), 1.0, 0.0, None)
+        if len(kept) >= FEWEST_LEFT_OUT and len(means) > 1:
+            rows = max(1, BLOCK_SCORES // len(means))
+            parts = []
+            for start in range(0, len(kept), rows):
+                block = slice(start, start + rows)
+                logits = torch.addmm(offsets, x[block], means.T, alpha=slope)
+                logits.scatter_(1, own[block].unsqueeze(1), alone[block].unsqueeze(1))
+                parts.append(_compared(logits, own[block], TEMPERATURES))
+            scaled = _scale_and_doubt(_joined(parts), kept, 1 / s, len(means))
+        return cls(
+            weights=slope / scaled.temperature * means,
+            offsets=offsets / scaled.temperature,
+            means=means,
+            mass=shots,
+            spread=spread,
+            temperature=scaled.temperature,
+            wrong_share=scaled.wrong_share,
+            confidence=scaled.confidence,
+            left_out=scaled.found,
+        )
+
+
+def fit_head(
+    points: Float[Tensor, "point dim"],
+    codes: Int[Tensor, "point"],
+    n_classes: int,
+    square_norm: float | None = None,
+) -> Head:
+    """Fit a head to all examples of a catalogue.
+
+    Parameters
+    ----------
+    points, codes
+        The examples, at least one of every class, and their classes 0 … K-1.
+    n_classes
+        K.
+    square_norm
+        Mean squared norm of the examples before their origin was moved, so that the ridge does not depend on the
+        origin; that of `points` if it was not moved.
+    """
+    if square_norm is None:
+        square_norm = float(points.square().sum(1).double().mean())
+    shots = torch.bincount(codes, minlength=n_classes).to(points)
+    means = _class_means(points, codes, shots, torch.ones_like(points[:, 0]))
+    training = _Training.planned(len(points), n_classes, points.shape[1], square_norm)
+    if training is None:
+        return Head.of_means(means, shots, points, codes)
+
+    scaled = _Scaled(_no_left_out(codes), training.usual_temperature(means), 0.0, None)
+    slope, folds = 1.0, _folds(points, codes)
+    if int((folds >= 0).sum()) >= FEWEST_LEFT_OUT and n_classes > 1:
+        unseen = [
+            _Unseen.fit(training, points, codes, n_classes, folds == fold)
+            for fold in range(training.folds)
+            if bool((folds == fold).any())
+        ]
+        scaled, slope = _scaled(unseen, shots)
+    found, temperature = scaled.found, scaled.temperature
+
+    mass, right = shots, torch.ones_like(points[:, 0])
+    right[found.rows] = found.right.to(right)
+    doubtful = float((1 - right).sum(dtype=torch.float64)) >= 1
+    if doubtful:
+        # Spread over its examples, a class keeps the least mass that it may have.
+        mass = torch.zeros_like(shots).index_add_(0, codes, right)
+        right *= (LEAST_MASS / mass).clamp(min=1)[codes]
+        mass = mass.clamp(min=LEAST_MASS)
+        means = _class_means(points, codes, mass, right)
+    else:
+        right = torch.ones_like(right)
+    linear = training.fit(points, codes, n_classes, right if doubtful else None)
+    return Head(
+        weights=linear.weights / temperature,
+        offsets=(linear.offsets - slope * mass.log()) / temperature,
+        means=means,
+        mass=mass,
+        spread=_spread(points, codes, means, right),
+        temperature=temperature,
+        wrong_share=scaled.wrong_share,
+        confidence=scaled.confidence,
+        left_out=found,
+    )
+
+
+@dataclass(frozen=True)
+class _Training:
+    """How heads of one catalogue are trained."""
+
+    near: bool
+    folds: int
+    square_norm: float
+
+    @classmethod
+    def planned(cls, n_points: int, n_classes: int, dim: int, square_norm: float) -> _Training | None:
+        """Choose by what it costs; None if only class means can be afforded."""
+        cost = n_points * n_classes * min(n_points, dim)
+        near = cost > FULL_WORK
+        if near:
+            if n_points * dim > NEAR_NUMBERS or n_classes * dim > NEAR_MEANS:
+                return None
+            cost = COST_OF_NEAR * n_points * RIVALS * dim
+        return cls(near, FOLDS if cost <= FOLDED_WORK else 1, square_norm or 1.0)
+
+    def usual_temperature(self, means: Float[Tensor, "class dim"]) -> float:
+        """Return the temperature if nothing can be left out."""
+        return NEAR_SLOPE / self.square_norm / _slope(means) if self.near else USUAL_TEMPERATURE
+
+    def fit(
+        self,
+        points: Float[Tensor, "point dim"],
+        codes: Int[Tensor, "point"],
+        n_classes: int,
+        right: Float[Tensor, "point"] | None,
+    ) -> Linear:
+        """Fit one head; its offsets follow the numbers of examples."""
+        # About their mean and of unit length, rows of any origin and scale take the same steps to the minimum.
+        centre, length = points.mean(0), self.square_norm**0.5
+        linear = self._fit_scaled((points - centre) / length, codes, n_classes, right)
+        weights = linear.weights / length
+        return Linear(weights, linear.offsets - weights @ centre)
+
+    def _fit_scaled(
+        self,
+        points: Float[Tensor, "point dim"],
+        codes: Int[Tensor, "point"],
+        n_classes: int,
+        right: Float[Tensor, "point"] | None,
+    ) -> Linear:
+        if not self.near:
+            return logistic(points, codes, n_classes, INVERSE_RIDGE, example_weights=right)
+        each = torch.ones_like(points[:, 0]) if right is None else right
+        mass = torch.zeros(n_classes, dtype=points.dtype, device=points.device).index_add_(0, codes, each)
+        means = _class_means(points, codes, mass, each)
+        # Of examples with unequal weights, a mean is as good as one of (Σr)²/Σr² equal ones.
+        shots = mass.square() / torch.zeros_like(mass).index_add_(0, codes, each.square())
+        excess = SHARE_OF_EXCESS * (_spread(points, codes, means, each) or 0.0)
+        offsets = 0.5 * NEAR_SLOPE * (excess / shots - means.square().sum(1)) + mass.log()
+        start, near = Linear(NEAR_SLOPE * means, offsets), nearest_classes(means, RIVALS)
+        return logistic_near(points, codes, near, start, INVERSE_RIDGE, INVERSE_RIDGE, example_weights=right)
+
+
+class _Unseen(NamedTuple):
+    """A head, the examples that it has not seen, and the logarithm of the numbers of those that it has."""
+
+    rows: Int[Tensor, "some"]
+    points: Float[Tensor, "some dim"]
+    own: Int[Tensor, "some"]
+    head: Linear
+    log_shots: Float[Tensor, "class"]
+
+    @classmethod
+    def fit(
+        cls,
+        training: _Training,
+        points: Float[Tensor, "point dim"],
+        codes: Int[Tensor, "point"],
+        n_classes: int,
+        out: Bool[Tensor, "point"],
+    ) -> _Unseen:
+        """Fit a head without some examples."""
+        rows = out.nonzero()[:, 0]
+        head = training.fit(points[~out], codes[~out], n_classes, None)
+        log_shots = torch.bincount(codes[~out], minlength=n_classes).to(points).log()
+        return cls(rows, points[rows], codes[rows], head, log_shots)
+
+    def compared(self, slope: float, temperatures: Float[Tensor, "temperature"]) -> _Compared:
+        """Score the examples; `slope` times ln s is taken off."""
+        size = max(1, BLOCK_SCORES // len(self.log_shots))
+        offsets = self.head.offsets - slope * self.log_shots
+        blocks = [slice(start, start + size) for start in range(0, len(self.rows), size)]
+        return _joined(
+            [
+                _compared(torch.addmm(offsets, self.points[rows], self.head.weights.T), self.own[rows], temperatures)
+                for rows in blocks
+            ]
+        )
+
+
+class _Compared(NamedTuple):
+    """Left-out logits, compared with that of the example's own class."""
+
+    behind: Float[Tensor, "temperature some"]  # -ln p(y) at each of the temperatures
+    lead: Float[Tensor, "some"]  # logit of the best other class minus its own
+    rival: Int[Tensor, "some"]
+
+
+def _compared(
+    logits: Float[Tensor, "some class"], own: Int[Tensor, "some"], temperatures: Float[Tensor, "temperature"]
+) -> _Compared:
+    """Compare; the logits are overwritten."""
+    logits -= logits.gather(1, own.unsqueeze(1))
+    behind = torch.stack([torch.logsumexp(logits / t, 1) for t in temperatures.tolist()])
+    best = logits.scatter_(1, own.unsqueeze(1), -torch.inf).max(1)
+    return _Compared(behind.double(), best.values.double(), best.indices)
+
+
+def _joined(parts: list[_Compared]) -> _Compared:
+    return _Compared(
+        torch.cat([part.behind for part in parts], 1),
+        torch.cat([part.lead for part in parts]),
+        torch.cat([part.rival for part in parts]),
+    )
+
+
+class _Scaled(NamedTuple):
+    """What left-out examples say: about each of them, T, ε and the mean confidence."""
+
+    found: LeftOut
+    temperature: float
+    wrong_share: float
+    confidence: float | None
+
+
+def _scaled(unseen: list[_Unseen], shots: Float[Tensor, "class"]) -> tuple[_Scaled, float]:
+    """Return what left-out examples say, and the slope of ln s that is most likely.
+
+    The slope is one where odds follow the numbers of examples. Classes of few examples can lag behind even then: their
+    weights are short. If numbers are unequal, the slope is chosen at the temperature of slope one.
+    """
+    rows = torch.cat([one.rows for one in unseen])
+    weights = 1 / shots[torch.cat([one.own for one in unseen])]
+
+    def at(slope: float, temperatures: Float[Tensor, "temperature"]) -> _Compared:
+        return _joined([one.compared(slope, temperatures) for one in unseen])
+
+    found = _scale_and_doubt(at(1.0, TEMPERATURES), rows, weights, len(shots))
+    if bool((shots == shots[0]).all()):
+        return found, 1.0
+    here = TEMPERATURES.new_tensor([found.temperature])
+    # The likelihood is a mean over classes. Wrong labels make numbers of examples uneven too, and the slope look steep.
+    evidence = [
+        len(shots) * float(_likelihood(at(slope, here), weights, len(shots))[0][0])
+        - 0.5 * ((slope - 1) / SLOPE_DEVIATION) ** 2
+        for slope in SLOPES
+    ]
+    slope = SLOPES[evidence.index(max(evidence))]
+    return _scale_and_doubt(at(slope, TEMPERATURES), rows, weights, len(shots)), slope
+
+
+def _likelihood(
+    compared: _Compared, weights: Float[Tensor, "some"], n_classes: int
+) -> tuple[Float[Tensor, "temperature"], Float[Tensor, "temperature"]]:
+    """Return at each temperature the mean log-likelihood and the ε that maximises it."""
+    w = weights.double() / weights.double().sum()
+    p, any_class = torch.exp(-compared.behind), 1 / n_classes
+    wrong = torch.full_like(p[:, :1], 0.05)
+    for _ in range(WRONG_STEPS):
+        right = (1 - wrong) * p / ((1 - wrong) * p + wrong * any_class)
+        wrong = ((1 - right) @ w).clamp(LEAST_WRONG, MOST_WRONG).unsqueeze(1)
+    return torch.log((1 - wrong) * p + wrong * any_class) @ w, wrong.squeeze(1)
+
+
+def _scale_and_doubt(
+    compared: _Compared, rows: Int[Tensor, "some"], weights: Float[Tensor, "some"], n_classes: int
+) -> _Scaled:
+    """Return what is known about each example, T, ε and the mean confidence: T and ε maximise the likelihood."""
+    likelihoods, wrong = _likelihood(compared, weights, n_classes)
+    best = int(likelihoods.argmax())
+    share, temperature = float(wrong[best]), float(TEMPERATURES[best])
+    p, lead = torch.exp(-compared.behind[best]), compared.lead / temperature
+    top = torch.exp(lead.clamp(min=0) - compared.behind[best])
+    right = (1 - share) * p / ((1 - share) * p + share / n_classes)
+    order = rows.argsort()
+    found = LeftOut(rows[order], right[order], p[order], compared.rival[order], lead[order])
+    w = weights.double() / weights.double().sum()
+    return _Scaled(found, temperature, share, float(top @ w))
+
+
+def _no_left_out(codes: Int[Tensor, "point"]) -> LeftOut:
+    nothing, no_number = codes[:0].long(), torch.zeros(0, dtype=torch.float64, device=codes.device)
+    return LeftOut(nothing, no_number, no_number, nothing, no_number)
+
+
+def _slope(means: Float[Tensor, "class dim"]) -> float:
+    """κ of a head of class means at T = 1."""
+    around = float((means - means.mean(0)).square().sum(1).mean())
+    return NATS_OF_MEANS / around if around > 0 else 1.0
+
+
+def _class_means(
+    points: Float[Tensor, "point dim"],
+    codes: Int[Tensor, "point"],
+    mass: Float[Tensor, "class"],
+    right: Float[Tensor, "point"],
+) -> Float[Tensor, "class dim"]:
+    """Σ r_n x_n / Σ r_n of each class."""
+    sums = points.new_zeros(len(mass), points.shape[1]).index_add_(0, codes, points * right.unsqueeze(1))
+    return sums / mass.unsqueeze(1)
+
+
+def _spread(
+    points: Float[Tensor, "point dim"],
+    codes: Int[Tensor, "point"],
+    means: Float[Tensor, "class dim"],
+    right: Float[Tensor, "point"],
+) -> float | None:
+    """Σ r_n |x_n - μ_y|² / (Σ r_n - K), or None if there are too few examples."""
+    freedom = float(right.sum(dtype=torch.float64)) - len(means)
+    if freedom < ENOUGH_FOR_SPREAD:
+        return None
+    return float(torch.dot(right, (points - means[codes]).square().sum(1))) / freedom
+
+
+def _folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Int[Tensor, "point"]:
+    """Return a fold for each example, -1 if its class has one distinct example.
+
+    The distinct rows of a class are dealt to the folds in the order of their distance from the mean of all examples.
+    Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation. The
+    hash of a row decides between equal distances.
+    """
+    away = (points - points.mean(0)).square_().sum(1).double()
+    classes, inverse, shots = _distinct(points, codes)
+    distances = torch.zeros_like(classes, dtype=away.dtype).scatter_reduce_(0, inverse, away, "amax")
+    order = distances.argsort(stable=True)
+    order = order[classes[order].argsort(stable=True)]
+    counts = torch.bincount(classes)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[classes[order]]
+    sums = torch.zeros_like(counts, dtype=away.dtype).index_add_(0, classes, distances * shots)
+    first = (sums / torch.bincount(codes)).argsort().argsort()  # not the same fold in all classes
+    folds = (rank + first[classes]) % FOLDS
+    return folds.where(counts[classes] > 1, -1)[inverse]
+
+
+def _copies(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Float[Tensor, "point"]:
+    """Return how many examples of its class have the same row, itself included."""
+    _, inverse, shots = _distinct(points, codes)
+    return shots[inverse].to(points)
+
+
+def _distinct(
+    points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]
+) -> tuple[Int[Tensor, "row"], Int[Tensor, "point"], Int[Tensor, "row"]]:
+    """Return the class of each distinct row, by class and hash; the row of each example; and its number of examples."""
+    generator = torch.Generator().manual_seed(0)
+    bits = (points + 0.0).contiguous().view(torch.int32 if points.dtype == torch.float32 else torch.int64).long()
+    odd = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=generator, dtype=torch.int64) * 2 + 1
+    # Integer products and sums are exact modulo 2^64, in whatever order they are taken.
+    hashes = (bits * odd.to(bits.device)).sum(1)
+    keys = torch.stack([codes.long(), hashes], 1)
+    rows, inverse, shots = torch.unique(keys, dim=0, return_inverse=True, return_counts=True)
+    return rows[:, 0], inverse, shots

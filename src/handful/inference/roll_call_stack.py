@@ -1,0 +1,246 @@
+"""A stack of batches in memory, labelled by the rules of `handful.inference.roll_call`.
+
+Exponentials `E_nk = exp(S_nk - max_k S_nk)` are computed once. A count is two thin products:
+
+    r_n = Σ_k E_nk t_k,    N_k = t_k Σ_n E_nk / r_n    with    t_k = exp(tilt_k).
+
+Offset and shares need all classes. After that a class has a column of its own only if it would hold some of an item
+were each labelled alone. All others are absent: they lose the same number of nats and stay together in one sum per
+item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.inference.head import Head
+from handful.inference.roll_call import (
+    DONE,
+    LEAST_ALONE,
+    LEAST_KEPT,
+    Rules,
+    State,
+    advance,
+    alone,
+    joint_weight,
+    opening,
+    presence,
+)
+from handful.numerics.fixed_point import merged, take
+from handful.shapes import Bool, Float, Int
+
+# Exponents are clamped at this value: smaller numbers are slow, and count for nothing.
+LOWEST = -80.0
+# Scores computed at a time, so that weights are read from memory once for many items.
+BLOCK_SCORES = 4_000_000
+# Columns are gathered if they are at most this share of all classes; else all stay.
+WORTH_GATHERING = 0.5
+# Removing finished batches means copying the others, so wait until this share is done.
+COMPACT_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstHead:
+    """Batches of items, all compared with one head.
+
+    Attributes
+    ----------
+    points : Float[Tensor, "task query dim"]
+        Items, about the same origin as the examples that the head was fitted to; padding is zero.
+    mask : Bool[Tensor, "task query"] or None
+        False where a row is padding.
+    head : Head
+        Weights, offsets and means of the classes.
+    """
+
+    points: Float[Tensor, "task query dim"]
+    mask: Bool[Tensor, "task query"] | None
+    head: Head
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.head.weights)
+
+    @property
+    def n_query(self) -> Float[Tensor, "task"]:
+        """|Q| of each batch."""
+        if self.mask is None:
+            return self.points.new_full((len(self.points),), self.points.shape[1], dtype=torch.float64)
+        return self.mask.sum(-1, dtype=torch.float64)
+
+    @property
+    def centre(self) -> Float[Tensor, "task dim"]:
+        """Mean of the items of each batch."""
+        return self.points.sum(1, dtype=torch.float64) / self.n_query.unsqueeze(-1)
+
+    @property
+    def spread(self) -> Float[Tensor, "task"]:
+        """V, from the examples; where no class has two, half the mean squared distance of items from nearest means."""
+        if self.head.spread is not None:
+            return torch.full_like(self.n_query, self.head.spread)
+        means = self.head.means
+        halves = torch.empty_like(self.points[..., 0])
+        for rows in self._blocks():
+            nearest = self._products(rows, means, -0.5 * means.square().sum(-1)).amax(-1)
+            halves[rows] = 0.5 * self.points[rows].square().sum(-1) - nearest
+        return _over_items(halves, self.mask).double() / self.n_query
+
+    def scores(self) -> Float[Tensor, "task query class"]:
+        """`S_nk = ⟨z_n, W_k⟩ + b_k`."""
+        room = self.points.new_empty(*self.points.shape[:2], self.n_classes)
+        for rows in self._blocks():
+            room[rows] = self._products(rows, self.head.weights, self.head.offsets)
+        return room
+
+    def _blocks(self) -> Iterator[slice]:
+        n_tasks, slots, _ = self.points.shape
+        size = max(1, BLOCK_SCORES // (slots * self.n_classes))
+        return (slice(start, start + size) for start in range(0, n_tasks, size))
+
+    def _products(
+        self, rows: slice, weights: Float[Tensor, "class dim"], offsets: Float[Tensor, "class"]
+    ) -> Float[Tensor, "block query class"]:
+        part = self.points[rows]
+        return torch.addmm(offsets, part.flatten(0, 1), weights.mT).view(*part.shape[:2], -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """The answer for each batch.
+
+    Attributes
+    ----------
+    log_probabilities : Float[Tensor, "task query class"]
+        `ln q_nk`; -inf where a row is padding.
+    alone : Int[Tensor, "task query"]
+        The class each item would have alone.
+    confidence : Float[Tensor, "task query"]
+        Largest probability of each item under the head, before anything is learned from the batch.
+    expected_counts, presence : Float[Tensor, "task class"]
+        `Σ_n q_nk`, and the chance that the class is present.
+    joint_weight : Float[Tensor, "task"]
+        λ; zero where each item was labelled alone.
+    n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
+        Iterations taken, and whether the tolerance was met.
+    """
+
+    log_probabilities: Float[Tensor, "task query class"]
+    alone: Int[Tensor, "task query"]
+    confidence: Float[Tensor, "task query"]
+    expected_counts: Float[Tensor, "task class"]
+    presence: Float[Tensor, "task class"]
+    joint_weight: Float[Tensor, "task"]
+    n_iter: Int[Tensor, "task"]
+    converged: Bool[Tensor, "task"]
+
+
+def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
+    """Find the classes present in every batch and label its items."""
+    scores, mask = batches.scores(), batches.mask
+    n_query = batches.n_query
+    near = scores.sub_(scores.amax(-1, keepdim=True)).clamp(min=LOWEST).exp_()
+    confidence = near.sum(-1).reciprocal_()
+    tilts, counts = alone(
+        batches.head,
+        batches.centre,
+        n_query,
+        batches.spread,
+        lambda tilt: _count(near, None, mask, _exponentials(tilt).to(near)).double(),
+    )
+    tilts = (tilts - tilts.amax(-1, keepdim=True)).to(near).unsqueeze(1)
+    p = near.mul_(tilts.clamp(min=LOWEST).exp_())
+    total = p.sum(-1, keepdim=True)
+    p.div_(total)
+    state, columns = settle(p, mask, counts, n_query, max_iter=max_iter, tol=tol)
+
+    weight = joint_weight(state, batches.head.typical_shots)
+    kept = torch.full_like(counts, LEAST_KEPT).scatter_(-1, columns, state.kept)
+    own = torch.bmm(p, kept.to(p).unsqueeze(-1)).reciprocal_()
+    factor = own * (weight.unsqueeze(-1) * kept).unsqueeze(1).to(p)
+    factor += (1 - weight).reshape(-1, 1, 1).to(p)
+    best = p.argmax(-1)
+    q = p.mul_(factor)
+    if mask is not None:
+        q.mul_(mask.unsqueeze(-1))
+    counts = q.sum(1, dtype=torch.float64)
+    scores.add_(tilts).sub_(total.log_()).add_(factor.log_())
+    return Called(
+        scores if mask is None else scores.masked_fill_(~mask.unsqueeze(-1), -torch.inf),
+        best,
+        confidence,
+        counts,
+        presence(state, counts, q.amax(1)),
+        weight,
+        state.n_iter,
+        state.converged,
+    )
+
+
+def settle(
+    p: Float[Tensor, "task query class"],
+    mask: Bool[Tensor, "task query"] | None,
+    counts: Float[Tensor, "task class"],
+    n_query: Float[Tensor, "task"],
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[State, Int[Tensor, "task column"]]:
+    """Run the joint rules on the classes that could be present; return the last states and which classes have columns.
+
+    Columns are in double precision: with sums in another order, as in another stack, answers differ by rounding alone.
+    """
+    n_classes = counts.shape[-1]
+    width = int((counts >= LEAST_ALONE).sum(-1).max())
+    columns = torch.arange(n_classes, device=p.device).expand(len(p), -1)
+    if width <= WORTH_GATHERING * n_classes:
+        columns = counts.topk(max(1, width)).indices.sort().values
+        p, counts = p.gather(-1, columns.unsqueeze(1).expand(-1, p.shape[1], -1)), counts.gather(-1, columns)
+    # A stack decides how many columns there are; an absent class belongs to the rest whether or not it has one.
+    near = p.double() * (counts >= LEAST_ALONE).unsqueeze(1)
+    rest = (1 - near.sum(-1)).clamp_(min=0).mul_(LEAST_KEPT)
+    rules = Rules.of(counts, n_query, n_classes, max_iter, tol)
+    state, rows = opening(rules), torch.arange(len(p), device=p.device)
+    ends: list[tuple[Tensor, State]] = []
+    while len(rows) > 0:
+        before, state = state.stage, advance(state, rules, partial(_count, near, rest, mask))
+        if state.stage is before:
+            continue
+        done = state.stage == DONE
+        new = done & (before != DONE)
+        if bool(new.any()):
+            ends.append((rows[new], take(state, new, len(new))))
+        if int(done.sum()) >= COMPACT_SHARE * len(done):
+            left = ~done
+            state, rules = take(state, left, len(left)), take(rules, left, len(left))
+            rows, near, rest, mask = rows[left], near[left], rest[left], None if mask is None else mask[left]
+    return merged(ends), columns
+
+
+def _count(
+    near: Float[Tensor, "task query column"],
+    rest: Float[Tensor, "task query"] | None,
+    mask: Bool[Tensor, "task query"] | None,
+    factors: Float[Tensor, "task column"],
+) -> Float[Tensor, "task column"]:
+    """`N_k = Σ_n u_nk` with `u_nk ∝ E_nk t_k`; `rest` is the sum over classes without a column."""
+    r = torch.bmm(near, factors.unsqueeze(-1)).squeeze(-1)
+    if rest is not None:
+        r += rest
+    shares = r.reciprocal_() if mask is None else mask / r
+    return torch.bmm(shares.unsqueeze(1), near).squeeze(1).mul_(factors)
+
+
+def _exponentials(tilt: Float[Tensor, "task class"]) -> Float[Tensor, "task class"]:
+    """`exp(tilt)` up to a factor per batch; the largest is one."""
+    return (tilt - tilt.amax(-1, keepdim=True)).clamp_(min=LOWEST).exp_()
+
+
+def _over_items(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Sum over the items (the last axis) without padding."""
+    return (values if mask is None else values * mask).sum(-1)

@@ -1,0 +1,92 @@
+"""Groups: every group one joint batch, all labelled together."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators import PaddleClassifier, TransductiveClassifier, grouped
+
+N_CLASSES, DIM = 30, 16
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A fitted classifier, and 120 groups of 1 to 300 rows in random order."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(N_CLASSES, DIM))
+    X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
+    classifier = PaddleClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
+    sizes = np.concatenate([np.exp(rng.uniform(0, 4, 117)).astype(int), [300, 1, 1]])
+    groups = rng.permutation(np.repeat(np.arange(120) * 10, sizes))
+    present = {g: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for g in np.unique(groups)}
+    truth = np.array([rng.choice(present[g]) for g in groups])
+    batch = (centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))).astype(np.float32)
+    return classifier, batch, groups, truth
+
+
+def test_groups_equal_a_loop(world, monkeypatch):
+    monkeypatch.setattr(grouped, "STACK_SCORES", 20_000)  # many stacks
+    classifier, batch, groups, _ = world
+    found = classifier.infer(batch, groups=groups)
+    labels = classifier.predict(batch, groups=groups)
+    assert len(found) == 120
+    np.testing.assert_array_equal(labels, found.labels)
+    for place, group in enumerate(found.groups):
+        rows = groups == group
+        with warnings.catch_warnings(action="ignore"):
+            one = classifier.infer(batch[rows])
+        np.testing.assert_allclose(found.probabilities[rows], one.probabilities, atol=1e-5)
+        np.testing.assert_array_equal(found.labels[rows], one.labels)
+        np.testing.assert_allclose(found.presence[place], one.presence, atol=1e-4)
+        again = found[group]
+        np.testing.assert_array_equal(again.present_classes, one.present_classes)
+        np.testing.assert_allclose(again.expected_counts, one.expected_counts, atol=1e-3)
+        assert [d.name for d in again.diagnostics] == [d.name for d in one.diagnostics]
+        assert (again.n_iter, again.converged) == (one.n_iter, one.converged)
+
+
+def test_the_order_of_rows_is_kept(world):
+    classifier, batch, groups, truth = world
+    order = np.random.default_rng(1).permutation(len(groups))
+    here, there = (classifier.predict(batch[o], groups=groups[o]) for o in (np.arange(len(groups)), order))
+    np.testing.assert_array_equal(here[order], there)
+    assert (here == np.array([f"class {k:02}" for k in truth])).mean() > 0.9
+
+
+def test_frames_and_tensors_come_back_as_they_came(world):
+    classifier, batch, groups, _ = world
+    frame = pd.DataFrame(batch, index=[f"row {i}" for i in range(len(batch))])
+    found = classifier.infer(frame, groups=pd.Series(groups))
+    assert found.labels.index.equals(frame.index)
+    assert found.probabilities.shape == (len(batch), N_CLASSES)
+    tensors = classifier.infer(torch.from_numpy(batch), groups=torch.from_numpy(groups))
+    assert isinstance(tensors.probabilities, torch.Tensor)
+    np.testing.assert_array_equal(tensors.labels, found.labels.to_numpy())
+    assert found[0].probabilities.shape == ((groups == 0).sum(), N_CLASSES)
+
+
+def test_several_columns_make_a_group(world):
+    classifier, batch, groups, _ = world
+    table = pd.DataFrame({"site": np.array(["wood", "marsh", "lake"])[groups // 500], "day": groups % 500})
+    found = classifier.infer(batch, groups=table)
+    assert len(found) == 120
+    assert ("wood", 0) in found.groups.tolist()
+    np.testing.assert_array_equal(found.labels, classifier.predict(batch, groups=groups))
+    assert len(found["marsh", 0].labels) == (groups == 500).sum()
+
+
+def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
+    classifier, batch, groups, _ = world
+    with pytest.raises(TaskError, match="one entry per row"):
+        classifier.infer(batch, groups=groups[:-1])
+    with pytest.raises(TaskError, match="some rows have no group"):
+        classifier.infer(batch[:2], groups=np.array(["a", None], dtype=object))
+    with pytest.raises(LabelError, match="no group 7"):
+        classifier.infer(batch[:3], groups=[1, 2, 3])[7]
+    other = TransductiveClassifier("nearest_prototype").fit(batch[:4], [0, 0, 1, 1])
+    with pytest.raises(OptionError, match="call infer once per group"):
+        other.predict(batch, groups=groups)
