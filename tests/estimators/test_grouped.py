@@ -85,6 +85,8 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
         classifier.infer(batch, groups=groups[:-1])
     with pytest.raises(TaskError, match="some rows have no group"):
         classifier.infer(batch[:2], groups=np.array(["a", None], dtype=object))
+    with pytest.raises(TaskError, match="some rows have no group"):
+        classifier.infer(batch[:2], groups=[1.0, np.nan])
     with pytest.raises(LabelError, match="no group 7"):
         classifier.infer(batch[:3], groups=[1, 2, 3])[7]
     other = TransductiveClassifier("nearest_prototype").fit(batch[:4], [0, 0, 1, 1])

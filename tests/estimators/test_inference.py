@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.estimators.inference import PRESENT, inferred, of_solution, presence
+from handful.estimators.inference import PRESENT, inferred, of_solution, presence_if_independent
 from handful.inference.roll_call_stack import label
 from handful.methods.roll_call import RollCallOptions
 from tests.tasks_at_hand import random_task
@@ -18,13 +18,13 @@ from tests.tasks_at_hand import random_task
 def test_presence_is_one_minus_the_chance_of_no_item(seed):
     probabilities = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), 12)
     np.testing.assert_allclose(
-        presence(torch.from_numpy(probabilities)), 1 - np.prod(1 - probabilities, axis=0), atol=1e-12
+        presence_if_independent(torch.from_numpy(probabilities)), 1 - np.prod(1 - probabilities, axis=0), atol=1e-12
     )
 
 
 def test_presence_of_the_certain_and_of_the_barely_possible():
     probabilities = np.array([[1.0, 0.0, 0.0], [1.0 - 1e-18, 0.0, 1e-18], [1.0, 0.0, 1e-18]])
-    found = presence(torch.from_numpy(probabilities))
+    found = presence_if_independent(torch.from_numpy(probabilities))
     assert found[:2].tolist() == [1.0, 0.0]
     assert float(found[2]) == pytest.approx(2e-18, rel=1e-6)
 
@@ -96,4 +96,4 @@ def test_other_methods_have_no_joint_weight():
     task = random_task(0, n_tasks=1)
     found = of_solution(task, "nearest_prototype", {}, np.arange(task.n_classes))
     assert found.joint_weight is None
-    np.testing.assert_allclose(found.presence, presence(found.probabilities), atol=1e-12)
+    np.testing.assert_allclose(found.presence, presence_if_independent(found.probabilities), atol=1e-12)

@@ -5,28 +5,7 @@ import torch
 
 from handful.inference import head as module
 from handful.inference.head import Head, fit_head
-
-
-def clouds(n_classes=20, shots=5, dim=24, noise=0.8, seed=0, dtype=torch.float32):
-    """Unit vectors of n_classes classes: examples, their codes, and 20 items of each class."""
-    generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(n_classes, dim, generator=generator, dtype=torch.float64)
-
-    def drawn(codes):
-        rows = centres[codes] + noise * torch.randn(len(codes), dim, generator=generator, dtype=torch.float64)
-        return torch.nn.functional.normalize(rows, dim=1).to(dtype)
-
-    codes = torch.arange(n_classes).repeat_interleave(torch.as_tensor(shots).expand(n_classes))
-    truth = torch.arange(n_classes).repeat_interleave(20)
-    return drawn(codes), codes, drawn(truth), truth
-
-
-def scores(head, points):
-    return points @ head.weights.T + head.offsets
-
-
-def accuracy(head, points, truth):
-    return float((scores(head, points).argmax(1) == truth).double().mean())
+from tests.heads_at_hand import accuracy, clouds, scores
 
 
 def means_of(points, codes):
@@ -49,17 +28,6 @@ def test_scores_of_new_items_are_nats(near, monkeypatch):
     assert head.wrong_share < 0.02
     assert torch.equal(head.mass, torch.full((40,), 5.0))
     assert head.typical_shots == 5
-
-
-def test_left_out_examples_were_not_seen():
-    """With random labels an example that had been seen would be recognised."""
-    generator = torch.Generator().manual_seed(0)
-    points = torch.nn.functional.normalize(torch.randn(100, 200, generator=generator), dim=1)
-    codes = torch.arange(100) % 10
-    head = fit_head(points, codes, 10)
-    right = (head.left_out.lead < 0).double().mean()
-    assert right < 0.25
-    assert accuracy(head, points, codes) > 0.9
 
 
 @pytest.mark.parametrize("near", [False, True])
@@ -158,23 +126,6 @@ def test_same_input_same_bits_whatever_the_random_state():
     assert torch.equal(one.left_out.right, other.left_out.right)
 
 
-def test_folds_follow_the_geometry_alone():
-    points, codes, _, _ = clouds(dtype=torch.float64)
-    generator = torch.Generator().manual_seed(3)
-    order, names = torch.randperm(100, generator=generator), torch.randperm(20, generator=generator)
-    turn = torch.linalg.qr(torch.randn(24, 24, generator=generator, dtype=torch.float64))[0]
-    folds = module._folds(points, codes)
-    assert torch.equal(folds[order], module._folds(points[order], codes[order]))
-    assert torch.equal(folds, module._folds(points, names[codes]))
-    assert torch.equal(folds, module._folds(points @ turn + 2, codes))
-    assert all(sorted(folds[codes == k].tolist()) == [0, 1, 2, 3, 4] for k in range(20))
-
-
-def test_rows_at_equal_distances_are_no_copies():
-    assert (module._folds(torch.eye(30), torch.arange(30) % 2) >= 0).all()
-    assert (module._copies(torch.eye(30), torch.arange(30) % 2) == 1).all()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_odd_inputs_have_finite_answers(dtype):
     ones = torch.ones(30, 4, dtype=dtype)
@@ -248,15 +199,3 @@ def test_a_class_of_wrong_labels_alone_wins_nothing():
     given = (around(fresh) @ head.weights.T + head.offsets).argmax(1)
     assert (given == 0).double().mean() < 0.05
     assert (given == fresh).double().mean() > 0.8
-
-
-def test_the_slope_of_ln_s_is_one_unless_there_is_evidence(monkeypatch):
-    points, codes, _, _ = clouds(40, torch.tensor([1, 2, 4, 12]).repeat(10))
-    monkeypatch.setattr(module, "SLOPE_DEVIATION", 1e-9)
-    held = fit_head(points, codes, 40)
-    monkeypatch.setattr(module, "SLOPES", (1.0,))
-    torch.testing.assert_close(held.offsets, fit_head(points, codes, 40).offsets)
-    monkeypatch.setattr(module, "SLOPES", (2.0,))
-    steep = fit_head(points, codes, 40)
-    few, many = torch.bincount(codes) == 1, torch.bincount(codes) == 12
-    assert (steep.offsets - held.offsets)[few].mean() > (steep.offsets - held.offsets)[many].mean() + 2

@@ -98,11 +98,11 @@ def test_uneven_batches_are_labelled_alone():
     items = means[truth] + 0.6 * torch.randn(len(truth), 16, dtype=torch.float64, generator=generator)
     head = head_of(means, sharpness=2.0)
     state = settled((items @ head.weights.T + head.offsets).softmax(-1))
-    assert float(state.evenness) == 0
+    assert float(state.threshold) == pytest.approx(roll_call.ALONE)
     assert float(joint_weight(state, 5.0)) == 0
     spread_out = torch.arange(12).repeat_interleave(8)
     items = means[spread_out] + 0.6 * torch.randn(96, 16, dtype=torch.float64, generator=generator)
-    assert float(settled((items @ head.weights.T + head.offsets).softmax(-1)).evenness) == 1
+    assert float(settled((items @ head.weights.T + head.offsets).softmax(-1)).threshold) > 1
 
 
 def test_the_shape_of_counts():

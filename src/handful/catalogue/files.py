@@ -19,7 +19,8 @@ from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, Examples
 from handful.errors import FileFormatError
-from handful.inference.head import Head, LeftOut
+from handful.inference.head import Head
+from handful.inference.left_out import LeftOut
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS

@@ -13,7 +13,7 @@ import numpy as np
 
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
-from handful.inference.head import LeftOut
+from handful.inference.left_out import LeftOut
 
 # Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
 CONFUSED_SHARE = 0.5

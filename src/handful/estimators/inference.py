@@ -119,7 +119,7 @@ def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: 
     return answer(
         classes,
         weights,
-        presence(weights).cpu().numpy(),
+        presence_if_independent(weights).cpu().numpy(),
         None,
         tuple(diagnostic for diagnostic in found if diagnostic is not None),
         n_iter=n_iter,
@@ -155,6 +155,6 @@ def answer(
     )
 
 
-def presence(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:
+def presence_if_independent(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:
     """`1 - Π_n (1 - p_nk)` of each class, through logarithms, so that many small probabilities add up accurately."""
     return torch.log1p(-probabilities.clamp(max=1)).sum(0).expm1().abs()

@@ -17,12 +17,27 @@ its own; beyond `NEAR_NUMBERS`, or if some examples are not known, the head is m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from handful.inference.calibration import evenly
+from handful.inference.joint import typical_shots
+from handful.inference.left_out import (
+    BLOCK_SCORES,
+    FOLDS,
+    TEMPERATURES,
+    LeftOut,
+    Scaled,
+    Unseen,
+    compared,
+    copies,
+    folds,
+    joined,
+    no_left_out,
+    scale,
+    scale_and_doubt,
+)
 from handful.numerics.logistic import Linear, logistic, logistic_near, nearest_classes
 from handful.shapes import Bool, Float, Int
 
@@ -30,49 +45,35 @@ from handful.shapes import Bool, Float, Int
 INVERSE_RIDGE = 30.0
 # A head of class means: κ times the mean squared distance of the class means from their centre, in nats, at T = 1. At
 # one shot the most likely values were 11 to 16 on three banks.
-NATS_OF_MEANS = 17.0
+NATS_OF_MEANS = 14.0
 # Slope at which training against near classes starts, for rows of unit length.
 NEAR_SLOPE = 20.0
 # Other classes that an example is compared with, its own included.
 RIVALS = 64
 # A mean of s examples lies V/s too far from the items of its class, V being the spread; this share of it is taken off.
 # All of it is too much: such a distance is also noisy, and noise of variance v in a score adds v/2 to the mean of its
-# exponential, so means of few examples win too often by chance. On three banks that noise makes up for 0.1 to 0.6 of
-# V/s, and shares between 0.5 and 0.75 are most accurate.
+# exponential, so means of few examples win too often by chance. That accounts for only a part of what is seen on two of
+# three banks; shares between 0.5 and 0.75 are most accurate on all.
 SHARE_OF_EXCESS = 0.7
-FOLDS = 5
 # With fewer examples to leave out, T is a constant. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
 FEWEST_LEFT_OUT, USUAL_TEMPERATURE = 20, 0.37
-TEMPERATURES = torch.logspace(-1, 1, 55, dtype=torch.float64)
-# Multiples of ln s that are tried where numbers of examples are unequal, and their deviation beforehand from one.
-SLOPES, SLOPE_DEVIATION = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0), 0.1
-# Share of wrong labels: limits, and updates at each temperature.
-LEAST_WRONG, MOST_WRONG, WRONG_STEPS = 1e-4, 0.5, 15
 # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would win
 # items that look like nothing in particular.
 LEAST_MASS = 1.0
 # The spread is known if there are this many more examples than classes.
 ENOUGH_FOR_SPREAD = 10
-# N·K·d up to which an example is compared with all classes: one head then takes 10 to 20 s on one core.
+# N·K·d up to which an example is compared with all classes. By extrapolation one head then takes 10 to 20 s on one
+# core.
 FULL_WORK = 2**32
 # One comparison with a near class costs as much as this many with all classes: rows have to be gathered.
 COST_OF_NEAR = 8
 # Up to this cost all folds are left out, beyond it one of them.
 FOLDED_WORK = 2**30
-# Numbers of the examples, and of the class means, up to which a head is trained: about two minutes on one core.
+# Numbers of the examples, and of the class means, up to which a head is trained: about two minutes on one core, by
+# extrapolation.
 NEAR_NUMBERS, NEAR_MEANS = 2**25, 2**23
-# Scores of left-out examples: in all, for class means, and in one block.
-LEFT_OUT_SCORES, BLOCK_SCORES = 2**24, 2**20
-
-
-class LeftOut(NamedTuple):
-    """What was found about examples that a head had not seen."""
-
-    rows: Int[Tensor, "some"]  # which of the examples given
-    right: Float[Tensor, "some"]  # chance that the label is right
-    own: Float[Tensor, "some"]  # probability of its own class
-    rival: Int[Tensor, "some"]  # the most probable other class
-    lead: Float[Tensor, "some"]  # nats by which the rival is more probable than its own class
+# Scores of left-out examples, for class means.
+LEFT_OUT_SCORES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Head:
     @property
     def typical_shots(self) -> float:
         """Harmonic mean of the numbers of examples, K / Σ 1/mass."""
-        return len(self.mass) / float(self.mass.double().reciprocal().sum())
+        return float(typical_shots(self.mass.double()))
 
     def to(self, device: torch.device | str) -> Head:
         """Return the head on another device."""
@@ -155,10 +156,10 @@ class Head:
             Some of these examples. Each is left out of its own mean: `(s μ - x)/(s - 1)`.
         """
         slope = _slope(means)
-        copies = _copies(points, codes)
-        kept = (shots[codes] > copies).nonzero()[:, 0]
+        many_of = copies(points, codes)
+        kept = (shots[codes] > many_of).nonzero()[:, 0]
         kept = kept[evenly(len(kept), max(1, LEFT_OUT_SCORES // len(means))).to(kept.device)] if len(kept) else kept
-        x, own, many = points[kept], codes[kept], copies[kept]
+        x, own, many = points[kept], codes[kept], many_of[kept]
         s = shots[own]
         spread = None
         if len(kept) >= ENOUGH_FOR_SPREAD:
@@ -170,7 +171,7 @@ class Head:
         rest = s - many
         without = (means[own] * s.unsqueeze(1) - x * many.unsqueeze(1)) / rest.unsqueeze(1)
         alone = slope * ((x * without).sum(1) + 0.5 * (excess / rest - without.square().sum(1)))
-        scaled = _Scaled(_no_left_out(codes), 1.0, 0.0, None)
+        scaled = Scaled(no_left_out(codes), 1.0, 0.0, None)
         if len(kept) >= FEWEST_LEFT_OUT and len(means) > 1:
             rows = max(1, BLOCK_SCORES // len(means))
             parts = []
@@ -178,8 +179,8 @@ class Head:
                 block = slice(start, start + rows)
                 logits = torch.addmm(offsets, x[block], means.T, alpha=slope)
                 logits.scatter_(1, own[block].unsqueeze(1), alone[block].unsqueeze(1))
-                parts.append(_compared(logits, own[block], TEMPERATURES))
-            scaled = _scale_and_doubt(_joined(parts), kept, 1 / s, len(means))
+                parts.append(compared(logits, own[block], TEMPERATURES))
+            scaled = scale_and_doubt(joined(parts), kept, 1 / s, len(means))
         return cls(
             weights=slope / scaled.temperature * means,
             offsets=offsets / scaled.temperature,
@@ -219,22 +220,18 @@ def fit_head(
     if training is None:
         return Head.of_means(means, shots, points, codes)
 
-    scaled = _Scaled(_no_left_out(codes), training.usual_temperature(means), 0.0, None)
-    slope, folds = 1.0, _folds(points, codes)
-    if int((folds >= 0).sum()) >= FEWEST_LEFT_OUT and n_classes > 1:
-        unseen = [
-            _Unseen.fit(training, points, codes, n_classes, folds == fold)
-            for fold in range(training.folds)
-            if bool((folds == fold).any())
-        ]
-        scaled, slope = _scaled(unseen, shots)
+    scaled = Scaled(no_left_out(codes), training.usual_temperature(means), 0.0, None)
+    slope, dealt = 1.0, folds(points, codes)
+    if int((dealt >= 0).sum()) >= FEWEST_LEFT_OUT and n_classes > 1:
+        out = [dealt == fold for fold in range(training.folds) if bool((dealt == fold).any())]
+        scaled, slope = scale(_unseen(training, points, codes, n_classes, out), shots)
     found, temperature = scaled.found, scaled.temperature
 
     mass, right = shots, torch.ones_like(points[:, 0])
     right[found.rows] = found.right.to(right)
     doubtful = float((1 - right).sum(dtype=torch.float64)) >= 1
     if doubtful:
-        # Spread over its examples, a class keeps the least mass that it may have.
+        # A class keeps the least mass that it may have, in the proportions of its examples' chances.
         mass = torch.zeros_like(shots).index_add_(0, codes, right)
         right *= (LEAST_MASS / mass).clamp(min=1)[codes]
         mass = mass.clamp(min=LEAST_MASS)
@@ -253,6 +250,23 @@ def fit_head(
         confidence=scaled.confidence,
         left_out=found,
     )
+
+
+def _unseen(
+    training: _Training,
+    points: Float[Tensor, "point dim"],
+    codes: Int[Tensor, "point"],
+    n_classes: int,
+    left_out: list[Bool[Tensor, "point"]],
+) -> list[Unseen]:
+    """Fit one head without each of some sets of examples."""
+    found = []
+    for out in left_out:
+        rows = out.nonzero()[:, 0]
+        head = training.fit(points[~out], codes[~out], n_classes, None)
+        log_shots = torch.bincount(codes[~out], minlength=n_classes).to(points).log()
+        found.append(Unseen(rows, points[rows], codes[rows], head, log_shots))
+    return found
 
 
 @dataclass(frozen=True)
@@ -312,138 +326,6 @@ class _Training:
         return logistic_near(points, codes, near, start, INVERSE_RIDGE, INVERSE_RIDGE, example_weights=right)
 
 
-class _Unseen(NamedTuple):
-    """A head, the examples that it has not seen, and the logarithm of the numbers of those that it has."""
-
-    rows: Int[Tensor, "some"]
-    points: Float[Tensor, "some dim"]
-    own: Int[Tensor, "some"]
-    head: Linear
-    log_shots: Float[Tensor, "class"]
-
-    @classmethod
-    def fit(
-        cls,
-        training: _Training,
-        points: Float[Tensor, "point dim"],
-        codes: Int[Tensor, "point"],
-        n_classes: int,
-        out: Bool[Tensor, "point"],
-    ) -> _Unseen:
-        """Fit a head without some examples."""
-        rows = out.nonzero()[:, 0]
-        head = training.fit(points[~out], codes[~out], n_classes, None)
-        log_shots = torch.bincount(codes[~out], minlength=n_classes).to(points).log()
-        return cls(rows, points[rows], codes[rows], head, log_shots)
-
-    def compared(self, slope: float, temperatures: Float[Tensor, "temperature"]) -> _Compared:
-        """Score the examples; `slope` times ln s is taken off."""
-        size = max(1, BLOCK_SCORES // len(self.log_shots))
-        offsets = self.head.offsets - slope * self.log_shots
-        blocks = [slice(start, start + size) for start in range(0, len(self.rows), size)]
-        return _joined(
-            [
-                _compared(torch.addmm(offsets, self.points[rows], self.head.weights.T), self.own[rows], temperatures)
-                for rows in blocks
-            ]
-        )
-
-
-class _Compared(NamedTuple):
-    """Left-out logits, compared with that of the example's own class."""
-
-    behind: Float[Tensor, "temperature some"]  # -ln p(y) at each of the temperatures
-    lead: Float[Tensor, "some"]  # logit of the best other class minus its own
-    rival: Int[Tensor, "some"]
-
-
-def _compared(
-    logits: Float[Tensor, "some class"], own: Int[Tensor, "some"], temperatures: Float[Tensor, "temperature"]
-) -> _Compared:
-    """Compare; the logits are overwritten."""
-    logits -= logits.gather(1, own.unsqueeze(1))
-    behind = torch.stack([torch.logsumexp(logits / t, 1) for t in temperatures.tolist()])
-    best = logits.scatter_(1, own.unsqueeze(1), -torch.inf).max(1)
-    return _Compared(behind.double(), best.values.double(), best.indices)
-
-
-def _joined(parts: list[_Compared]) -> _Compared:
-    return _Compared(
-        torch.cat([part.behind for part in parts], 1),
-        torch.cat([part.lead for part in parts]),
-        torch.cat([part.rival for part in parts]),
-    )
-
-
-class _Scaled(NamedTuple):
-    """What left-out examples say: about each of them, T, ε and the mean confidence."""
-
-    found: LeftOut
-    temperature: float
-    wrong_share: float
-    confidence: float | None
-
-
-def _scaled(unseen: list[_Unseen], shots: Float[Tensor, "class"]) -> tuple[_Scaled, float]:
-    """Return what left-out examples say, and the slope of ln s that is most likely.
-
-    The slope is one where odds follow the numbers of examples. Classes of few examples can lag behind even then: their
-    weights are short. If numbers are unequal, the slope is chosen at the temperature of slope one.
-    """
-    rows = torch.cat([one.rows for one in unseen])
-    weights = 1 / shots[torch.cat([one.own for one in unseen])]
-
-    def at(slope: float, temperatures: Float[Tensor, "temperature"]) -> _Compared:
-        return _joined([one.compared(slope, temperatures) for one in unseen])
-
-    found = _scale_and_doubt(at(1.0, TEMPERATURES), rows, weights, len(shots))
-    if bool((shots == shots[0]).all()):
-        return found, 1.0
-    here = TEMPERATURES.new_tensor([found.temperature])
-    # The likelihood is a mean over classes. Wrong labels make numbers of examples uneven too, and the slope look steep.
-    evidence = [
-        len(shots) * float(_likelihood(at(slope, here), weights, len(shots))[0][0])
-        - 0.5 * ((slope - 1) / SLOPE_DEVIATION) ** 2
-        for slope in SLOPES
-    ]
-    slope = SLOPES[evidence.index(max(evidence))]
-    return _scale_and_doubt(at(slope, TEMPERATURES), rows, weights, len(shots)), slope
-
-
-def _likelihood(
-    compared: _Compared, weights: Float[Tensor, "some"], n_classes: int
-) -> tuple[Float[Tensor, "temperature"], Float[Tensor, "temperature"]]:
-    """Return at each temperature the mean log-likelihood and the ε that maximises it."""
-    w = weights.double() / weights.double().sum()
-    p, any_class = torch.exp(-compared.behind), 1 / n_classes
-    wrong = torch.full_like(p[:, :1], 0.05)
-    for _ in range(WRONG_STEPS):
-        right = (1 - wrong) * p / ((1 - wrong) * p + wrong * any_class)
-        wrong = ((1 - right) @ w).clamp(LEAST_WRONG, MOST_WRONG).unsqueeze(1)
-    return torch.log((1 - wrong) * p + wrong * any_class) @ w, wrong.squeeze(1)
-
-
-def _scale_and_doubt(
-    compared: _Compared, rows: Int[Tensor, "some"], weights: Float[Tensor, "some"], n_classes: int
-) -> _Scaled:
-    """Return what is known about each example, T, ε and the mean confidence: T and ε maximise the likelihood."""
-    likelihoods, wrong = _likelihood(compared, weights, n_classes)
-    best = int(likelihoods.argmax())
-    share, temperature = float(wrong[best]), float(TEMPERATURES[best])
-    p, lead = torch.exp(-compared.behind[best]), compared.lead / temperature
-    top = torch.exp(lead.clamp(min=0) - compared.behind[best])
-    right = (1 - share) * p / ((1 - share) * p + share / n_classes)
-    order = rows.argsort()
-    found = LeftOut(rows[order], right[order], p[order], compared.rival[order], lead[order])
-    w = weights.double() / weights.double().sum()
-    return _Scaled(found, temperature, share, float(top @ w))
-
-
-def _no_left_out(codes: Int[Tensor, "point"]) -> LeftOut:
-    nothing, no_number = codes[:0].long(), torch.zeros(0, dtype=torch.float64, device=codes.device)
-    return LeftOut(nothing, no_number, no_number, nothing, no_number)
-
-
 def _slope(means: Float[Tensor, "class dim"]) -> float:
     """κ of a head of class means at T = 1."""
     around = float((means - means.mean(0)).square().sum(1).mean())
@@ -472,44 +354,3 @@ def _spread(
     if freedom < ENOUGH_FOR_SPREAD:
         return None
     return float(torch.dot(right, (points - means[codes]).square().sum(1))) / freedom
-
-
-def _folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Int[Tensor, "point"]:
-    """Return a fold for each example, -1 if its class has one distinct example.
-
-    The distinct rows of a class are dealt to the folds in the order of their distance from the mean of all examples.
-    Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation. The
-    hash of a row decides between equal distances.
-    """
-    away = (points - points.mean(0)).square_().sum(1).double()
-    classes, inverse, shots = _distinct(points, codes)
-    distances = torch.zeros_like(classes, dtype=away.dtype).scatter_reduce_(0, inverse, away, "amax")
-    order = distances.argsort(stable=True)
-    order = order[classes[order].argsort(stable=True)]
-    counts = torch.bincount(classes)
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[classes[order]]
-    sums = torch.zeros_like(counts, dtype=away.dtype).index_add_(0, classes, distances * shots)
-    first = (sums / torch.bincount(codes)).argsort().argsort()  # not the same fold in all classes
-    folds = (rank + first[classes]) % FOLDS
-    return folds.where(counts[classes] > 1, -1)[inverse]
-
-
-def _copies(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Float[Tensor, "point"]:
-    """Return how many examples of its class have the same row, itself included."""
-    _, inverse, shots = _distinct(points, codes)
-    return shots[inverse].to(points)
-
-
-def _distinct(
-    points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]
-) -> tuple[Int[Tensor, "row"], Int[Tensor, "point"], Int[Tensor, "row"]]:
-    """Return the class of each distinct row, by class and hash; the row of each example; and its number of examples."""
-    generator = torch.Generator().manual_seed(0)
-    bits = (points + 0.0).contiguous().view(torch.int32 if points.dtype == torch.float32 else torch.int64).long()
-    odd = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=generator, dtype=torch.int64) * 2 + 1
-    # Integer products and sums are exact modulo 2^64, in whatever order they are taken.
-    hashes = (bits * odd.to(bits.device)).sum(1)
-    keys = torch.stack([codes.long(), hashes], 1)
-    rows, inverse, shots = torch.unique(keys, dim=0, return_inverse=True, return_counts=True)
-    return rows[:, 0], inverse, shots

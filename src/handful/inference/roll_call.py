@@ -117,7 +117,6 @@ class State:
     slope: Float[Tensor, "task 1"]  # β
     per_class: Float[Tensor, "task"]  # n, items per class found
     found: Float[Tensor, "task"]  # h, classes found
-    evenness: Float[Tensor, "task"]  # 0 where each item is labelled alone, 1 where labelling is fully joint
     stage: Int[Tensor, "task"]
     left: Int[Tensor, "task"]  # iterations that the stage may still take
     n_iter: Int[Tensor, "task"]
@@ -136,7 +135,7 @@ def alone(
     With q_k the shares that the counts give, `r = z̄ - Σ_k q_k μ_k` is what the classes do not explain. Chance alone
     makes `‖r‖²` about `V/m + V Σ_k q_k²/s_k`, from m items and from means of s_k examples; r is shrunk accordingly.
     """
-    means, weights = head.means.double(), head.weights.double()
+    means, weights = head.means, head.weights
     log_shots = head.mass.double().log()
     log_shots = log_shots - log_shots.mean()
     uneven = bool(log_shots.abs().max() > 1e-6)
@@ -150,10 +149,10 @@ def alone(
         counts = count(tilts)
         if step < OFFSETS:
             shares = counts / m
-            unexplained = centre - shares @ means
+            unexplained = centre - (shares.to(means) @ means).double()
             noise = CHANCE * spread * (1 / n_query + (shares.square() / head.mass).sum(-1))
             square = unexplained.square().sum(-1).clamp(min=torch.finfo(torch.float64).tiny)
-            moved = (1 - noise / square).clamp(min=0).unsqueeze(-1) * -(unexplained @ weights.mT)
+            moved = (1 - noise / square).clamp(min=0).unsqueeze(-1) * -(unexplained.to(weights) @ weights.mT).double()
     return Alone(tilts, counts)
 
 
@@ -184,7 +183,6 @@ def opening(rules: Rules) -> State:
         slope=column,
         per_class=rules.n_query,
         found=ones,
-        evenness=ones,
         stage=none + LOOK,
         left=none + min(LOOKS, rules.max_iter),
         n_iter=none,
@@ -227,7 +225,6 @@ def _next_stage(state: State, rules: Rules, settled: Bool[Tensor, "task"]) -> St
         slope=torch.full_like(state.slope, SLOPE),
         per_class=per_class,
         found=found,
-        evenness=evenness,
     )
     limit = torch.where(settles, rules.max_iter, min(LOOKS, rules.max_iter))
     # At the end, what the last stage was run with stays.

@@ -31,7 +31,7 @@ from handful.inference.roll_call import (
     opening,
     presence,
 )
-from handful.numerics.fixed_point import merged, take
+from handful.numerics.fixed_point import COMPACT_SHARE, merged, take
 from handful.shapes import Bool, Float, Int
 
 # Exponents are clamped at this value: smaller numbers are slow, and count for nothing.
@@ -40,8 +40,6 @@ LOWEST = -80.0
 BLOCK_SCORES = 4_000_000
 # Columns are gathered if they are at most this share of all classes; else all stay.
 WORTH_GATHERING = 0.5
-# Removing finished batches means copying the others, so wait until this share is done.
-COMPACT_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from handful.inference.joint import DONE, OPENING, SHARPEST, JointRules, JointState, Tally, advance, opening, tilts
-from handful.numerics.fixed_point import take
+from handful.numerics.fixed_point import COMPACT_SHARE, take
 from handful.numerics.geometry import Space, columns_of
 from handful.numerics.simplex import softmax
 from handful.shapes import Bool, Float, Int
@@ -43,8 +43,6 @@ LOWEST, LOWEST_SINGLE = -690.0, -80.0
 NARROW_EVERY = 4
 # Scores in one block when all classes are compared: together with a copy, they fit a second-level cache.
 BLOCK_SCORES = 200_000
-# Removing finished batches means copying the others, so wait until this share is done.
-COMPACT_SHARE = 0.25
 # Widths of the groups in which batches go on together; the last one has all columns.
 GROUP_WIDTHS = (16, 64)
 
