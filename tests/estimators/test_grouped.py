@@ -57,6 +57,7 @@ def test_the_order_of_rows_is_kept(world):
     assert (here == np.array([f"class {k:02}" for k in truth])).mean() > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
 def test_frames_and_tensors_come_back_as_they_came(world):
     classifier, batch, groups, _ = world
     frame = pd.DataFrame(batch, index=[f"row {i}" for i in range(len(batch))])
@@ -67,6 +68,11 @@ def test_frames_and_tensors_come_back_as_they_came(world):
     assert isinstance(tensors.probabilities, torch.Tensor)
     np.testing.assert_array_equal(tensors.labels, found.labels.to_numpy())
     assert found[0].probabilities.shape == ((groups == 0).sum(), N_CLASSES)
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    columns = {f"x{i}": column for i, column in enumerate(batch.T.copy())}
+    for table in (pl.DataFrame(columns), pa.table(columns)):
+        again = classifier.infer(table, groups=groups)
+        np.testing.assert_allclose(again[0].probabilities, found[0].probabilities, atol=1e-6)
 
 
 def test_several_columns_make_a_group(world):
@@ -87,6 +93,8 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
         classifier.infer(batch[:2], groups=np.array(["a", None], dtype=object))
     with pytest.raises(TaskError, match="some rows have no group"):
         classifier.infer(batch[:2], groups=[1.0, np.nan])
+    with pytest.raises(LabelError, match="no group 'marshland'"):  # not cut to the length of the others
+        classifier.infer(batch[:2], groups=["marsh", "wood"])["marshland"]
     with pytest.raises(LabelError, match="no group 7"):
         classifier.infer(batch[:3], groups=[1, 2, 3])[7]
     other = TransductiveClassifier("nearest_prototype").fit(batch[:4], [0, 0, 1, 1])

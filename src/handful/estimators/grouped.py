@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.catalogue.labels import distinct, places_of
+from handful.catalogue.labels import distinct
 from handful.errors import LabelError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
@@ -48,7 +48,7 @@ class GroupedInference:
     joint_weight, n_iter, converged : ndarray [group]
         As in `Inference`.
     confidence : ndarray [group]
-        Mean over the items of a group of the largest probability, each item alone.
+        Mean over the items of a group of the largest probability under the head.
     catalogue : Catalogue
         What the groups were compared with.
 
@@ -89,25 +89,19 @@ class GroupedInference:
 
     def __getitem__(self, group: Any) -> Inference:
         """Return the answer about one group, in arrays; its items come in the order of the rows given."""
-        wanted = np.empty(1, dtype=self.groups.dtype)
-        wanted[0] = group
-        place = int(places_of(wanted, self.groups)[0])
+        place = next((place for place, name in enumerate(self.groups.tolist()) if name == group), -1)
         if place < 0:
             raise LabelError(f"there is no group {group!r}; see groups for those that there are")
         rows = np.flatnonzero(self.group_of == place)
         table = self.probabilities
         if not isinstance(table, Tensor):
             table = torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64))
-        weight, n_iter, converged = (
-            float(self.joint_weight[place]),
-            int(self.n_iter[place]),
-            bool(self.converged[place]),
-        )
+        n_iter, converged = int(self.n_iter[place]), bool(self.converged[place])
         return answer(
             self.catalogue.classes,
             table[rows],
             self.presence[place],
-            weight,
+            float(self.joint_weight[place]),
             diagnose(
                 self.catalogue.head,
                 len(rows),
