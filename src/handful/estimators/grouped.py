@@ -176,7 +176,7 @@ def groups_of(groups: Any, n_items: int) -> tuple[npt.NDArray[Any], Int[np.ndarr
         values = tuples
     if values.ndim != 1 or len(values) != n_items:
         raise TaskError(f"groups must have one entry per row of X, {n_items}, got shape {values.shape}")
-    if values.dtype.kind in "fO" and any(value is None or value != value for value in values.tolist()):
+    if values.dtype.kind in {"f", "O"} and any(value is None or value != value for value in values.tolist()):
         raise TaskError("some rows have no group; fill in the column or drop these rows")
     return distinct(values)
 
