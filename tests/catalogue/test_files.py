@@ -16,6 +16,17 @@ def catalogue() -> Catalogue:
     return Catalogue.of(torch.from_numpy(rng.standard_normal((24, 5))), labels)
 
 
+def separated() -> Catalogue:
+    """Classes that can be told apart, so that items of no class can be, too."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(8).repeat(5)
+    made = Catalogue.of(
+        torch.from_numpy(rng.standard_normal((8, 12))[codes] + 0.3 * rng.standard_normal((40, 12))), codes
+    )
+    assert made.strangers is not None
+    return made
+
+
 def test_a_catalogue_comes_back_whole(tmp_path):
     made = catalogue()
     save_catalogue(made, tmp_path / "c.safetensors")
@@ -23,6 +34,8 @@ def test_a_catalogue_comes_back_whole(tmp_path):
     assert "head" in vars(again)
     assert again.content_hash == made.content_hash
     assert again.report() == made.report()
+    assert "strangers" in vars(again)
+    assert again.strangers == made.strangers
     assert len(again.head.left_out.rows) == 24
     for name in LeftOut._fields:
         assert torch.equal(getattr(again.head.left_out, name), getattr(made.head.left_out, name))
@@ -37,6 +50,9 @@ def test_a_catalogue_comes_back_whole(tmp_path):
         {"format_version": 99},
         {"transform": "range_scale"},
         {"format_version": 1},
+        {"format_version": 2},
+        {"strangers": 3},
+        {"strangers": {}},
         {"head": None},
         {"head": {"spread": 1.0, "temperature": 0.0, "wrong_share": 0.0, "confidence": 0.5}},
         {"head": {"spread": -1.0, "temperature": 1.0, "wrong_share": 0.0, "confidence": 0.5}},
@@ -49,6 +65,29 @@ def test_what_does_not_hold_together_is_refused(tmp_path, change):
     save_catalogue(catalogue(), tmp_path / "c")
     tensors, metadata = read_tensors(tmp_path / "c")
     write_tensors(tmp_path / "c", tensors, {"handful": json.dumps(json.loads(metadata["handful"]) | change)})
+    with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
+        load_catalogue(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("pair_odds", [0.0, -1.0]),
+        ("distance", [0.0, 0.0]),
+        ("level", [1.0, float("nan")]),
+        ("known", [0.0, 1.0]),
+        ("unknown", [1.0, -1.0]),
+        ("score", [1.0]),
+        ("other", [1.0, 1.0]),
+    ],
+)
+def test_numbers_about_strangers_that_cannot_be_are_refused(tmp_path, name, pair):
+    save_catalogue(separated(), tmp_path / "c")
+    assert load_catalogue(tmp_path / "c").strangers == separated().strangers
+    tensors, metadata = read_tensors(tmp_path / "c")
+    about = json.loads(metadata["handful"])
+    about["strangers"][name] = pair
+    write_tensors(tmp_path / "c", tensors, {"handful": json.dumps(about)})
     with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
         load_catalogue(tmp_path / "c")
 

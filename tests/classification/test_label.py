@@ -103,7 +103,7 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
         again = large.predictions()[name]
         if "probability" in name:
             np.testing.assert_allclose(again, values, atol=1e-4)
-        elif name != "runner_up":
+        elif name not in {"runner_up", "unknown", "proposal"}:
             assert again == values
     # Where the next likeliest has hardly any probability, rounding may put another in its place.
     told = dense.answers.runner_up_probabilities > 1e-3
@@ -219,7 +219,7 @@ def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     write_predictions(found, pictures / "deep" / "p.parquet")
     write_predictions(found, pictures / "deep" / "p.csv")
     frame = pandas.read_parquet(pictures / "deep" / "p.parquet")
-    assert frame.to_dict("list") == found.predictions()
+    assert frame.astype(object).where(frame.notna(), None).to_dict("list") == found.predictions()
     again = pandas.read_csv(pictures / "deep" / "p.csv")
     pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
     assert sorted(file.name for file in (pictures / "deep").iterdir()) == ["p.csv", "p.parquet"]

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Answers, Batch, Classified
+from handful.classification import Answers, Batch, Classified, Shown, Unknown
 from handful.classification import page as batch_page
 from handful.classification.page import write_batch_page
 from handful.errors import CollapseWarning
-from handful.estimators import Diagnostic
+from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_folder
@@ -125,3 +125,54 @@ def test_many_possible_classes_are_cut_and_counted(tmp_path, monkeypatch):
     page = written(tmp_path, classified([[0.6, 0.15, 0.15, 0.1]]))
     assert "3 other classes may be there" in page
     assert ", and 2 more classes</p>" in page
+
+
+def unknown(rejected, *groups) -> Unknown:
+    proposals = tuple(Proposal(np.array(items), 0.93, "<b>bee</b>", 1.0) for items in groups)
+    return Unknown(np.where(rejected, 0.97, 0.02), np.array(rejected), (0.25, 0.75), proposals)
+
+
+def test_unknown_sentences_stand_beside_examples_of_the_nearest_class(tmp_path):
+    texts = ("first words", "second & words", "third <i>words</i>", "fourth words")
+    shown = Shown(("an ant", "a <bee>", "a cat"), ("1", "2", "3"), np.array(["ant & co", "<b>bee</b>", "cat"]))
+    found = replace(classified(TABLE, texts), unknown=unknown([True, False, True, True], [2, 3]), shown=shown)
+    page = written(tmp_path, found)
+    section = page.split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
+    assert "3 items look like none of your 4 classes; 2 of them fall into 1 group." in section
+    assert "25% to 75% of the items belong to no class" in section
+    assert "Group 1</b><span>2 items" in section
+    assert "third &lt;i&gt;words" in section
+    assert "nearest class: <b>&lt;b&gt;bee&lt;/b&gt;</b>" in section
+    assert "a &lt;bee&gt;" in section
+    assert "an ant" not in section
+    assert "1 item in no group" in section
+    assert "first words" in section
+    assert "second &amp; words" not in section
+    below = page.split("the least certain first")[1]
+    assert below.count("none of the classes with probability 97 %") == 3
+
+
+def test_unknown_pictures_stand_beside_pictures(tmp_path):
+    items = list_items(image_folder(tmp_path / "photos", 2, 2))
+    shown = Shown(items.source, items.names, np.array(["<b>bee</b>", "cat", "<b>bee</b>", "cat"]))
+    found = replace(
+        classified(TABLE, items.source, names=items.names),
+        unknown=unknown([True, True, False, True], [0, 1]),
+        shown=shown,
+    )
+    section = written(tmp_path, found).split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
+    assert section.count("<img src='data:image/jpeg") == 2 + 2 + 1
+
+
+def test_without_unknown_items_there_is_no_section(tmp_path):
+    for found in (None, unknown([False] * 4)):
+        page = written(tmp_path, replace(classified(TABLE), unknown=found))
+        assert "None of these classes" not in page
+        assert "none of the classes" not in page
+
+
+def test_vectors_of_unknown_items_are_named(tmp_path):
+    found = replace(classified(TABLE), unknown=unknown([False, True, True, True], [1, 2, 3]))
+    section = written(tmp_path, found).split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
+    assert "item 1" in section
+    assert "nearest class" in section

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Answers, Batch, Classified, check_ending, predictions, write_predictions
+from handful.classification import Answers, Batch, Classified, Unknown, check_ending, predictions, write_predictions
 from handful.errors import OptionError
+from handful.estimators import Proposal
 
 TABLE = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.1, 0.8, 0.1]])
 
@@ -48,7 +49,38 @@ def test_predictions_of_some_items():
         "probability": [0.8, 0.7],
         "runner_up": ["ant", "bee"],
         "runner_up_probability": [0.1, 0.2],
+        "unknown": [None, None],
+        "proposal": [None, None],
     }
+
+
+def unknown(rejected, *groups) -> Unknown:
+    proposals = tuple(Proposal(np.array(items), 0.9, "bee", 1.0) for items in groups)
+    return Unknown(np.array([0.1, 0.9, 0.8]), np.array(rejected), (0.1, 0.9), proposals)
+
+
+def test_unknown_items_and_their_groups_are_columns():
+    found = replace(labelled(), unknown=unknown([False, True, True], [2]))
+    assert found.proposals.tolist() == [0, 0, 1]
+    table = found.predictions([2, 1])
+    assert (table["unknown"], table["proposal"]) == ([0.8, 0.9], [1, None])
+
+
+@pytest.mark.parametrize(
+    ("rejected", "groups", "said"),
+    [
+        ([False, False, False], [], ""),
+        ([False, True, False], [], "1 item looks like none of your 24 classes."),
+        ([True, True, True], [[0, 1, 2]], "3 items look like none of your 24 classes; they fall into 1 group."),
+        (
+            [True, True, True],
+            [[0], [1]],
+            "3 items look like none of your 24 classes; 2 of them fall into 2 groups.",
+        ),
+    ],
+)
+def test_it_is_said_in_one_sentence(rejected, groups, said):
+    assert unknown(rejected, *groups).said(24) == said
 
 
 def test_present_classes_come_largest_first():
@@ -63,9 +95,9 @@ def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
         lines = list(csv.reader(stream))
     assert lines[0] == list(predictions.PREDICTION_COLUMNS)
     assert lines[1:] == [
-        ["0", "a.png", "ant", "0.7", "bee", "0.2"],
-        ["2", "c.png", "cat", "0.6", "bee", "0.4"],
-        ["3", "d.png", "bee", "0.8", "ant", "0.1"],
+        ["0", "a.png", "ant", "0.7", "bee", "0.2", "", ""],
+        ["2", "c.png", "cat", "0.6", "bee", "0.4", "", ""],
+        ["3", "d.png", "bee", "0.8", "ant", "0.1", "", ""],
     ]
 
 

@@ -1,6 +1,7 @@
 """`handful classify`: one command from files to labels."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -43,6 +44,37 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     assert {line[2] for line in lines[:2]} == set(truth)
     assert float(lines[0][0]) >= float(lines[1][0]) > 15
     assert "batch: " in (folder / "p.html").read_text()
+
+
+def test_items_of_missing_classes_are_counted_and_written(files, capsys):
+    folder, _ = files
+    bank = load_clinc150()
+    gone = [40, 90]
+    catalogue = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(150) if k not in gone])
+    batch = np.concatenate([np.flatnonzero(bank.labels == k)[10:25] for k in (3, 17, 60, *gone)])
+    names = np.array(bank.class_names)[bank.labels]
+    np.savez(folder / "fewer.npz", features=bank.take(catalogue), intent=names[catalogue])
+    np.savez(folder / "more.npz", features=bank.take(batch))
+    code, out, _ = run(
+        capsys, "--catalogue", folder / "fewer.npz", "--batch", folder / "more.npz",
+        "--out", folder / "p.csv", "--report", folder / "p.html",
+    )  # fmt: skip
+    assert code == 0
+    last = out.splitlines()[-1]
+    assert re.fullmatch(
+        r"\d+ items look like none of your 148 classes; (they|\d+ of them) fall into \d groups?\.", last
+    )
+    with (folder / "p.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    chances = np.array([float(row["unknown"]) for row in rows])
+    strange = np.isin(bank.labels[batch], gone)
+    assert chances[strange].mean() > 0.7
+    assert chances[~strange].mean() < 0.3
+    assert int(last.split()[0]) == (chances > 0.5).sum()
+    assert {row["proposal"] for row, new in zip(rows, strange, strict=True) if not new} <= {"", "1", "2"}
+    page = (folder / "p.html").read_text()
+    assert last.split(";")[0] in page
+    assert "Group 1" in page
 
 
 def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypatch):

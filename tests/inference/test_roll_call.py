@@ -25,7 +25,7 @@ def head_of(means: torch.Tensor, mass: torch.Tensor | None = None, sharpness: fl
     """Distances to given means, in nats."""
     shots = torch.full((len(means),), 5.0, dtype=torch.float64) if mass is None else mass
     none = torch.zeros(0, dtype=torch.int64)
-    found = LeftOut(none, none.double(), none.double(), none, none.double())
+    found = LeftOut(none, none.double(), none.double(), none, *[none.double()] * 3)
     offsets = -0.5 * sharpness * means.square().sum(-1)
     return Head(sharpness * means, offsets, means, shots, 0.5, 1.0, 0.0, 0.9, found)
 

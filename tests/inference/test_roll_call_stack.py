@@ -100,3 +100,34 @@ def test_a_limit_of_one_iteration_is_kept_and_said():
     found = label(AgainstHead(items.unsqueeze(0), None, head), max_iter=1, tol=1e-9)
     assert int(found.n_iter) == 7  # one for each stage
     assert not bool(found.converged)
+
+
+def test_items_of_half_weight_count_half():
+    """Every item twice at half the weight is every item once; an item of no weight changes nothing."""
+    head, batch = problem()
+    items, _ = batch(4, 40)
+    stranger = torch.nn.functional.normalize(torch.ones(1, 24), dim=-1)
+    once = label(AgainstHead(items.unsqueeze(0), None, head), **OPTIONS)
+    twice = torch.cat([items, items, stranger]).unsqueeze(0)
+    weights = torch.cat([torch.full((80,), 0.5), torch.zeros(1)]).unsqueeze(0)
+    found = label(AgainstHead(twice, None, head, weights), **OPTIONS)
+    assert not torch.equal(label(AgainstHead(twice, None, head), **OPTIONS).expected_counts, once.expected_counts)
+    for name in ("expected_counts", "joint_weight", "offset", "tilts"):
+        torch.testing.assert_close(getattr(found, name), getattr(once, name), atol=1e-4, rtol=1e-4)
+    again = label(AgainstHead(twice, None, head, weights * 2), **OPTIONS)
+    for half in (found.log_probabilities[0, :40], found.log_probabilities[0, 40:80]):
+        torch.testing.assert_close(half.exp(), once.log_probabilities[0].exp(), atol=1e-5, rtol=0)
+    assert float(found.log_probabilities[0, 80].exp().sum()) == pytest.approx(1, abs=1e-5)
+    assert float(again.expected_counts.sum()) == pytest.approx(80, abs=1e-3)
+
+
+def test_the_joint_answer_can_be_made_of_scores_and_tilts():
+    head, batch = problem()
+    items, _ = batch(4, 50)
+    batches = AgainstHead(items.unsqueeze(0), None, head)
+    found = label(batches, **OPTIONS)
+    u = (batches.scores() + found.tilts.float().unsqueeze(1)).softmax(-1)
+    p = found.log_probabilities.exp()
+    weight = float(found.joint_weight)
+    alone = (p - weight * u) / (1 - weight)
+    torch.testing.assert_close(alone.amax(-1), found.confidence, atol=1e-4, rtol=0)

@@ -63,10 +63,11 @@ def assert_equal_to_dense(bank, n_query, method, tmp_path):
         assert_close(expected.log_assignments[0].exp(), expected.proportions[0], atol=1e-4)
         return
     # With the same head only the order of sums differs. The task trained its own, about an origin that differs in the
-    # last digit: what training leaves of that is not the streamed run's.
+    # last digit: what training leaves of that is not the streamed run's. That does not look for unknown items either.
     stacked = label(catalogue.against(task.query), max_iter=200, tol=1e-3)
     assert_close(stacked.log_probabilities[0].exp(), stacked.expected_counts[0] / n_query, atol=1e-5)
-    assert (columns["label"] == expected.predictions[0].numpy()).mean() >= 0.999
+    if bool((expected.unknown <= 0.5).all()):
+        assert (columns["label"] == expected.predictions[0].numpy()).mean() >= 0.999
 
 
 @pytest.mark.parametrize("method", ["roll_call", "paddle"])

@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from handful.catalogue.parts import ClassMeans, Examples
 from handful.errors import FileFormatError
 from handful.inference.head import Head
 from handful.inference.left_out import LeftOut
+from handful.inference.strangers import Line, Strangers
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 2
+FORMAT, FORMAT_VERSION = "handful catalogue", 3
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -90,6 +92,7 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "transform": catalogue.transform,
         "n_examples": catalogue.n_examples,
         "head": {name: getattr(head, name) for name in HEAD_NUMBERS},
+        "strangers": None if catalogue.strangers is None else asdict(catalogue.strangers),
     }
     return tensors, about
 
@@ -131,7 +134,7 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
         transform=about["transform"],
         examples=Examples(classes[codes], points, positions),
         n_examples=int(about["n_examples"]),
-    ).with_head(head)
+    ).with_fitted(head, _strangers_of(about["strangers"], head))
 
 
 def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> Head:
@@ -150,10 +153,11 @@ def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: T
         raise ValueError("rows and rivals of left-out examples are not whole numbers")
     if len(rows) and not (rows.min() >= 0 and rows.max() < n_examples and rival.min() >= 0 and rival.max() < n_classes):
         raise ValueError("left-out examples or their rivals do not exist")
-    if any(
-        tensor.dtype != torch.float64 or bool(tensor.isnan().any()) for tensor in (found.right, found.own, found.lead)
-    ):
+    chances = (found.right, found.own, found.lead)
+    if any(tensor.dtype != torch.float64 or bool(tensor.isnan().any()) for tensor in chances):
         raise ValueError("chances of left-out examples are not numbers of float64")
+    if any(tensor.dtype != torch.float64 or bool(tensor.isinf().any()) for tensor in (found.score, found.rival_score)):
+        raise ValueError("scores of left-out examples are not numbers of float64")
     values = {name: None if numbers[name] is None else float(numbers[name]) for name in HEAD_NUMBERS}
     if not all(value is None or (value >= 0 and math.isfinite(value)) for value in values.values()):
         raise ValueError(f"numbers of the head: {values}")
@@ -163,3 +167,31 @@ def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: T
     return Head(
         **parts, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
     )
+
+
+def _strangers_of(numbers: Mapping[str, Any] | None, head: Head) -> Strangers | None:
+    """Read what is known about items of no class; a ValueError says what does not fit."""
+    if numbers is None:
+        return None
+    pairs = {field.name: tuple(map(float, numbers[field.name])) for field in fields(Strangers)}
+    if set(numbers) != set(pairs) or not all(
+        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in pairs.values()
+    ):
+        raise ValueError(f"numbers about items of no class: {dict(numbers)}")
+    lines = {name: Line(*pairs[name]) for name in ("level", "known", "unknown")}
+    positive = [
+        pairs["pair_odds"][1],
+        pairs["distance"][1],
+        pairs["score"][1],
+        lines["known"].base,
+        lines["unknown"].base,
+    ]
+    if min(positive) <= 0 or min(lines["known"].extra, lines["unknown"].extra) < 0 or head.spread is None:
+        raise ValueError("variances and slopes of items of no class must be positive numbers")
+    pair_odds, distance, score = (_two(pairs[name]) for name in ("pair_odds", "distance", "score"))
+    return Strangers(pair_odds, distance, score, **lines)
+
+
+def _two(pair: tuple[float, ...]) -> tuple[float, float]:
+    first, second = pair
+    return first, second

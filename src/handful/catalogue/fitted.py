@@ -2,7 +2,8 @@
 
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
 are added and removed without reading the others again. A batch is compared with the head (`handful.inference.head`),
-which is fitted when it is first needed.
+which is fitted when it is first needed, and so is what the examples tell about items of no class
+(`handful.inference.strangers`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,8 +31,9 @@ from handful.catalogue.report import CatalogueReport, report_on
 from handful.errors import LabelError, OptionError, TaskError
 from handful.inference.head import Head, fit_head
 from handful.inference.roll_call_stack import AgainstHead
+from handful.inference.strangers import Strangers, fit_strangers
 from handful.numerics.moments import labelled_moments
-from handful.shapes import Bool, Float
+from handful.shapes import Bool, Float, Int
 from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
@@ -164,17 +166,26 @@ class Catalogue:
     def head(self) -> Head:
         """What a batch is compared with: trained on all examples, or class means if not all of them are kept."""
         examples = self.examples
-        codes = torch.from_numpy(places_of(examples.labels, self.classes)).to(self.origin.device)
-        points = examples.points - self.origin
+        points, codes = self._labelled_points()
         if len(codes) < int(self.shots.double().sum()):
             return Head.of_means(self.means, self.shots, points, codes)
         square_norm = float(examples.points.square().sum(1).double().mean())
         return fit_head(points, codes, self.n_classes, square_norm)
 
-    def with_head(self, head: Head) -> Catalogue:
-        """Return the same catalogue with a head that was fitted to it before, for instance read from a file."""
+    @cached_property
+    def strangers(self) -> Strangers | None:
+        """What the examples tell about items of no class; None if they cannot tell."""
+        return fit_strangers(self.head, *self._labelled_points())
+
+    def _labelled_points(self) -> tuple[Float[Tensor, "row dim"], Int[Tensor, "row"]]:
+        """Return the kept examples, about the origin, and their classes."""
+        codes = torch.from_numpy(places_of(self.examples.labels, self.classes)).to(self.origin.device)
+        return self.examples.points - self.origin, codes
+
+    def with_fitted(self, head: Head, strangers: Strangers | None) -> Catalogue:
+        """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
-        vars(same)["head"] = head
+        vars(same)["head"], vars(same)["strangers"] = head, strangers
         return same
 
     @cached_property
@@ -182,7 +193,8 @@ class Catalogue:
         """SHA-256 of all that an answer depends on; the head is fitted for it."""
         head = self.head
         numbers = (head.spread, head.temperature, head.wrong_share, head.confidence)
-        about = (self.transform, numbers, self.classes.dtype.str, self.classes.tolist())
+        strangers = None if self.strangers is None else astuple(self.strangers)
+        about = (self.transform, numbers, strangers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
         for tensor in (self.origin, self.shots, self.means, head.weights, head.offsets, head.means, head.mass):
             digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
@@ -190,7 +202,7 @@ class Catalogue:
         return digest.hexdigest()
 
     def to(self, device: torch.device | str) -> Catalogue:
-        """Return the catalogue on another device, as a whole, with its head if that was fitted already."""
+        """Return the catalogue on another device, as a whole, with what was fitted already."""
         if self.origin.device == torch.device(device):
             return self
         whole, examples = self._whole, self.examples
@@ -200,7 +212,7 @@ class Catalogue:
             origin=self.origin.to(device),
             examples=replace(examples, points=examples.points.to(device)),
         )
-        return moved.with_head(self.head.to(device)) if "head" in vars(self) else moved
+        return moved.with_fitted(self.head.to(device), self.strangers) if "head" in vars(self) else moved
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself: people fix that first."""

@@ -47,6 +47,20 @@ def same_kind(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArra
     return labels
 
 
+def with_label(labels: npt.NDArray[Any], where: npt.NDArray[np.bool_], label: Any) -> npt.NDArray[Any]:
+    """Return the labels with another one in some places; it must be of their kind."""
+    if labels.dtype.kind == "O":
+        changed = labels.copy()
+        for place in np.flatnonzero(where):  # one by one: a tuple is a label, not several
+            changed[place] = label
+        return changed
+    value = np.asarray(label)
+    if value.ndim > 0:
+        raise LabelError(f"a label must be a single value, got {label!r}")
+    same_kind(value.reshape(1), labels)
+    return np.where(where, value, labels)
+
+
 def encode_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
     """Return labels as values of JSON: their dtype and a list; dates as the integers they are stored as."""
     if labels.dtype.kind in "mM":

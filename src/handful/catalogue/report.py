@@ -103,7 +103,7 @@ class CatalogueReport:
 def report_on(known: ClassMeans, examples: Examples, left_out: LeftOut) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
     names, shots = known.classes.tolist(), known.shots.cpu().numpy()
-    rows, right, _, rival, lead = (tensor.cpu().numpy() for tensor in left_out)
+    rows, right, _, rival, lead = (tensor.cpu().numpy() for tensor in left_out[:5])
     own = places_of(examples.labels[rows], known.classes)
     suspects = [
         Suspect(int(examples.positions[rows[i]]), names[own[i]], names[rival[i]], float(1 - right[i]))

@@ -7,6 +7,8 @@ from handful.classification.predictions import (
     Answers,
     Batch,
     Classified,
+    Shown,
+    Unknown,
     check_ending,
     write_predictions,
 )
@@ -16,6 +18,8 @@ __all__ = [
     "Answers",
     "Batch",
     "Classified",
+    "Shown",
+    "Unknown",
     "check_ending",
     "classify",
     "dense_bytes",

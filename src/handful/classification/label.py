@@ -21,10 +21,10 @@ from handful import large
 from handful.banks import FeatureBank, read_bank
 from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.catalogue import Catalogue
-from handful.classification.predictions import Answers, Batch, Classified
+from handful.classification.predictions import Answers, Batch, Classified, Shown, Unknown
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.inference import inferred
+from handful.estimators.inference import Inference, inferred
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
@@ -121,6 +121,7 @@ def classify(
                 f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
+        shown = _shown(items["catalogue"]) if "catalogue" in items else None
         about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
         fitted = Catalogue.of_bank(examples, STREAMED.transform)
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
@@ -139,6 +140,8 @@ def classify(
                 found.diagnostics,
                 *about,
                 streamed=False,
+                unknown=_unknown(found),
+                shown=shown,
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
@@ -147,7 +150,19 @@ def classify(
         assert run.joint_weight is not None
         diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
-        return Classified(ready, answers, counts, presence, run.joint_weight, diagnostics, *about, streamed=True)
+        return Classified(
+            ready, answers, counts, presence, run.joint_weight, diagnostics, *about, streamed=True, shown=shown
+        )
+
+
+def _unknown(found: Inference) -> Unknown | None:
+    if np.isnan(found.unknown_share):
+        return None
+    return Unknown(found.unknown, found.rejected, found.unknown_interval, found.proposals)
+
+
+def _shown(items: Items) -> Shown:
+    return Shown(items.source, items.names, np.array(items.class_names)[items.labels])
 
 
 def _are_items(path: Path) -> bool:

@@ -1,4 +1,7 @@
-"""One page about a labelled batch: the classes present, then the items, the least certain first.
+"""One page about a labelled batch: the classes present, items that look like none of them, then all items.
+
+Groups of unknown items stand beside examples of the catalogue, where these can be shown. Items come least certain
+first.
 
 It needs no other file and works on a phone: pictures are small and inside the page, and nothing is wider than it.
 """
@@ -14,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.classification.predictions import Classified
+from handful.classification.predictions import Classified, Unknown
 from handful.extraction.decode import Unreadable, decode_image
 from handful.extraction.extract import Skipped
 from handful.extraction.items import pick
@@ -23,6 +26,8 @@ from handful.extraction.items import pick
 MOST_ITEMS = 240
 EXAMPLES = 6
 MOST_CLASSES, MOST_POSSIBLE = 60, 240
+# Items shown that look like none of the classes and are in no group.
+MOST_STRAYS = 60
 # A class whose count is too low to be present is listed as possible if its probability of presence is at least this.
 LEAST_CHANCE = 0.05
 # Pixels of the longer side: sharp at half that size on a phone.
@@ -38,6 +43,7 @@ STYLE = """
 body { margin: 0 auto; max-width: 1180px; padding: 1.25rem 1rem 4rem; color: var(--ink); background: var(--paper);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; overflow-wrap: anywhere }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .2rem } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem }
 p { max-width: 46rem; margin: .3rem 0 } .quiet { color: var(--quiet) } small { font-size: .85rem }
 .alarm { background: var(--alarm); border-left: 4px solid var(--doubt); border-radius: 4px; padding: .6rem .9rem;
   margin: .8rem 0; max-width: 54rem }
@@ -101,6 +107,7 @@ def _page(classified: Classified, title: str) -> str:
         f"<ul class='classes'>{''.join(_class_card(classified, k) for k in present[:MOST_CLASSES])}</ul>",
         _left_out(len(present) - MOST_CLASSES, "class"),
         _possible(classified, present),
+        _none_of_these(classified),
         "<h2>Items, the least certain first</h2>",
         _items(classified),
     ]
@@ -150,6 +157,66 @@ def _possible(classified: Classified, present: Sequence[int]) -> str:
     )
 
 
+def _none_of_these(classified: Classified) -> str:
+    """Show the rejected items: their groups, each with examples of the nearest class, then those in no group."""
+    unknown = classified.unknown
+    if unknown is None or not unknown.rejected.any():
+        return ""
+    low, high = unknown.interval
+    cards = "".join(_group_card(classified, unknown, number) for number in range(len(unknown.proposals))[:MOST_CLASSES])
+    strays = np.flatnonzero(unknown.rejected & (classified.proposals == 0))
+    strays = strays[np.argsort(-unknown.chances[strays], kind="stable")]
+    others = ""
+    if len(strays):
+        heading = f"<h3>{_counted(len(strays), 'item')} in no group</h3>"
+        others = heading + _plain_items(classified, [int(i) for i in strays[:MOST_STRAYS]])
+        others += _left_out(len(strays) - MOST_STRAYS, "item")
+    return (
+        f"<h2>None of these classes</h2><p>{escape(unknown.said(len(classified.class_names)))}</p>"
+        f"<p class='quiet'>In batches like this, {low:.0%} to {high:.0%} of the items belong to no class of the "
+        "catalogue. A group looks like one new class: name it, and add its items to the catalogue.</p>"
+        f"<ul class='classes'>{cards}</ul>{_left_out(len(unknown.proposals) - MOST_CLASSES, 'group')}{others}"
+    )
+
+
+def _group_card(classified: Classified, unknown: Unknown, number: int) -> str:
+    proposal = unknown.proposals[number]
+    return (
+        f"<li><div class='head'><b>Group {number + 1}</b><span>{_counted(proposal.size, 'item')}</span></div>"
+        f"<small class='quiet'>two of them share a class with probability {escape(_percent(proposal.cohesion))}</small>"
+        f"{_strip(classified, [int(i) for i in proposal.items[:EXAMPLES]])}"
+        f"{_beside(classified, str(proposal.nearest))}</li>"
+    )
+
+
+def _beside(classified: Classified, name: str) -> str:
+    """Show examples of a class of the catalogue, for an eye to compare."""
+    said = f"<small class='quiet'>nearest class: <b>{escape(name)}</b></small>"
+    shown = classified.shown
+    if shown is None:
+        return said
+    rows = np.flatnonzero(shown.classes == name)[:EXAMPLES].tolist()
+    contents = list(pick(shown.contents, rows))
+    if isinstance(shown.contents, tuple):
+        lines = "".join(f"<li>{escape(_shortened(str(text)))}</li>" for text in contents[:2])
+        return f"{said}<ul class='said'>{lines}</ul>"
+    pictures = [
+        _image(_thumbnail(content), shown.names[row])
+        for row, content in zip(rows, contents, strict=True)
+        if isinstance(content, bytes)
+    ]
+    return f"{said}<div class='strip'>{''.join(pictures)}</div>"
+
+
+def _plain_items(classified: Classified, positions: Sequence[int]) -> str:
+    """Show items without their labels: pictures, or sentences or names."""
+    pictures, names = _pictures(classified, positions), classified.batch.names
+    if pictures is None:
+        return f"<ul class='said'>{''.join(f'<li>{escape(_words(classified, i))}</li>' for i in positions)}</ul>"
+    cards = "".join(f"<li>{_image(p, names[i])}</li>" for i, p in zip(positions, pictures, strict=True))
+    return f"<ul class='pictures'>{cards}</ul>"
+
+
 def _items(classified: Classified) -> str:
     order = np.argsort(classified.answers.probabilities, kind="stable")[:MOST_ITEMS].tolist()
     table = classified.predictions(order)
@@ -162,6 +229,9 @@ def _items(classified: Classified) -> str:
         if table["runner_up"][place] is not None and table["runner_up_probability"][place] >= 0.005:
             other = f"or {table['runner_up'][place]}, {_percent(table['runner_up_probability'][place])}"
             below += f"<small class='quiet'>{escape(other)}</small>"
+        if classified.unknown is not None and classified.unknown.rejected[i]:
+            none = f"none of the classes with probability {_percent(table['unknown'][place])}"
+            below += f"<div><small>{escape(none)}</small></div>"
         head = f"<div class='head'><b>{escape(table['label'][place])}</b><span>{escape(_percent(sure))}</span></div>"
         kind = " class='doubt'" if doubtful else ""
         if pictures is None:
@@ -199,7 +269,10 @@ def _image(address: str | None, name: str) -> str:
 def _words(classified: Classified, position: int) -> str:
     """Return the text of an item, or its name if it has none."""
     contents = classified.batch.contents
-    text = contents[position] if isinstance(contents, tuple) else classified.batch.names[position]
+    return _shortened(contents[position] if isinstance(contents, tuple) else classified.batch.names[position])
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
 
 

@@ -11,20 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from handful import large
 from handful.errors import OptionError
-from handful.estimators import Diagnostic
+from handful.estimators import Diagnostic, Proposal
 from handful.estimators.inference import PRESENT
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
 from handful.machine.extras import import_extra
 from handful.machine.whole_file import written_whole
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
-PREDICTION_COLUMNS = ("row", "item", "label", "probability", "runner_up", "runner_up_probability")
+PREDICTION_COLUMNS = (
+    "row",
+    "item",
+    "label",
+    "probability",
+    "runner_up",
+    "runner_up_probability",
+    "unknown",
+    "proposal",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +87,48 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
+class Unknown:
+    """Items that look like none of the classes.
+
+    Attributes
+    ----------
+    chances, rejected : Float[ndarray, "item"], Bool[ndarray, "item"]
+        Chance that the item belongs to no class, and whether it is rejected, see `Inference`.
+    interval : tuple of float
+        Of the share of such items, 90 %.
+    proposals : tuple of Proposal
+        Groups of rejected items; `nearest` is the name of a class.
+    """
+
+    chances: Float[np.ndarray, "item"]
+    rejected: Bool[np.ndarray, "item"]
+    interval: tuple[float, float]
+    proposals: tuple[Proposal, ...]
+
+    def said(self, n_classes: int) -> str:
+        """Say it in one sentence; empty if no item is rejected."""
+        n, groups = int(self.rejected.sum()), len(self.proposals)
+        if n == 0:
+            return ""
+        look = "1 item looks" if n == 1 else f"{n:,} items look"
+        sentence = f"{look} like none of your {n_classes:,} {'class' if n_classes == 1 else 'classes'}"
+        if groups == 0:
+            return f"{sentence}."
+        in_groups = sum(proposal.size for proposal in self.proposals)
+        fall = "they fall" if in_groups == n else f"{in_groups:,} of them fall"
+        return f"{sentence}; {fall} into {groups:,} {'group' if groups == 1 else 'groups'}."
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Images or sentences of the catalogue, to be shown beside items: contents, names, and the class name of each."""
+
+    contents: Source
+    names: tuple[str, ...]
+    classes: npt.NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
 class Classified:
     """A labelled batch.
 
@@ -100,6 +152,11 @@ class Classified:
         What made the features, where that is known.
     streamed : bool
         Whether the batch was too large to be labelled in memory.
+    unknown : Unknown or None
+        Items that look like none of the classes; None if that is not known: for a streamed batch, and if the catalogue
+        cannot tell.
+    shown : Shown or None
+        What the catalogue was made of, if that can be shown.
     """
 
     batch: Batch
@@ -112,6 +169,8 @@ class Classified:
     n_examples: int
     backbone: str
     streamed: bool
+    unknown: Unknown | None = None
+    shown: Shown | None = None
 
     @property
     def present(self) -> list[int]:
@@ -119,8 +178,18 @@ class Classified:
         order = np.argsort(-self.expected_counts, kind="stable")
         return order[self.presence[order] >= PRESENT].tolist()  # type: ignore[no-any-return]
 
+    @property
+    def proposals(self) -> Int[np.ndarray, "item"]:
+        """Number of the proposed class that each item is in, from 1; 0 if it is in none."""
+        numbers = np.zeros(len(self.batch.rows), np.int64)
+        for number, proposal in enumerate(() if self.unknown is None else self.unknown.proposals, start=1):
+            numbers[proposal.items] = number
+        return numbers
+
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
         """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
+
+        Also the chance that it is unknown, and the number of the proposed class, from 1, if it is in one.
 
         `items` are positions in the batch; by default all.
         """
@@ -137,6 +206,8 @@ class Classified:
                 None if k < 0 else p
                 for k, p in zip(second, self.answers.runner_up_probabilities[places].tolist(), strict=True)
             ],
+            [None] * len(places) if self.unknown is None else self.unknown.chances[places].tolist(),
+            [number or None for number in self.proposals[places].tolist()],
         )
         return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
 
@@ -169,7 +240,7 @@ def _csv_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
 @contextmanager
 def _parquet_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
     pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
-    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64())
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64(), pa.float64(), pa.int64())
     schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
     with parquet.ParquetWriter(path, schema) as writer:
         yield lambda columns: writer.write_table(pa.table(columns, schema=schema))

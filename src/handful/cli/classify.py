@@ -50,6 +50,9 @@ def classify_command(
 ) -> None:
     """Label a batch as a whole, and print the classes present: expected count, probability of presence, name.
 
+    A last line says how many items look like none of the classes, if there are any; their labels are then the least
+    bad ones, and the column 'unknown' holds the chance that an item has no class.
+
     A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
     predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
 
@@ -85,3 +88,5 @@ def classify_command(
         sys.stderr.write(f"warning: {diagnostic.message}\n")
     for k in classified.present:
         data(f"{classified.expected_counts[k]:8.1f}  {classified.presence[k]:.3f}  {classified.class_names[k]}")
+    if classified.unknown is not None and (said := classified.unknown.said(len(classified.class_names))):
+        data(said)

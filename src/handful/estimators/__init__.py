@@ -3,6 +3,6 @@
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.grouped import GroupedInference
-from handful.estimators.inference import Inference
+from handful.estimators.inference import Inference, Proposal
 
-__all__ = ["Diagnostic", "GroupedInference", "Inference", "PaddleClassifier", "TransductiveClassifier"]
+__all__ = ["Diagnostic", "GroupedInference", "Inference", "PaddleClassifier", "Proposal", "TransductiveClassifier"]

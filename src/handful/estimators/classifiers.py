@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.catalogue.labels import places_of
+from handful.catalogue.labels import places_of, with_label
 from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.containers import container_of, labels_of
@@ -184,18 +184,31 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return replace(
             found,
             labels=container.labels(X, found.labels),
+            unknown=container.numbers(X, found.unknown, "unknown"),
             probabilities=container.probabilities(X, found.probabilities, catalogue.classes),
         )
 
-    def predict(self, X: Any, groups: Any = None) -> Any:
-        """Label all rows of X jointly; with `groups`, every group is a joint batch of its own."""
+    def predict(self, X: Any, groups: Any = None, *, unknown: Any = None) -> Any:
+        """Label all rows of X jointly.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The items.
+        groups : [row], [row, column] or None
+            One value per row, or one row of values: every group is a joint batch of its own.
+        unknown : label or None
+            The label of items that look like none of the classes, see `Inference.rejected`; for instance "other" or
+            -1. None, the default, means a class for every item.
+        """
         if groups is None:
-            inference = self._infer_like(X)
+            inference = self._infer_like(X, unknown)
             _warn(inference)
             return inference.labels
         catalogue, features = self._for_groups(X)
         options = METHODS[self.method].make_options(**self.options or {})
-        return container_of(X).labels(X, labels_by_group(catalogue, features, groups, options))
+        labels, rejected = labels_by_group(catalogue, features, groups, options)
+        return container_of(X).labels(X, labels if unknown is None else with_label(labels, rejected, unknown))
 
     def _for_groups(self, X: Any) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
         check_is_fitted(self)
@@ -326,15 +339,17 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         return vectors.detach().to(dtype, copy=copy)
 
-    def _infer_like(self, X: Any) -> Inference:
-        """Infer, and return the answer in the container of X."""
+    def _infer_like(self, X: Any, unknown: Any = None) -> Inference:
+        """Infer, and return the answer in the container of X; rejected items have the label `unknown`, if given."""
         if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
         catalogue, container = self._catalogue, container_of(X)
         inference = self._infer(catalogue, self._checked_features(X, reset=False))
+        labels = inference.labels if unknown is None else with_label(inference.labels, inference.rejected, unknown)
         return replace(
             inference,
-            labels=container.labels(X, inference.labels),
+            labels=container.labels(X, labels),
+            unknown=container.numbers(X, inference.unknown, "unknown"),
             probabilities=container.probabilities(X, inference.probabilities, catalogue.classes),
         )
 
@@ -342,7 +357,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Fit a catalogue if that is all the method needs; else keep the rows."""
         if self.method == "roll_call" and self._transform in ROW_TRANSFORMS:
             catalogue = Catalogue.of(features, labels, self._transform)
-            _ = catalogue.head  # fitted here, not with the first batch
+            _ = catalogue.strangers  # fitted here with the head, not with the first batch
             return catalogue
         return LabelledRows.of(features, labels)
 

@@ -32,11 +32,14 @@ class Container:
         `(X, labels [row]) -> ` the same labels beside the rows of X.
     probabilities : callable
         `(X, probabilities [row, class], classes [class]) -> ` the same table beside the rows of X.
+    numbers : callable
+        `(X, numbers [row], name) -> ` the same numbers beside the rows of X.
     """
 
     vectors: Callable[[Any], Any]
     labels: Callable[[Any, Array], Any]
     probabilities: Callable[[Any, Tensor, Array], Any]
+    numbers: Callable[[Any, Array, str], Any]
 
 
 def container_of(X: Any) -> Container:
@@ -125,10 +128,35 @@ def _arrow_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
     return type(X).from_arrays(columns, names=_names(classes))
 
 
-ARRAYS = Container(_same, lambda X, labels: labels, lambda X, probabilities, classes: _as_array(probabilities))
+ARRAYS = Container(
+    _same,
+    lambda X, labels: labels,
+    lambda X, probabilities, classes: _as_array(probabilities),
+    lambda X, numbers, name: numbers,
+)
 CONTAINERS = {
-    "torch": Container(_same, _tensor_labels, lambda X, probabilities, classes: probabilities),
-    "pandas": Container(_pandas_vectors, _pandas_labels, _pandas_probabilities),
-    "polars": Container(_polars_vectors, _polars_labels, _polars_probabilities),
-    "pyarrow": Container(_arrow_vectors, _arrow_labels, _arrow_probabilities),
+    "torch": Container(
+        _same,
+        _tensor_labels,
+        lambda X, probabilities, classes: probabilities,
+        lambda X, numbers, name: torch.from_numpy(numbers).to(X.device),
+    ),
+    "pandas": Container(
+        _pandas_vectors,
+        _pandas_labels,
+        _pandas_probabilities,
+        lambda X, numbers, name: sys.modules["pandas"].Series(numbers, index=X.index, name=name),
+    ),
+    "polars": Container(
+        _polars_vectors,
+        _polars_labels,
+        _polars_probabilities,
+        lambda X, numbers, name: sys.modules["polars"].Series(name, numbers),
+    ),
+    "pyarrow": Container(
+        _arrow_vectors,
+        _arrow_labels,
+        _arrow_probabilities,
+        lambda X, numbers, name: sys.modules["pyarrow"].array(numbers),
+    ),
 }

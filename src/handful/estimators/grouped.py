@@ -1,6 +1,6 @@
 """Many batches at once: every group of rows is one joint batch, all against one catalogue.
 
-Groups are stacked, those of similar size together, and labelled by `handful.inference.roll_call_stack`. What a group
+Groups are stacked, those of similar size together, and labelled by `handful.inference.open_roll_call`. What a group
 is labelled does not depend on the other groups.
 """
 
@@ -20,8 +20,8 @@ from handful.catalogue.labels import distinct
 from handful.errors import LabelError, TaskError
 from handful.estimators.containers import labels_of
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.inference import Inference, answer
-from handful.inference.roll_call_stack import Called, label
+from handful.estimators.inference import Doubts, Inference, Proposal, answer
+from handful.inference.open_roll_call import Opened, label_open
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
@@ -49,6 +49,12 @@ class GroupedInference:
         As in `Inference`.
     confidence : ndarray [group]
         Mean over the items of a group of the largest probability under the head.
+    unknown, rejected : [item], ndarray [item]
+        As in `Inference`, in the order of the rows given.
+    unknown_interval : ndarray [group, 2]
+        As in `Inference`, one row per group.
+    proposals : tuple of tuple of Proposal
+        As in `Inference`, one entry per group. Items are positions within the group.
     catalogue : Catalogue
         What the groups were compared with.
 
@@ -81,6 +87,10 @@ class GroupedInference:
     n_iter: Int[np.ndarray, "group"]
     converged: npt.NDArray[np.bool_]
     confidence: Float[np.ndarray, "group"]
+    unknown: Any
+    rejected: npt.NDArray[np.bool_]
+    unknown_interval: Float[np.ndarray, "group 2"]
+    proposals: tuple[tuple[Proposal, ...], ...]
     catalogue: Catalogue
 
     def __len__(self) -> int:
@@ -97,6 +107,11 @@ class GroupedInference:
         if not isinstance(table, Tensor):
             table = torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64))
         n_iter, converged = int(self.n_iter[place]), bool(self.converged[place])
+        low, high = self.unknown_interval[place].tolist()
+        unknown = np.asarray(self.unknown.cpu() if isinstance(self.unknown, Tensor) else self.unknown)
+        doubts = Doubts(
+            unknown[rows], (low, high), self.rejected[rows], self.proposals[place], self.expected_counts[place]
+        )
         return answer(
             self.catalogue.classes,
             table[rows],
@@ -109,6 +124,7 @@ class GroupedInference:
                 n_iter=n_iter,
                 converged=converged,
             ),
+            doubts,
             n_iter=n_iter,
             converged=converged,
         )
@@ -120,7 +136,7 @@ class Stack(NamedTuple):
     places: Int[np.ndarray, "task"]  # of the groups
     rows: Int[np.ndarray, "item"]  # of their items, group by group
     there: Bool[Tensor, "task slot"]  # which slots of `found` hold these items
-    found: Called
+    found: Opened
 
 
 def stacked(
@@ -140,7 +156,8 @@ def stacked(
         inside = torch.from_numpy(there).to(features.device)
         batches = features[torch.from_numpy(rows).to(features.device)]
         mask = None if there.all() else inside
-        found = label(catalogue.against(batches, mask), max_iter=options.max_iter, tol=options.tol)
+        against = catalogue.against(batches, mask)
+        found = label_open(against, catalogue.strangers, max_iter=options.max_iter, tol=options.tol)
         yield Stack(places, rows[there], inside, found)
 
 
@@ -189,13 +206,21 @@ def inferred_by_group(
     probabilities = torch.empty(len(features), catalogue.n_classes, dtype=torch.float64, device=features.device)
     of_groups = {name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence")}
     tables = {name: np.empty((len(names), catalogue.n_classes)) for name in ("expected_counts", "presence")}
+    unknown, rejected = np.empty(len(features)), np.empty(len(features), dtype=bool)
+    interval: Float[np.ndarray, "group 2"] = np.empty((len(names), 2))
+    proposals: list[tuple[Proposal, ...]] = [()] * len(names)
     for places, rows, there, found in stacked(catalogue, features, group_of, options):
-        probabilities[torch.from_numpy(rows).to(features.device)] = found.log_probabilities[there].double().exp_()
+        called = found.called
+        probabilities[torch.from_numpy(rows).to(features.device)] = called.log_probabilities[there].double().exp_()
         for name, table in tables.items():
-            table[places] = getattr(found, name).cpu().numpy()
+            table[places] = getattr(called, name).cpu().numpy()
         for name in ("joint_weight", "n_iter", "converged"):
-            of_groups[name][places] = getattr(found, name).cpu().numpy()
-        of_groups["confidence"][places] = ((found.confidence * there).sum(-1) / there.sum(-1)).cpu().numpy()
+            of_groups[name][places] = getattr(called, name).cpu().numpy()
+        of_groups["confidence"][places] = ((called.confidence * there).sum(-1) / there.sum(-1)).cpu().numpy()
+        unknown[rows], rejected[rows] = found.unknown[there].cpu().numpy(), found.rejected[there].cpu().numpy()
+        interval[places] = found.interval.cpu().numpy()
+        for place, new in zip(places.tolist(), found.groups, strict=True):
+            proposals[place] = tuple(Proposal.of(group, catalogue.classes) for group in new)
     return GroupedInference(
         labels=catalogue.classes[probabilities.argmax(-1).cpu().numpy()],
         probabilities=probabilities,
@@ -207,16 +232,20 @@ def inferred_by_group(
         n_iter=of_groups["n_iter"].astype(np.int64),
         converged=of_groups["converged"].astype(bool),
         confidence=of_groups["confidence"],
+        unknown=unknown,
+        rejected=rejected,
+        unknown_interval=interval,
+        proposals=tuple(proposals),
         catalogue=catalogue,
     )
 
 
 def labels_by_group(
     catalogue: Catalogue, features: Float[Tensor, "item dim"], groups: Any, options: RollCallOptions
-) -> npt.NDArray[Any]:
-    """Return the labels alone: probabilities are never held for all rows at once."""
-    codes = np.empty(len(features), np.int64)
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
+    codes, rejected = np.empty(len(features), np.int64), np.empty(len(features), dtype=bool)
     for _, rows, there, found in stacked(catalogue, features, groups_of(groups, len(features))[1], options):
-        codes[rows] = found.log_probabilities.argmax(-1)[there].cpu().numpy()
-    labels: npt.NDArray[Any] = catalogue.classes[codes]
-    return labels
+        codes[rows] = found.called.log_probabilities.argmax(-1)[there].cpu().numpy()
+        rejected[rows] = found.rejected[there].cpu().numpy()
+    return catalogue.classes[codes], rejected

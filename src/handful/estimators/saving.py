@@ -21,7 +21,7 @@ from handful.estimators.labelled_rows import LabelledRows
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful classifier", 3
+FORMAT, FORMAT_VERSION = "handful classifier", 4
 
 
 @dataclass(frozen=True)

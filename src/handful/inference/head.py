@@ -37,6 +37,7 @@ from handful.inference.left_out import (
     no_left_out,
     scale,
     scale_and_doubt,
+    with_scores,
 )
 from handful.numerics.logistic import Linear, logistic, logistic_near, nearest_classes
 from handful.shapes import Bool, Float, Int
@@ -224,7 +225,9 @@ def fit_head(
     slope, dealt = 1.0, folds(points, codes)
     if int((dealt >= 0).sum()) >= FEWEST_LEFT_OUT and n_classes > 1:
         out = [dealt == fold for fold in range(training.folds) if bool((dealt == fold).any())]
-        scaled, slope = scale(_unseen(training, points, codes, n_classes, out), shots)
+        unseen = _unseen(training, points, codes, n_classes, out)
+        scaled, slope = scale(unseen, shots)
+        scaled = with_scores(scaled, unseen, shots, slope, shorter=not training.near)
     found, temperature = scaled.found, scaled.temperature
 
     mass, right = shots, torch.ones_like(points[:, 0])

@@ -33,6 +33,8 @@ class LeftOut(NamedTuple):
     own: Float[Tensor, "some"]  # probability of its own class
     rival: Int[Tensor, "some"]  # the most probable other class
     lead: Float[Tensor, "some"]  # nats by which the rival is more probable than its own class
+    score: Float[Tensor, "some"]  # S of its own class, were it an item; NaN with class means
+    rival_score: Float[Tensor, "some"]  # S of the rival
 
 
 class Unseen(NamedTuple):
@@ -43,6 +45,10 @@ class Unseen(NamedTuple):
     own: Int[Tensor, "some"]
     head: Linear
     log_shots: Float[Tensor, "class"]
+
+    def logits(self, classes: Int[Tensor, "some"]) -> Float[Tensor, "some"]:
+        """Logit of one class for each example."""
+        return (self.points * self.head.weights[classes]).sum(1) + self.head.offsets[classes]
 
     def compared(self, slope: float, temperatures: Float[Tensor, "temperature"]) -> Compared:
         """Score the examples; `slope` times ln s is taken off."""
@@ -143,15 +149,37 @@ def scale_and_doubt(
     top = torch.exp(lead.clamp(min=0) - compared.behind[best])
     right = (1 - share) * p / ((1 - share) * p + share / n_classes)
     order = rows.argsort()
-    found = LeftOut(rows[order], right[order], p[order], compared.rival[order], lead[order])
+    unknown = torch.full_like(p, torch.nan)
+    found = LeftOut(rows[order], right[order], p[order], compared.rival[order], lead[order], unknown, unknown)
     w = weights.double() / weights.double().sum()
     return Scaled(found, temperature, share, float(top @ w))
+
+
+def with_scores(
+    scaled: Scaled, unseen: list[Unseen], shots: Float[Tensor, "class"], slope: float, *, shorter: bool
+) -> Scaled:
+    """Add the scores that the head of all examples would give.
+
+    A head that saw s' of the s examples of a class has `shorter` weights. Logits times √(s/s') have the level of items.
+    Weights that start from class means are not shorter.
+    """
+    found = scaled.found
+    place = torch.empty(int(found.rows.max()) + 1, dtype=torch.int64, device=found.rows.device)
+    place[found.rows] = torch.arange(len(found.rows), device=place.device)
+    score, rival_score = torch.empty_like(found.lead), torch.empty_like(found.lead)
+    for one in unseen:
+        places = place[one.rows]
+        longer = (shots[one.own].log() - one.log_shots[one.own]).mul(0.5).exp() if shorter else 1.0
+        for room, classes in ((score, one.own), (rival_score, found.rival[places])):
+            logits = longer * one.logits(classes) - slope * shots[classes].log()
+            room[places] = logits.double() / scaled.temperature
+    return scaled._replace(found=found._replace(score=score, rival_score=rival_score))
 
 
 def no_left_out(codes: Int[Tensor, "point"]) -> LeftOut:
     """Return what is found about single examples if none can be left out: nothing."""
     nothing, no_number = codes[:0].long(), torch.zeros(0, dtype=torch.float64, device=codes.device)
-    return LeftOut(nothing, no_number, no_number, nothing, no_number)
+    return LeftOut(nothing, no_number, no_number, nothing, no_number, no_number, no_number)
 
 
 def folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Int[Tensor, "point"]:
@@ -181,15 +209,30 @@ def copies(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> F
     return shots[inverse].to(points)
 
 
+def first_copies(
+    points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]
+) -> tuple[Int[Tensor, "row"], Int[Tensor, "point"]]:
+    """Return the first example of each distinct row of a class, and which of these each example is a copy of."""
+    _, inverse, shots = distinct(points, codes)
+    places = torch.arange(len(codes), device=codes.device)
+    first = torch.full_like(shots, len(codes)).scatter_reduce_(0, inverse, places, "amin")
+    order = first.argsort()
+    return first[order], order.argsort()[inverse]
+
+
 def distinct(
     points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]
 ) -> tuple[Int[Tensor, "row"], Int[Tensor, "point"], Int[Tensor, "row"]]:
     """Return the class of each distinct row, by class and hash; the row of each example; and its number of examples."""
+    keys = torch.stack([codes.long(), row_hashes(points)], 1)
+    rows, inverse, shots = torch.unique(keys, dim=0, return_inverse=True, return_counts=True)
+    return rows[:, 0], inverse, shots
+
+
+def row_hashes(points: Float[Tensor, "point dim"]) -> Int[Tensor, "point"]:
+    """Return a number for each row, equal for equal rows."""
     generator = torch.Generator().manual_seed(0)
     bits = (points + 0.0).contiguous().view(torch.int32 if points.dtype == torch.float32 else torch.int64).long()
     odd = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=generator, dtype=torch.int64) * 2 + 1
     # Integer products and sums are exact modulo 2^64, in whatever order they are taken.
-    hashes = (bits * odd.to(bits.device)).sum(1)
-    keys = torch.stack([codes.long(), hashes], 1)
-    rows, inverse, shots = torch.unique(keys, dim=0, return_inverse=True, return_counts=True)
-    return rows[:, 0], inverse, shots
+    return (bits * odd.to(bits.device)).sum(1)

@@ -19,7 +19,8 @@ a large batch, and to zero in a small one: then each item is labelled alone.
 
 **Answer.** `q = λ u + (1 - λ) p`, where λ grows with the items per class found, and with the examples per class.
 
-The rules need one thing from the items: the counts `Σ_n u_nk` under given constants per class. Items may be one batch
+The rules need one thing from the items: the counts `Σ_n u_nk` under given constants per class. Items may count less
+than one each; `n_query` is then the sum of their weights. Items may be one batch
 in memory, a stack of many (`handful.inference.roll_call_stack`) or shards on disk (`handful.large`). `advance` is a
 pure function from one state to the next; a run can continue from a saved state.
 """
@@ -77,10 +78,11 @@ Count = Callable[[Float[Tensor, "task column"]], Float[Tensor, "task column"]]
 
 
 class Alone(NamedTuple):
-    """Constants per class, and the counts when each item is labelled alone."""
+    """Constants per class, the counts when each item is labelled alone, and the offset."""
 
     tilts: Float[Tensor, "task class"]  # η ln s_k - ⟨d, W_k⟩
     counts: Float[Tensor, "task class"]  # Σ_n p_nk
+    offset: Float[Tensor, "task dim"]  # d
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def alone(
     log_shots = log_shots - log_shots.mean()
     uneven = bool(log_shots.abs().max() > 1e-6)
     centre, m = centre.double(), n_query.unsqueeze(-1)
-    moved = centre.new_zeros(len(centre), len(means))
+    offset, moved = torch.zeros_like(centre), centre.new_zeros(len(centre), len(means))
     eta = centre.new_zeros(len(centre), 1)
     for step in range(OFFSETS + 1):
         for _ in range((SHARES_LATER if step else SHARES_FIRST) if uneven else 0):
@@ -152,8 +154,9 @@ def alone(
             unexplained = centre - (shares.to(means) @ means).double()
             noise = CHANCE * spread * (1 / n_query + (shares.square() / head.mass).sum(-1))
             square = unexplained.square().sum(-1).clamp(min=torch.finfo(torch.float64).tiny)
-            moved = (1 - noise / square).clamp(min=0).unsqueeze(-1) * -(unexplained.to(weights) @ weights.mT).double()
-    return Alone(tilts, counts)
+            offset = (1 - noise / square).clamp(min=0).unsqueeze(-1) * unexplained
+            moved = -(offset.to(weights) @ weights.mT).double()
+    return Alone(tilts, counts, offset)
 
 
 def _shares(

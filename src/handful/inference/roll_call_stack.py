@@ -54,11 +54,15 @@ class AgainstHead:
         False where a row is padding.
     head : Head
         Weights, offsets and means of the classes.
+    weights : Float[Tensor, "task query"] or None
+        How much each item counts towards offset, shares and counts, zero where a row is padding; None where all count
+        alike. Every item is labelled, whatever its weight.
     """
 
     points: Float[Tensor, "task query dim"]
     mask: Bool[Tensor, "task query"] | None
     head: Head
+    weights: Float[Tensor, "task query"] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -67,15 +71,21 @@ class AgainstHead:
 
     @property
     def n_query(self) -> Float[Tensor, "task"]:
-        """|Q| of each batch."""
-        if self.mask is None:
+        """|Q| of each batch, or the sum of the weights."""
+        if self.counted is None:
             return self.points.new_full((len(self.points),), self.points.shape[1], dtype=torch.float64)
-        return self.mask.sum(-1, dtype=torch.float64)
+        return self.counted.sum(-1, dtype=torch.float64)
+
+    @property
+    def counted(self) -> Tensor | None:
+        """What each row counts, [task, query]: its weight, or else whether it is an item; None where all count one."""
+        return self.mask if self.weights is None else self.weights
 
     @property
     def centre(self) -> Float[Tensor, "task dim"]:
         """Mean of the items of each batch."""
-        return self.points.sum(1, dtype=torch.float64) / self.n_query.unsqueeze(-1)
+        points = self.points if self.weights is None else self.points * self.weights.unsqueeze(-1)
+        return points.sum(1, dtype=torch.float64) / self.n_query.unsqueeze(-1)
 
     @property
     def spread(self) -> Float[Tensor, "task"]:
@@ -87,7 +97,7 @@ class AgainstHead:
         for rows in self._blocks():
             nearest = self._products(rows, means, -0.5 * means.square().sum(-1)).amax(-1)
             halves[rows] = 0.5 * self.points[rows].square().sum(-1) - nearest
-        return _over_items(halves, self.mask).double() / self.n_query
+        return _over_items(halves, self.counted).double() / self.n_query
 
     def scores(self) -> Float[Tensor, "task query class"]:
         """`S_nk = ⟨z_n, W_k⟩ + b_k`."""
@@ -121,11 +131,13 @@ class Called:
     confidence : Float[Tensor, "task query"]
         Largest probability of each item under the head, before anything is learned from the batch.
     expected_counts, presence : Float[Tensor, "task class"]
-        `Σ_n q_nk`, and the chance that the class is present.
+        `Σ_n q_nk`, with the weights of the items, and the chance that the class is present.
     joint_weight : Float[Tensor, "task"]
         λ; zero where each item was labelled alone.
     n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
         Iterations taken, and whether the tolerance was met.
+    offset, tilts : Float[Tensor, "task dim"], Float[Tensor, "task class"]
+        d, and the constants that make `ln u_nk = S_nk + tilt_k` up to a number per item.
     """
 
     log_probabilities: Float[Tensor, "task query class"]
@@ -136,26 +148,28 @@ class Called:
     joint_weight: Float[Tensor, "task"]
     n_iter: Int[Tensor, "task"]
     converged: Bool[Tensor, "task"]
+    offset: Float[Tensor, "task dim"]
+    tilts: Float[Tensor, "task class"]
 
 
 def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     """Find the classes present in every batch and label its items."""
-    scores, mask = batches.scores(), batches.mask
+    scores, mask, counted = batches.scores(), batches.mask, batches.counted
     n_query = batches.n_query
     near = scores.sub_(scores.amax(-1, keepdim=True)).clamp(min=LOWEST).exp_()
     confidence = near.sum(-1).reciprocal_()
-    tilts, counts = alone(
+    fixed, counts, offset = alone(
         batches.head,
         batches.centre,
         n_query,
         batches.spread,
-        lambda tilt: _count(near, None, mask, _exponentials(tilt).to(near)).double(),
+        lambda tilt: _count(near, None, counted, _exponentials(tilt).to(near)).double(),
     )
-    tilts = (tilts - tilts.amax(-1, keepdim=True)).to(near).unsqueeze(1)
+    tilts = (fixed - fixed.amax(-1, keepdim=True)).to(near).unsqueeze(1)
     p = near.mul_(tilts.clamp(min=LOWEST).exp_())
     total = p.sum(-1, keepdim=True)
     p.div_(total)
-    state, columns = settle(p, mask, counts, n_query, max_iter=max_iter, tol=tol)
+    state, columns = settle(p, counted, counts, n_query, max_iter=max_iter, tol=tol)
 
     weight = joint_weight(state, batches.head.typical_shots)
     kept = torch.full_like(counts, LEAST_KEPT).scatter_(-1, columns, state.kept)
@@ -166,23 +180,25 @@ def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     q = p.mul_(factor)
     if mask is not None:
         q.mul_(mask.unsqueeze(-1))
-    counts = q.sum(1, dtype=torch.float64)
+    counts, largest = _held(q, batches.weights)
     scores.add_(tilts).sub_(total.log_()).add_(factor.log_())
     return Called(
         scores if mask is None else scores.masked_fill_(~mask.unsqueeze(-1), -torch.inf),
         best,
         confidence,
         counts,
-        presence(state, counts, q.amax(1)),
+        presence(state, counts, largest),
         weight,
         state.n_iter,
         state.converged,
+        offset,
+        fixed + kept.log(),
     )
 
 
 def settle(
     p: Float[Tensor, "task query class"],
-    mask: Bool[Tensor, "task query"] | None,
+    counted: Tensor | None,
     counts: Float[Tensor, "task class"],
     n_query: Float[Tensor, "task"],
     *,
@@ -206,7 +222,7 @@ def settle(
     state, rows = opening(rules), torch.arange(len(p), device=p.device)
     ends: list[tuple[Tensor, State]] = []
     while len(rows) > 0:
-        before, state = state.stage, advance(state, rules, partial(_count, near, rest, mask))
+        before, state = state.stage, advance(state, rules, partial(_count, near, rest, counted))
         if state.stage is before:
             continue
         done = state.stage == DONE
@@ -216,21 +232,22 @@ def settle(
         if int(done.sum()) >= COMPACT_SHARE * len(done):
             left = ~done
             state, rules = take(state, left, len(left)), take(rules, left, len(left))
-            rows, near, rest, mask = rows[left], near[left], rest[left], None if mask is None else mask[left]
+            rows, near, rest = rows[left], near[left], rest[left]
+            counted = None if counted is None else counted[left]
     return merged(ends), columns
 
 
 def _count(
     near: Float[Tensor, "task query column"],
     rest: Float[Tensor, "task query"] | None,
-    mask: Bool[Tensor, "task query"] | None,
+    counted: Tensor | None,
     factors: Float[Tensor, "task column"],
 ) -> Float[Tensor, "task column"]:
     """`N_k = Σ_n u_nk` with `u_nk ∝ E_nk t_k`; `rest` is the sum over classes without a column."""
     r = torch.bmm(near, factors.unsqueeze(-1)).squeeze(-1)
     if rest is not None:
         r += rest
-    shares = r.reciprocal_() if mask is None else mask / r
+    shares = r.reciprocal_() if counted is None else (counted / r).to(r)
     return torch.bmm(shares.unsqueeze(1), near).squeeze(1).mul_(factors)
 
 
@@ -239,6 +256,16 @@ def _exponentials(tilt: Float[Tensor, "task class"]) -> Float[Tensor, "task clas
     return (tilt - tilt.amax(-1, keepdim=True)).clamp_(min=LOWEST).exp_()
 
 
-def _over_items(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Sum over the items (the last axis) without padding."""
-    return (values if mask is None else values * mask).sum(-1)
+def _held(
+    q: Float[Tensor, "task query class"], weights: Float[Tensor, "task query"] | None
+) -> tuple[Float[Tensor, "task class"], Float[Tensor, "task class"]]:
+    """`Σ_n q_nk` and `max_n q_nk`; with weights, the sum has them and the maximum is over those above one half."""
+    if weights is None:
+        return q.sum(1, dtype=torch.float64), q.amax(1)
+    counts = torch.bmm(weights.double().unsqueeze(1), q.double()).squeeze(1)
+    return counts, q.mul((weights > 0.5).unsqueeze(-1)).amax(1)
+
+
+def _over_items(values: Tensor, counted: Tensor | None) -> Tensor:
+    """Sum over the items (the last axis), each as much as it counts."""
+    return (values if counted is None else values * counted).sum(-1)

@@ -54,13 +54,14 @@ class RollCallCourse:
         assert self.alone is not None
         assert self.joint is not None
         joint = {f"joint_{f.name}": getattr(self.joint, f.name) for f in fields(State)}
-        return {"alone_tilts": self.alone.tilts, "alone_counts": self.alone.counts, **joint}, {"dropped": self.dropped}
+        alone = {f"alone_{name}": tensor for name, tensor in self.alone._asdict().items()}
+        return {**alone, **joint}, {"dropped": self.dropped}
 
     @classmethod
     def of_parts(cls, tensors: dict[str, Tensor], notes: dict[str, Any]) -> RollCallCourse:
         """Undo `parts`."""
         joint = State(**{f.name: tensors[f"joint_{f.name}"] for f in fields(State)})
-        return cls(Alone(tensors["alone_tilts"], tensors["alone_counts"]), joint, **notes)
+        return cls(Alone(*(tensors[f"alone_{name}"] for name in Alone._fields)), joint, **notes)
 
 
 class RollCallRun:

@@ -3,7 +3,8 @@
 There is nothing to tune. The support gives a head, its temperature from left-out examples and the chance that each
 label is right (`inference.head`). The query gives everything else (`inference.roll_call`): whether it comes from
 elsewhere, how many classes are in it, how evenly it is spread over them, and so how strongly an absent class is
-held back. Where a query is too uneven for that, each item is labelled alone.
+held back. Where a query is too uneven for that, each item is labelled alone. Items that look like none of the classes
+are told apart by what the support says about classes it does not have (`inference.open_roll_call`).
 
 What is left of PADDLE is the idea that presence of a class has a price. PADDLE pays it through the proportions, and
 where real batches hold many items of few classes and few of many, large classes swallow their neighbours. Here size is
@@ -14,16 +15,23 @@ Tasks that share a support share its head. Else every task fits its own, which t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from handful.inference.frame import Frame, Labels, support_means
-from handful.inference.head import Head, fit_head
-from handful.inference.roll_call_stack import AgainstHead, label
+from handful.inference.head import fit_head
+from handful.inference.open_roll_call import REJECTED, label_open
+from handful.inference.roll_call_stack import AgainstHead
+from handful.inference.strangers import fit_strangers
 from handful.methods.method import Method, require
+from handful.shapes import Float, Int
 from handful.solution import Solution
 from handful.task import TaskBatch
+
+# So that a query of unknown items alone has proportions too.
+LEAST_COUNT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,21 +64,37 @@ def solve(task: TaskBatch, options: RollCallOptions) -> Solution:
 def _solved(task: TaskBatch, options: RollCallOptions) -> Solution:
     """Label the queries of tasks that share a support."""
     frame = Frame(task)
-    found = label(
-        AgainstHead(frame.query, frame.query_mask, head_of(frame)), max_iter=options.max_iter, tol=options.tol
+    points, codes, square_norm = support_of(frame)
+    head = fit_head(points, codes, task.n_classes, square_norm)
+    strangers = fit_strangers(head, points, codes)
+    found = label_open(
+        AgainstHead(frame.query, frame.query_mask, head), strangers, max_iter=options.max_iter, tol=options.tol
     )
-    proportions = (found.expected_counts / task.n_query.unsqueeze(-1)).to(task.dtype)
-    labels = Labels(found.log_probabilities, proportions, torch.zeros_like(found.log_probabilities[..., 0]))
-    return frame.solution(labels, n_iter=found.n_iter, converged=found.converged, find_prototypes=support_means)
+    called, unknown = found.called, found.unknown
+    if strangers is None:
+        # Nothing is rejected; the least certain queries come first.
+        unknown = (1 - called.log_probabilities.amax(-1).double().exp()).clamp(min=0) / 2
+        unknown = unknown if frame.query_mask is None else unknown.where(frame.query_mask, 0)
+    else:
+        # Without evidence for something unknown nothing is rejected.
+        unknown = torch.where(found.is_open.unsqueeze(-1), unknown, unknown.clamp(max=REJECTED))
+    counts = called.expected_counts
+    labels = Labels(
+        called.log_probabilities,
+        (counts / counts.sum(-1, keepdim=True).clamp(min=LEAST_COUNT)).to(task.dtype),
+        torch.zeros_like(called.log_probabilities[..., 0]),
+    )
+    solution = frame.solution(labels, n_iter=called.n_iter, converged=called.converged, find_prototypes=support_means)
+    return replace(solution, unknown=unknown.to(task.dtype))
 
 
-def head_of(frame: Frame) -> Head:
-    """Fit a head to the support of a single task, or to the one that all tasks share."""
+def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:
+    """Return the support of a single task, or the one that all tasks share: points, labels, mean squared norm."""
     task = frame.task
     points, codes = task.support[0], task.support_labels[0]
     if task.support_mask is not None:
         points, codes = points[task.support_mask[0]], codes[task.support_mask[0]]
-    return fit_head(points - frame.origin[0], codes, task.n_classes, float(points.square().sum(-1).mean()))
+    return points - frame.origin[0], codes, float(points.square().sum(-1).mean())
 
 
 METHOD = Method(
@@ -78,5 +102,6 @@ METHOD = Method(
     options=RollCallOptions,
     transform="l2",
     solve=solve,
+    rejects=True,
     citation="handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
 )

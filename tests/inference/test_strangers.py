@@ -1,0 +1,224 @@
+"""Strangers: levels and variances from left-out classes, and the share of a batch from its items."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from handful.inference import head as head_module
+from handful.inference.head import Head, fit_head
+from handful.inference.strangers import Line, Strangers, fit_strangers
+from handful.inference.strangers import share_of as shares_of
+
+PLAIN = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(4.0, 0.0), Line(0.2, 0.8), Line(0.2, 0.8))
+
+
+class One(NamedTuple):
+    """What one batch says."""
+
+    chances: torch.Tensor
+    low: float
+    high: float
+    evidence: float
+
+
+def share_of(strangers: Strangers, t: torch.Tensor, n: torch.Tensor, copies: torch.Tensor | None = None) -> One:
+    """Ask about a single batch; by default its items are all different."""
+    weights = 1 / n if copies is None else 1 / (n * copies)
+    found = shares_of(strangers, *(part.unsqueeze(0) for part in (t, n, weights)))
+    return One(found.chances[0], *found.interval[0].tolist(), float(found.evidence))
+
+
+def clouds(n_classes=30, shots=5, dim=24, noise=0.25, seed=0):
+    """Unit vectors of n_classes classes, and their codes."""
+    generator = torch.Generator().manual_seed(seed)
+    means = normalize(torch.randn(n_classes, dim, generator=generator), dim=-1)
+    codes = torch.arange(n_classes).repeat_interleave(torch.as_tensor(shots).expand(n_classes))
+    return normalize(means[codes] + noise * torch.randn(len(codes), dim, generator=generator), dim=-1), codes
+
+
+def fitted(points, codes):
+    return fit_strangers(fit_head(points, codes, int(codes.max()) + 1), points, codes)
+
+
+def numbers(found):
+    return torch.tensor([*found.pair_odds, *found.distance, *found.score, *found.level, *found.known, *found.unknown])
+
+
+def test_left_out_examples_are_at_zero_and_left_out_classes_far_away():
+    points, codes = clouds(noise=0.15)
+    found = fitted(points, codes)
+    assert found.pair_odds[0] < 0 < found.pair_odds[1]
+    level, known = found.level.at(torch.ones(1)), found.known.at(torch.ones(1))
+    assert float(level) > 2 * float(known) ** 0.5
+    assert found.known.at(torch.tensor([9.0])) < known
+    generator = torch.Generator().manual_seed(5)
+    # New items of the same classes, from heads that saw all examples.
+    head = fit_head(points, codes, 30)
+    centres = normalize(torch.randn(30, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
+    own = torch.arange(30).repeat_interleave(20)
+    items = normalize(centres[own] + 0.15 * torch.randn(600, 24, generator=generator), dim=-1)
+    distances = (items - head.means[own]).square().sum(1) - head.spread / head.mass[own]
+    t = found.statistic(distances, (items * head.weights[own]).sum(1) + head.offsets[own])
+    assert abs(float(t.mean())) < 0.15 * float(level)
+    assert float(t.var()) == pytest.approx(float(known), rel=0.5)
+
+
+def test_the_order_of_examples_does_not_matter():
+    points, codes = clouds(20, 6)
+    order = torch.randperm(len(codes), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(
+        numbers(fitted(points, codes)), numbers(fitted(points[order], codes[order])), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_neither_origin_nor_scale_matters():
+    points, codes = clouds(20, 5)
+    here = fitted(points, codes)
+    head = fit_head(4 * points - 1, codes, 20, 16.0)
+    there = fit_strangers(head, 4 * points - 1, codes)
+    for name in ("pair_odds", "level", "known", "unknown"):
+        assert getattr(there, name) == pytest.approx(getattr(here, name), rel=0.02, abs=0.02)
+
+
+def test_copies_say_no_more_than_one():
+    points, codes = clouds(20, 5)
+    twice = fitted(torch.cat([points, points]), torch.cat([codes, codes]))
+    once = fitted(points, codes)
+    assert float(twice.known.at(torch.ones(1))) == pytest.approx(float(once.known.at(torch.ones(1))), rel=0.3)
+    assert twice.pair_odds[1] == pytest.approx(once.pair_odds[1], rel=0.1)
+
+
+def test_unequal_numbers_of_examples_are_fine():
+    points, codes = clouds(20, [1, 2, 3, 5, 40] * 4)
+    found = fitted(points, codes)
+    assert found is not None
+    assert numbers(found).isfinite().all()
+
+
+@pytest.mark.parametrize("shots", [1, [2] * 9 + [1] * 11])
+def test_too_few_examples_cannot_tell(shots):
+    assert fitted(*clouds(20, shots)) is None
+
+
+def test_class_means_cannot_tell():
+    points, codes = clouds(20, 5)
+    means = points.view(20, 5, -1).mean(1)
+    head = Head.of_means(means, torch.full((20,), 5.0), points, codes)
+    assert len(head.left_out.rows) == 100
+    assert fit_strangers(head, points, codes) is None
+
+
+def test_classes_that_are_no_classes_cannot_tell_or_are_close():
+    """With shuffled labels two examples of a class are no more alike than others."""
+    points, codes = clouds(20, 5)
+    shuffled = codes[torch.randperm(100, generator=torch.Generator().manual_seed(2))]
+    found = fitted(points, shuffled)
+    assert found is None or abs(found.pair_odds[1]) < 5
+
+
+def test_identical_examples_cannot_tell():
+    codes = torch.arange(10).repeat_interleave(5)
+    assert fitted(torch.eye(10)[codes], codes) is None
+
+
+@pytest.mark.parametrize("folds", [1, 5])
+def test_a_head_against_near_classes_can_tell(folds, monkeypatch):
+    monkeypatch.setattr(head_module, "FULL_WORK", 0)
+    monkeypatch.setattr(head_module, "RIVALS", 8)
+    if folds == 1:
+        monkeypatch.setattr(head_module, "FOLDED_WORK", 0)
+    found = fitted(*clouds(40, 5))
+    assert found is not None
+    assert float(found.level.at(torch.ones(1))) > 1
+
+
+def drawn(n_known, n_unknown, seed=0, size=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    n = torch.full((n_known + n_unknown,), size, dtype=torch.float64)
+    noise = (0.2 + 0.8 / size) ** 0.5 * torch.randn(len(n), generator=generator, dtype=torch.float64)
+    return torch.cat([torch.zeros(n_known), torch.full((n_unknown,), 4.0)]) + noise, n
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_the_share_is_found_and_its_interval_holds_it(share):
+    covered = 0
+    for seed in range(20):
+        t, n = drawn(100 - int(100 * share), int(100 * share), seed)
+        found = share_of(PLAIN, t, n)
+        assert float(found.chances.mean()) == pytest.approx(share, abs=0.1)
+        assert found.evidence > 3
+        covered += found.low <= share <= found.high
+    assert covered >= 16
+
+
+def test_known_items_are_no_evidence():
+    found = [share_of(PLAIN, *drawn(75, 0, seed)) for seed in range(20)]
+    assert sum(share.evidence > 3 for share in found) <= 1
+    assert all(share.low == 0 for share in found)
+    assert max(float(share.chances.mean()) for share in found) < 0.05
+
+
+def test_known_items_farther_out_than_the_catalogue_are_not_unknown():
+    t, n = drawn(75, 0)
+    assert share_of(PLAIN, t + 1, n).evidence < 3
+
+
+def test_a_group_is_one_piece_of_evidence():
+    t, n = drawn(20, 1)
+    alone = share_of(PLAIN, t, n).evidence
+    group = torch.cat([t, t[-1:].repeat(9)]), torch.cat([n[:-1], torch.full((10,), 10.0, dtype=torch.float64)])
+    narrow = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(4.0, 0.0), Line(1.0, 0.0), Line(1.0, 0.0))
+    assert share_of(narrow, *group).evidence == pytest.approx(share_of(narrow, t, n).evidence, rel=1e-5)
+    assert alone > 0
+
+
+def test_copies_are_one_piece_of_evidence():
+    t, n = drawn(20, 1)
+    copies = torch.tensor([1] * 20 + [10] * 10)
+    t_copies, n_copies = torch.cat([t, t[-1:].repeat(9)]), torch.ones(30, dtype=torch.float64)
+    assert share_of(PLAIN, t_copies, n_copies, copies).evidence == pytest.approx(
+        share_of(PLAIN, t, n).evidence, rel=1e-5
+    )
+
+
+def test_farther_out_is_never_less_unknown():
+    """Even if unknown items vary less than known ones."""
+    narrow = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(2.0, 0.0), Line(1.0, 2.0), Line(0.2, 0.2))
+    t = torch.linspace(-4, 30, 200, dtype=torch.float64)
+    for size in (1.0, 4.0):
+        chances = share_of(narrow, t, torch.full_like(t, size)).chances
+        assert (chances.diff() >= -1e-6).all()
+
+
+def test_lone_items_with_a_narrow_unknown_level_are_known():
+    narrow = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(0.3, 0.0), Line(0.0, 3.5), Line(0.0, 1.5))
+    generator = torch.Generator().manual_seed(0)
+    t = 1.2 * torch.randn(75, generator=generator, dtype=torch.float64)
+    found = share_of(narrow, t, torch.ones(75, dtype=torch.float64))
+    assert (found.chances > 0.5).double().mean() < 0.1
+
+
+def test_blocks_change_nothing(monkeypatch):
+    t, n = drawn(40, 20)
+    whole = share_of(PLAIN, t, n)
+    monkeypatch.setattr("handful.inference.strangers.BLOCK_NUMBERS", 3000)
+    parts = share_of(PLAIN, t, n)
+    torch.testing.assert_close(whole.chances, parts.chances, atol=1e-6, rtol=0)
+    assert parts.evidence == pytest.approx(whole.evidence, rel=1e-5)
+
+
+def test_a_stack_equals_a_loop_and_padding_counts_nothing():
+    alone = [drawn(40, 20), drawn(15, 0, 1), drawn(1, 2, 2)]
+    t, n, weights = torch.full((3, 60), 50.0).double(), torch.ones(3, 60).double(), torch.zeros(3, 60).double()
+    for row, (of_items, sizes) in enumerate(alone):
+        t[row, : len(of_items)], n[row, : len(of_items)] = of_items, sizes
+        weights[row, : len(of_items)] = 1 / sizes
+    found = shares_of(PLAIN, t, n, weights)
+    for row, (of_items, sizes) in enumerate(alone):
+        one = share_of(PLAIN, of_items, sizes)
+        torch.testing.assert_close(found.chances[row, : len(of_items)], one.chances, atol=1e-6, rtol=0)
+        assert (found.chances[row, len(of_items) :] == 0).all()
+        assert found.interval[row].tolist() == [one.low, one.high]
+        assert float(found.evidence[row]) == pytest.approx(one.evidence, rel=1e-5)
