@@ -1,0 +1,80 @@
+"""handful behind HTTP: every request is one batch, labelled against a catalogue that is loaded once, at the start."""
+
+import asyncio
+import io
+import json
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count, environ
+
+import numpy as np
+import torch
+from fastapi import FastAPI, HTTPException, Request, Response
+from starlette.requests import ClientDisconnect
+
+from handful.errors import HandfulError, HandfulWarning
+from handful.estimators import PaddleClassifier
+
+MOST_ROWS = int(environ.get("HANDFUL_MOST_ROWS", 1000))  # in one request
+MOST_BYTES = int(environ.get("HANDFUL_MOST_BYTES", 8 * 2**20))  # in the body of one request
+MOST_REQUESTS = int(environ.get("HANDFUL_MOST_REQUESTS", 16))  # being received, waiting or being labelled
+SECONDS = float(environ.get("HANDFUL_SECONDS", 5))  # for all three
+THREADS = int(environ.get("HANDFUL_THREADS", cpu_count() or 1))  # batches labelled at the same time
+
+warnings.simplefilter("ignore", HandfulWarning)  # they are in the answer, as diagnostics
+classifier = PaddleClassifier.load(environ["HANDFUL_CATALOGUE"])
+places = threading.BoundedSemaphore(MOST_REQUESTS)
+pool = ThreadPoolExecutor(THREADS, "label", torch.set_num_threads, (1,))  # one torch thread for each of ours
+app = FastAPI()
+
+
+def labelled(body: bytearray, is_npy: bool, deadline: float) -> bytes:
+    """Read one batch, label it and write the answer, on a thread of the pool."""
+    if time.monotonic() > deadline:
+        raise TimeoutError  # the caller already got 504
+    try:
+        X = np.load(io.BytesIO(body), allow_pickle=False) if is_npy else np.array(json.loads(body), dtype=float)
+        X = X.astype(float, casting="same_kind", copy=False)
+    except Exception as error:  # bytes from outside make parsers raise nearly anything
+        raise HTTPException(422, f"The body must be a JSON list of vectors, or a .npy file: {error}") from error
+    if X.shape[:1] > (MOST_ROWS,):
+        raise HTTPException(413, f"A request may have {MOST_ROWS} rows, got {len(X)}; label fewer items together.")
+    found = classifier.infer(torch.from_numpy(X))
+    answer = {
+        "labels": found.labels.tolist(),
+        "probabilities": found.probabilities.amax(1).tolist(),  # of these labels
+        "present_classes": found.present_classes.tolist(),
+        "unknown": None if np.isnan(found.unknown_share) else found.unknown.tolist(),  # chance to be none of them
+        "diagnostics": [{"name": seen.name, "message": seen.message} for seen in found.diagnostics],
+    }
+    return json.dumps(answer, default=str).encode()
+
+
+@app.get("/health")
+async def health() -> dict[str, int]:
+    """Answer from the event loop, which never waits for a batch."""
+    return {"classes": len(classifier.classes_), "features": classifier.n_features_in_}
+
+
+@app.post("/label")
+async def label(request: Request) -> Response:
+    """Label one batch. Its place is free again when the work is over, not when the caller stops waiting."""
+    if not places.acquire(blocking=False):
+        raise HTTPException(503, f"{MOST_REQUESTS} requests are in progress; try again soon.", {"Retry-After": "1"})
+    work, deadline, body = None, time.monotonic() + SECONDS, bytearray()
+    try:
+        async with asyncio.timeout(SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise HTTPException(413, f"A request may have {MOST_BYTES} bytes; label fewer items together.")
+            work = pool.submit(labelled, body, request.headers.get("content-type") == "application/x-npy", deadline)
+            return Response(await asyncio.shield(asyncio.wrap_future(work)), media_type="application/json")
+    except HandfulError as error:  # another number of features, NaN, infinity
+        raise HTTPException(422, str(error)) from error
+    except (TimeoutError, ClientDisconnect):
+        raise HTTPException(504, f"No answer within {SECONDS:g} seconds; try again, or send fewer rows.") from None
+    finally:
+        work.add_done_callback(lambda _: places.release()) if work else places.release()
