@@ -200,6 +200,12 @@ def test_lone_items_with_a_narrow_unknown_level_are_known():
     assert (found.chances > 0.5).double().mean() < 0.1
 
 
+def test_a_chance_is_at_most_one():
+    generator = torch.Generator().manual_seed(1)
+    t = torch.cat([torch.randn(40, generator=generator), 4 + 5 * torch.rand(20, generator=generator)]).double()
+    assert float(share_of(PLAIN, t, torch.ones_like(t)).chances.max()) <= 1
+
+
 def test_blocks_change_nothing(monkeypatch):
     t, n = drawn(40, 20)
     whole = share_of(PLAIN, t, n)

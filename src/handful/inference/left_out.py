@@ -232,7 +232,9 @@ def distinct(
 def row_hashes(points: Float[Tensor, "point dim"]) -> Int[Tensor, "point"]:
     """Return a number for each row, equal for equal rows."""
     generator = torch.Generator().manual_seed(0)
-    bits = (points + 0.0).contiguous().view(torch.int32 if points.dtype == torch.float32 else torch.int64).long()
+    # Two numbers of single precision are one integer.
+    pairs = points.shape[1] % 2 == 0 or points.dtype == torch.float64
+    bits = (points + 0.0).contiguous().view(torch.int64 if pairs else torch.int32).long()
     odd = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=generator, dtype=torch.int64) * 2 + 1
     # Integer products and sums are exact modulo 2^64, in whatever order they are taken.
     return (bits * odd.to(bits.device)).sum(1)

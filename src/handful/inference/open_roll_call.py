@@ -13,7 +13,7 @@ The closed answer (`handful.inference.roll_call_stack`) is asked first. Then
 4. **Groups.** Items that are rather unknown are gathered into new groups (`handful.inference.new_groups`).
 
 Links take a square of memory. A batch of more than `MOST_LINKED` items is therefore dealt into parts, and an item has
-links within its part. Groups are sought among the `MOST_LINKED` most likely unknown items.
+links within its part. Groups are sought among the `MOST_GATHERED` most likely unknown items.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from handful.shapes import Bool, Float, Int
 
 # Links that an item keeps.
 NEAR = 10
-# Items that can be linked with one another.
-MOST_LINKED = 2048
+# Items that can be linked with one another, and unknown items among which groups are sought.
+MOST_LINKED, MOST_GATHERED = 512, 2048
 # Chance that two items share a class: first guess, limits, most updates, relative change at which they end, and pairs
 # that it is estimated from.
 PAIR_CHANCE, LEAST_PAIRS, MOST_PAIRS, PAIR_STEPS, PAIR_TOLERANCE, PAIRS = 0.1, 1e-4, 0.9, 60, 1e-5, 2**14
@@ -269,8 +269,8 @@ class _Look:
     def groups(self, task: int, unknown: Float[Tensor, "item"]) -> list[NewGroup]:
         """Gather the items of one batch that are rather unknown."""
         places = (unknown > REJECTED).nonzero()[:, 0]
-        if len(places) > MOST_LINKED:
-            places = unknown.argsort(descending=True, stable=True)[:MOST_LINKED].sort().values
+        if len(places) > MOST_GATHERED:
+            places = unknown.argsort(descending=True, stable=True)[:MOST_GATHERED].sort().values
         head, points = self.head, self.points[task, places]
         inside = normalize(points - head.means.mean(0), dim=1)
         a, b = self.strangers.pair_odds

@@ -382,7 +382,8 @@ def share_of(
         part = times.unsqueeze(-1) * rho
         part /= part + (1 - rho)
         each = torch.matmul(part, posterior[tasks].float().unsqueeze(-1)).squeeze(-1)
-        chances[tasks, items] = each.sum(1, dtype=t.dtype)
+        # Rounding can make a sum of probabilities a little larger than one.
+        chances[tasks, items] = each.sum(1, dtype=t.dtype).clamp(max=1)
     chances *= weights > 0
     of_share = posterior.sum(1)
     reached = of_share.cumsum(1)

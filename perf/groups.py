@@ -1,0 +1,90 @@
+"""Many groups in one table: `infer(X, groups=...)` against a loop of `infer`, one thread.
+
+    python perf/groups.py [--groups 2000] [--out perf/results/groups.json]
+
+2,000 groups of 1 to 5,000 rows in random order, most of them small, against 150 classes of five examples, d = 384. A
+group has one to twelve classes, and every fifth one also items of a class that the catalogue does not have. The figure
+is CPU seconds of the loop over those of one call, and the largest difference of a probability, of a chance to be
+unknown, and of a presence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from handful.errors import HandfulWarning
+from handful.estimators import PaddleClassifier
+
+K, DIM, SHOTS, MOST_ROWS, NOISE = 150, 384, 5, 5_000, 1.0
+
+
+def table(n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return examples, their labels, rows and the group of each row."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(K + 20, DIM)).astype(np.float32)
+    labels = np.arange(K).repeat(SHOTS)
+    sizes = np.minimum(8 / rng.random(n_groups), MOST_ROWS).astype(int).clip(1)
+    sizes[:2] = 1, MOST_ROWS
+    classes = []
+    for group, size in enumerate(sizes):
+        of_group = rng.choice(rng.choice(K, rng.integers(1, 13), replace=False), size)
+        if group % 5 == 0:
+            of_group = np.where(rng.random(size) < 0.3, K + rng.integers(20), of_group)
+        classes.append(of_group)
+    groups, truth = np.arange(n_groups).repeat(sizes), np.concatenate(classes)
+    order = rng.permutation(len(truth))
+
+    def around(codes: np.ndarray) -> np.ndarray:
+        rows = centres[codes] + NOISE * rng.standard_normal((len(codes), DIM), dtype=np.float32)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+    return around(labels), labels, around(truth[order]), groups[order]
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--out", type=Path, default=Path("perf/results/groups.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", HandfulWarning)
+    examples, labels, rows, groups = table(arguments.groups)
+    classifier = PaddleClassifier().fit(examples, labels)
+    classifier.infer(rows[:75])
+    start = time.process_time()
+    together = classifier.infer(rows, groups=groups)
+    at_once = time.process_time() - start
+    differences, loop = np.zeros(3), 0.0
+    by_group = np.argsort(groups, kind="stable")
+    for place, mine in enumerate(np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1)):
+        start = time.process_time()
+        one = classifier.infer(rows[mine])
+        loop += time.process_time() - start
+        pairs = (
+            (together.probabilities[mine], one.probabilities),
+            (together.unknown[mine], one.unknown),
+            (together.presence[place], one.presence),
+        )
+        differences = np.maximum(differences, [np.abs(a - b).max() for a, b in pairs])
+    found = {
+        "groups": arguments.groups,
+        "rows": len(rows),
+        "opened": int((together.unknown_interval[:, 0] > 0).sum()),
+        "cpu_seconds": {"at once": round(at_once, 2), "loop": round(loop, 2)},
+        "times_as_fast": round(loop / at_once, 2),
+        "largest_difference": dict(zip(("probability", "unknown", "presence"), differences.tolist(), strict=True)),
+    }
+    print(json.dumps(found, indent=2))
+    arguments.out.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
