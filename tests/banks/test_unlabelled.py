@@ -81,3 +81,32 @@ def test_what_is_no_matrix_is_refused(tmp_path):
         read_unlabelled(tmp_path / "x.npy")
     with pytest.raises(BankError, match="does not exist"):
         read_unlabelled(tmp_path / "nothing.npy")
+
+
+def test_columns_of_groups_come_along(tmp_path):
+    columns = {"vector": VECTORS.tolist(), "id": [7, 9, 11], "site": ["a", "b", "a"], "day": [1, None, 2]}
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
+    found = read_unlabelled(tmp_path / "x.parquet", groups=("site", "day", "id"))
+    assert found.groups == {"site": ["a", "b", "a"], "day": [1, None, 2], "id": [7, 9, 11]}
+    assert found.names == ("7", "9", "11")
+    np.savez(tmp_path / "x.npz", features=VECTORS, site=["a", "b", "a"])
+    assert read_unlabelled(tmp_path / "x.npz", groups=("site",)).groups == {"site": ["a", "b", "a"]}
+    assert read_unlabelled(tmp_path / "x.npz").groups == {}
+
+
+def test_columns_of_groups_that_are_not_there_are_refused(tmp_path):
+    pyarrow.parquet.write_table(pa.table({"v": VECTORS.tolist(), "id": [7, 8, 9]}), tmp_path / "x.parquet")
+    np.savez(tmp_path / "x.npz", features=VECTORS, site=["a", "b"], box=np.zeros((2, 2)), one=3)
+    np.save(tmp_path / "x.npy", VECTORS)
+    random_bank().save(tmp_path / "bank")
+    for name, column, sentence in (
+        ("x.parquet", "site", r"no column 'site' for the groups; it has id$"),
+        ("x.parquet", "v", "no column 'v' for the groups"),
+        ("x.npz", "day", "no column 'day' for the groups; it has site, box, one$"),
+        ("x.npz", "site", "column 'site' must have one group for each of the 3 rows"),
+        ("x.npz", "one", "column 'one' must have one group for each of the 3 rows"),
+        ("x.npy", "site", "holds vectors alone, so it has no column 'site'"),
+        ("bank", "site", "holds vectors alone, so it has no column 'site'"),
+    ):
+        with pytest.raises(BankError, match=sentence):
+            read_unlabelled(tmp_path / name, groups=(column,))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import label
+from handful.cli import classify as command
 from handful.cli.main import main
 from handful.datasets import load_clinc150
 from handful.large import shard
@@ -135,3 +136,80 @@ def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
     code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.xlsx")
     assert code == 1
     assert "written as .parquet or .csv" in err
+
+
+@pytest.fixture
+def sites(files):
+    """The batch with two columns of groups, its rows in mixed order: at each site one class, on each day both sites."""
+    folder, truth = files
+    order = np.random.default_rng(1).permutation(len(truth))
+    batch = np.load(folder / "batch.npz")["features"][order]
+    site = np.where(truth == truth[0], "wood", "marsh")[order]
+    np.savez(folder / "sites.npz", features=batch, site=site, day=np.arange(len(truth)) % 2)
+    return folder, truth[order], site
+
+
+def test_every_group_is_a_batch(sites, capsys):
+    folder, truth, site = sites
+    code, out, err = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "sites.npz", "--group-by", "site",
+        "--out", folder / "p.csv", "--report", folder / "p.html",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    with (folder / "p.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["site"] for row in rows] == site.tolist()
+    assert (np.array([row["label"] for row in rows]) == truth).mean() > 0.9
+    lines = out.splitlines()
+    assert lines[0] == "2 groups by site, 40 items"
+    for line, name in zip(lines[1:3], ("marsh", "wood"), strict=True):
+        (expected,) = set(truth[site == name])
+        assert re.match(rf"{name} +20  {expected} \d+\.\d", line)
+    with (folder / "p.groups.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    assert [(row["site"], row["items"]) for row in table if float(row["expected_count"]) > 10] == [
+        ("marsh", "20"), ("wood", "20"),
+    ]  # fmt: skip
+    assert "<h1>sites: 2 groups</h1>" in (folder / "p.html").read_text()
+    assert not list(folder.glob("*.run"))
+
+
+def test_many_groups_are_printed_in_part(sites, capsys, monkeypatch):
+    monkeypatch.setattr(command, "MOST_GROUPS", 3)
+    folder, _, _ = sites
+    code, out, _ = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "sites.npz", "--out", folder / "p.parquet",
+        "--group-by", "site", "--group-by", "day",
+    )  # fmt: skip
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "4 groups by site, day, 40 items"
+    assert [line.split("  ")[0] for line in lines[1:4]] == ["marsh, 0", "marsh, 1", "wood, 0"]
+    assert lines[4] == "and 1 more group, in p.groups.parquet"
+
+
+def test_a_column_that_is_not_there_and_rows_without_a_group_are_sentences(sites, capsys):
+    folder, _, _ = sites
+    arguments = ("--catalogue", folder / "catalogue.npz", "--out", folder / "p.csv", "--group-by", "plot")
+    code, out, err = run(capsys, *arguments, "--batch", folder / "sites.npz")
+    assert (code, out) == (1, "")
+    assert err == f"handful: {folder / 'sites.npz'} has no column 'plot' for the groups; it has site, day\n"
+    np.savez(folder / "gaps.npz", features=np.eye(3), plot=["a", "", "b"])
+    code, out, err = run(capsys, *arguments, "--batch", folder / "gaps.npz")
+    assert (code, out) == (1, "")
+    assert "1 row has no 'plot' and so no group, the first is row 2; fill in or drop such rows" in err
+    assert not (folder / "p.csv").exists()
+
+
+def test_warnings_of_groups_are_said_once_each_kind(sites, capsys):
+    folder, _, _ = sites
+    noise = np.random.default_rng(0).standard_normal((60, 384))
+    np.savez(folder / "noise.npz", features=noise, site=np.arange(60) % 3)
+    code, out, err = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "noise.npz", "--group-by", "site",
+        "--out", folder / "p.csv",
+    )  # fmt: skip
+    assert code == 0
+    assert err.startswith("warning: 3 of 3 groups, for example 0: The mean probability of an item's class is ")
+    assert err.count("warning") == 1
+    assert "warning" not in out

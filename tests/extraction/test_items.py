@@ -256,3 +256,28 @@ def test_picked_contents_come_in_the_order_asked_for(tmp_path):
     for place in (folder, zipped(folder, tmp_path / "a.zip")):
         assert list(pick(list_items(place).source, [2, 0])) == [image_bytes(2), image_bytes(0)]
     assert pick(("a", "b", "c"), [2, 0]) == ("c", "a")
+
+
+def test_items_of_a_table_have_its_columns_as_groups(tmp_path):
+    rows = [{**row, "site": site} for row, site in zip(ROWS, ("a", 3, None), strict=True)]
+    table = jsonl(tmp_path / "x.jsonl", rows)
+    assert list_items(table, groups=("site",)).groups == {"site": ["a", 3, None]}
+    assert list_items(table, split="test", groups=("site", "label")).groups == {"site": [None], "label": ["greeting"]}
+    assert list_items(table).groups == {}
+    assert list_items(table, groups=("site",)).data_hash == list_items(table).data_hash
+    with pytest.raises(ItemsError, match="no column 'day' for the groups; it has text, label, split, site"):
+        list_items(table, groups=("day",))
+
+
+def test_images_in_folders_have_these_as_groups(tmp_path):
+    folder = image_folder(tmp_path / "images", n_classes=2, each=2)
+    (folder / "class1" / "deep").mkdir()
+    (folder / "class1" / "deep" / "x.png").write_bytes(image_bytes(9))
+    expected = {"folder": ["class0"] * 2 + ["class1"] * 2 + ["class1/deep"]}
+    assert list_items(folder, labelled=False, groups=("folder",)).groups == expected
+    assert list_items(zipped(folder, tmp_path / "a.zip"), labelled=False, groups=("folder",)).groups == expected
+    with pytest.raises(ItemsError, match="have no column 'site'; group them by 'folder'"):
+        list_items(folder, labelled=False, groups=("site",))
+    (folder / "lost.png").write_bytes(image_bytes(10))
+    with pytest.raises(ItemsError, match=r"'lost\.png' is in no folder of .*, so it belongs to no group"):
+        list_items(folder, labelled=False, groups=("folder",))

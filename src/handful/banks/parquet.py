@@ -69,16 +69,18 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
 
 
 def read_vectors(
-    files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = ()
+    files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = (), groups: Sequence[str] = ()
 ) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the vectors of Parquet files that need no labels, and those of the other columns that exist."""
+    """Read the vectors of Parquet files that need no labels, those other columns that exist, and columns of groups."""
     pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
         schema = _schema(files)
         vectors = features or _vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
-        there = [name for name in others if name in schema.names]
+        left = [name for name in schema.names if name != vectors]
+        grouped = [find_column(left, name, (), "groups", where) for name in groups]
+        there = list(dict.fromkeys([*(name for name in others if name in left), *grouped]))
         return _columns(pa, _opened(pa, files, vectors, there), vectors, there, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(where, error) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,20 @@ class Vectors:
         What the items say, where the file has such a column.
     backbone : str
         What made the features, where that is known.
+    groups : mapping of str to sequence
+        The columns of groups that were asked for, one value per item.
     """
 
     features: Float[np.ndarray, "row dim"]
     names: tuple[str, ...]
     texts: tuple[str, ...] | None = None
     backbone: str = ""
+    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
-def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None) -> Vectors:
+def read_unlabelled(
+    path: str | os.PathLike[str], *, features: str | None = None, groups: Sequence[str] = ()
+) -> Vectors:
     """Read vectors from a bank, a folder with `features.npy`, a `.npz`, a `.npy`, or Parquet; labels are ignored.
 
     Parameters
@@ -54,6 +59,8 @@ def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None
         What holds them.
     features : str, optional
         Name of the column or key, where it cannot be detected.
+    groups : sequence of str
+        Further columns to read, which say to which group a row belongs; only Parquet and `.npz` have columns.
 
     Examples
     --------
@@ -70,34 +77,45 @@ def read_unlabelled(path: str | os.PathLike[str], *, features: str | None = None
     shards = sorted(place.glob("*.parquet")) if place.is_dir() else [place] if ending in (".parquet", ".pq") else []
     if store.is_bank(place):
         bank = FeatureBank.load(place)
-        return Vectors(bank.features, _numbered(bank.n_rows), backbone=bank.provenance.backbone)
+        found = _vectors(bank.features, {}, place, groups)
+        return replace(found, backbone=bank.provenance.backbone)
     if (place / "features.npy").exists():
-        return _vectors(open_npy(place / "features.npy"), {}, place)
+        return _vectors(open_npy(place / "features.npy"), {}, place, groups)
     if shards:
-        matrix, columns = read_vectors(shards, features=features, others=(*ITEM_NAMES, *TEXT_NAMES))
-        return _vectors(matrix, columns, place)
+        matrix, columns = read_vectors(shards, features=features, others=(*ITEM_NAMES, *TEXT_NAMES), groups=groups)
+        return _vectors(matrix, columns, place, groups)
     if ending == ".npy":
-        return _vectors(open_npy(place), {}, place)
+        return _vectors(open_npy(place), {}, place, groups)
     if ending == ".npz":
-        return _read_npz(place, features)
+        return _read_npz(place, features, groups)
     raise BankError(
         f"{place} is not a known kind of file; expected a bank, a folder with features.npy, .npz, .npy or .parquet"
     )
 
 
-def _read_npz(file: Path, features: str | None) -> Vectors:
+def _read_npz(file: Path, features: str | None, groups: Sequence[str]) -> Vectors:
     with opened_archive(file) as archive:
         key = find_column(archive, features, FEATURE_NAMES, "features", str(file))
-        columns = {name: archive[name].tolist() for name in (*ITEM_NAMES, *TEXT_NAMES) if name in archive}
-        return _vectors(archive[key], columns, file)
+        left = [name for name in archive if name != key]
+        grouped = [find_column(left, name, (), "groups", str(file)) for name in groups]
+        wanted = dict.fromkeys([*ITEM_NAMES, *TEXT_NAMES, *grouped])
+        columns = {name: archive[name].tolist() for name in wanted if name in left}
+        return _vectors(archive[key], columns, file, groups)
 
 
-def _vectors(features: np.ndarray, columns: Mapping[str, Sequence[Any]], where: Path) -> Vectors:
+def _vectors(features: np.ndarray, columns: Mapping[str, Sequence[Any]], where: Path, groups: Sequence[str]) -> Vectors:
     if features.ndim != 2 or features.dtype.kind not in "fiu" or 0 in features.shape:
         raise BankError(
             f"{where}: features must be numbers with the axes (row, dim), got {features.dtype} of shape "
             f"{features.shape}"
         )
+    for name in groups:
+        if name not in columns:
+            raise BankError(
+                f"{where} holds vectors alone, so it has no column {name!r} for the groups; use .parquet or .npz"
+            )
+        if not isinstance(columns[name], list) or len(columns[name]) != len(features):
+            raise BankError(f"{where}: column {name!r} must have one group for each of the {len(features)} rows")
     whole = {name: values for name, values in columns.items() if len(values) == len(features) and None not in values}
     names = next((whole[name] for name in ITEM_NAMES if name in whole), None)
     texts = next((whole[name] for name in TEXT_NAMES if name in whole), None)
@@ -105,6 +123,7 @@ def _vectors(features: np.ndarray, columns: Mapping[str, Sequence[Any]], where: 
         features,
         _numbered(len(features)) if names is None else tuple(map(str, names)),
         None if texts is None else tuple(map(str, texts)),
+        groups={name: columns[name] for name in groups},
     )
 
 

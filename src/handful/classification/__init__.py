@@ -1,5 +1,7 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
+from handful.classification.groups import ClassifiedGroups, Grouping, UnknownByGroup, write_groups
+from handful.classification.groups_page import write_groups_page
 from handful.classification.label import classify, dense_bytes
 from handful.classification.page import write_batch_page
 from handful.classification.predictions import (
@@ -18,11 +20,16 @@ __all__ = [
     "Answers",
     "Batch",
     "Classified",
+    "ClassifiedGroups",
+    "Grouping",
     "Shown",
     "Unknown",
+    "UnknownByGroup",
     "check_ending",
     "classify",
     "dense_bytes",
     "write_batch_page",
+    "write_groups",
+    "write_groups_page",
     "write_predictions",
 ]

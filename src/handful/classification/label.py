@@ -4,6 +4,7 @@ Images and sentences are embedded first, with one backbone for both sides. A ban
 batch of photographs can be labelled with a bank of photographs without naming it.
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
+A batch with groups is many batches: each group is labelled jointly, in memory (`handful.classification.groups`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from handful import large
 from handful.banks import FeatureBank, read_bank
 from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.catalogue import Catalogue
+from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
 from handful.classification.predictions import Answers, Batch, Classified, Shown, Unknown
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
@@ -44,10 +46,12 @@ def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
     return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
 
 
+@overload
 def classify(
     catalogue: str | os.PathLike[str],
     batch: str | os.PathLike[str],
     *,
+    group_by: None = None,
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
@@ -55,10 +59,39 @@ def classify(
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     on_progress: Callable[[large.Progress], None] | None = None,
-) -> Classified:
+) -> Classified: ...
+
+
+@overload
+def classify(
+    catalogue: str | os.PathLike[str],
+    batch: str | os.PathLike[str],
+    *,
+    group_by: str | Sequence[str],
+    backbone: str | None = None,
+    features: str | None = None,
+    labels: str | None = None,
+    device: str = "cpu",
+) -> ClassifiedGroups: ...
+
+
+def classify(
+    catalogue: str | os.PathLike[str],
+    batch: str | os.PathLike[str],
+    *,
+    group_by: str | Sequence[str] | None = None,
+    backbone: str | None = None,
+    features: str | None = None,
+    labels: str | None = None,
+    device: str = "cpu",
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    on_progress: Callable[[large.Progress], None] | None = None,
+) -> Classified | ClassifiedGroups:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
-    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed; the last three arguments only apply to these.
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups; the last three arguments
+    only apply to these.
 
     Parameters
     ----------
@@ -66,6 +99,9 @@ def classify(
         Labelled examples: whatever `read_bank` reads, or images and sentences with labels as `list_items` lists them.
     batch : path
         Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are ignored.
+    group_by : str or sequence of str, optional
+        Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
+        group is then a joint batch of its own, and the result a `ClassifiedGroups`.
     backbone : str, optional
         As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
         items, `efficientnet-lite0` for images and `minilm` for sentences.
@@ -89,8 +125,13 @@ def classify(
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npy")
     >>> found.predictions()["label"], [found.class_names[k] for k in found.present]
     (['dog', 'dog', 'cat', 'dog'], ['dog', 'cat'])
+    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0, 1]], site=["wood", "wood", "marsh", "wood"])
+    >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
+    >>> found["wood"].predictions()["label"]
+    ['dog', 'dog', 'dog']
     """
     catalogue, batch = Path(catalogue), Path(batch)
+    columns = () if group_by is None else asked_columns(group_by)
     items: dict[str, Items] = {}
     bank = vectors = None
     if _are_items(catalogue):
@@ -98,9 +139,11 @@ def classify(
     else:
         bank = read_bank(catalogue, features=features, labels=labels)
     if _are_items(batch):
-        items["batch"] = list_items(batch, labelled=False)
+        items["batch"] = list_items(batch, labelled=False, groups=columns)
     else:
-        vectors = read_unlabelled(batch, features=features)
+        vectors = read_unlabelled(batch, features=features, groups=columns)
+    groups = vectors.groups if vectors else items["batch"].groups
+    grouping = Grouping.of(groups, str(batch)) if columns else None
     recorded = (bank.provenance.backbone if bank else "", vectors.backbone if vectors else "")
     network = _backbone(backbone, {one.kind for one in items.values()}, recorded, len(items) == 2, device)
 
@@ -124,6 +167,10 @@ def classify(
         shown = _shown(items["catalogue"]) if "catalogue" in items else None
         about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
         fitted = Catalogue.of_bank(examples, STREAMED.transform)
+        if grouping is not None:
+            return label_by_group(
+                fitted, points, ready, grouping.of_items(ready.rows), STREAMED.make_options(), *about, shown
+            )
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
             found = inferred(
                 fitted,

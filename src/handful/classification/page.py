@@ -109,12 +109,16 @@ def _page(classified: Classified, title: str) -> str:
         _possible(classified, present),
         _none_of_these(classified),
         "<h2>Items, the least certain first</h2>",
-        _items(classified),
+        _items(classified, MOST_ITEMS),
     ]
+    return _document(title, STYLE, parts)
+
+
+def _document(title: str, style: str, parts: Sequence[str]) -> str:
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'><meta name='color-scheme' "
-        f"content='light dark'><title>{escape(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}"
+        f"content='light dark'><title>{escape(title)}</title><style>{style}</style></head><body>{''.join(parts)}"
         "</body></html>"
     )
 
@@ -217,14 +221,14 @@ def _plain_items(classified: Classified, positions: Sequence[int]) -> str:
     return f"<ul class='pictures'>{cards}</ul>"
 
 
-def _items(classified: Classified) -> str:
-    order = np.argsort(classified.answers.probabilities, kind="stable")[:MOST_ITEMS].tolist()
+def _items(classified: Classified, most: int) -> str:
+    """Show the least certain items, at most that many."""
+    order = np.argsort(classified.answers.probabilities, kind="stable")[:most].tolist()
     table = classified.predictions(order)
     pictures = _pictures(classified, order)
     cards = []
     for place, i in enumerate(order):
         sure = table["probability"][place]
-        doubtful = sure < 0.5 + 0.5 * (table["runner_up_probability"][place] or 0)
         below = f"<div class='bar'><i style='width:{sure:.1%}'></i></div>"
         if table["runner_up"][place] is not None and table["runner_up_probability"][place] >= 0.005:
             other = f"or {table['runner_up'][place]}, {_percent(table['runner_up_probability'][place])}"
@@ -233,7 +237,7 @@ def _items(classified: Classified) -> str:
             none = f"none of the classes with probability {_percent(table['unknown'][place])}"
             below += f"<div><small>{escape(none)}</small></div>"
         head = f"<div class='head'><b>{escape(table['label'][place])}</b><span>{escape(_percent(sure))}</span></div>"
-        kind = " class='doubt'" if doubtful else ""
+        kind = " class='doubt'" if classified.answers.doubtful[i] else ""
         if pictures is None:
             cards.append(f"<li{kind}><div>{escape(_words(classified, i))}</div><div>{head}{below}</div></li>")
         else:
@@ -241,7 +245,7 @@ def _items(classified: Classified) -> str:
             name = f"<small class='quiet'>{escape(classified.batch.names[i])}</small>"
             cards.append(f"<li{kind}>{picture}<div>{head}{below}<div>{name}</div></div></li>")
     style = "sentences" if pictures is None else "pictures"
-    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(classified.batch.rows) - MOST_ITEMS, 'item')}"
+    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(classified.batch.rows) - most, 'item')}"
 
 
 def _pictures(classified: Classified, positions: Sequence[int]) -> list[str | None] | None:

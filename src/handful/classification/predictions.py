@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +25,18 @@ from handful.shapes import Bool, Float, Int
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
-PREDICTION_COLUMNS = (
-    "row",
-    "item",
-    "label",
-    "probability",
-    "runner_up",
-    "runner_up_probability",
-    "unknown",
-    "proposal",
-)
+# Types as Arrow names them.
+PREDICTION_TYPES = {
+    "row": "int64",
+    "item": "string",
+    "label": "string",
+    "probability": "float64",
+    "runner_up": "string",
+    "runner_up_probability": "float64",
+    "unknown": "float64",
+    "proposal": "int64",
+}
+PREDICTION_COLUMNS = tuple(PREDICTION_TYPES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,27 @@ class Answers:
     probabilities: Float[np.ndarray, "item"]
     runners_up: Int[np.ndarray, "item"]
     runner_up_probabilities: Float[np.ndarray, "item"]
+
+    @property
+    def doubtful(self) -> Bool[np.ndarray, "item"]:
+        """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the likeliest class and of the next."""
+        return self.probabilities < 0.5 + 0.5 * self.runner_up_probabilities
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """Put those of several batches one after another."""
+        return cls(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.probabilities for part in parts]),
+            np.concatenate([part.runners_up for part in parts]),
+            np.concatenate([part.runner_up_probabilities for part in parts]),
+        )
+
+    def of_items(self, items: Int[np.ndarray, "chosen"]) -> Answers:
+        """Return those of some items."""
+        return Answers(
+            self.labels[items], self.probabilities[items], self.runners_up[items], self.runner_up_probabilities[items]
+        )
 
     @classmethod
     def of(cls, table: Float[np.ndarray, "item class"]) -> Answers:
@@ -194,22 +217,32 @@ class Classified:
         `items` are positions in the batch; by default all.
         """
         chosen = range(len(self.batch.rows)) if items is None else items
-        places = np.asarray(chosen, dtype=np.int64)
-        second = self.answers.runners_up[places].tolist()
-        columns = (
-            [self.batch.rows[i] for i in chosen],
-            [self.batch.names[i] for i in chosen],
-            [self.class_names[k] for k in self.answers.labels[places].tolist()],
-            self.answers.probabilities[places].tolist(),
-            [None if k < 0 else self.class_names[k] for k in second],
-            [
-                None if k < 0 else p
-                for k, p in zip(second, self.answers.runner_up_probabilities[places].tolist(), strict=True)
-            ],
-            [None] * len(places) if self.unknown is None else self.unknown.chances[places].tolist(),
-            [number or None for number in self.proposals[places].tolist()],
-        )
-        return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+        chances = None if self.unknown is None else self.unknown.chances
+        return predicted(self.batch, self.answers, self.class_names, chances, self.proposals, chosen)
+
+
+def predicted(
+    batch: Batch,
+    answers: Answers,
+    class_names: Sequence[str],
+    chances: Float[np.ndarray, "item"] | None,
+    proposals: Int[np.ndarray, "item"],
+    items: Sequence[int],
+) -> dict[str, list[Any]]:
+    """Return the columns of predictions of some items, see `Classified.predictions`."""
+    places = np.asarray(items, dtype=np.int64)
+    second = answers.runners_up[places].tolist()
+    columns = (
+        [batch.rows[i] for i in items],
+        [batch.names[i] for i in items],
+        [class_names[k] for k in answers.labels[places].tolist()],
+        answers.probabilities[places].tolist(),
+        [None if k < 0 else class_names[k] for k in second],
+        [None if k < 0 else p for k, p in zip(second, answers.runner_up_probabilities[places].tolist(), strict=True)],
+        [None] * len(places) if chances is None else chances[places].tolist(),
+        [number or None for number in proposals[places].tolist()],
+    )
+    return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
 
 
 def check_ending(path: Path) -> None:
@@ -220,27 +253,42 @@ def check_ending(path: Path) -> None:
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
     """Write the predictions as Parquet or CSV, by the ending of the path; the file appears complete or not at all."""
+    write_table(path, PREDICTION_TYPES, map(classified.predictions, runs_of(len(classified.batch.rows))))
+
+
+def runs_of(n_items: int) -> Iterator[range]:
+    """Cut the positions of all items into those written at once; one empty run if there are none."""
+    for start in range(0, max(1, n_items), ROWS_AT_ONCE):
+        yield range(start, min(start + ROWS_AT_ONCE, n_items))
+
+
+def write_table(
+    path: str | os.PathLike[str], types: Mapping[str, Any], parts: Iterable[Mapping[str, Sequence[Any]]]
+) -> None:
+    """Write parts of a table as Parquet or CSV, by the ending of the path; it appears complete or not at all.
+
+    `types` are those of the columns, in their order: an Arrow type or its name. CSV needs the names of columns alone.
+    """
     final = Path(path)
     check_ending(final)
     final.parent.mkdir(parents=True, exist_ok=True)
-    n_items, kind = len(classified.batch.rows), _csv_file if final.suffix.lower() == ".csv" else _parquet_file
-    with written_whole(final) as place, kind(place) as write:
-        for start in range(0, max(1, n_items), ROWS_AT_ONCE):
-            write(classified.predictions(range(start, min(start + ROWS_AT_ONCE, n_items))))
+    kind = _csv_file if final.suffix.lower() == ".csv" else _parquet_file
+    with written_whole(final) as place, kind(place, types) as write:
+        for part in parts:
+            write(part)
 
 
 @contextmanager
-def _csv_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(PREDICTION_COLUMNS)
+        writer.writerow(types)
         yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
 
 
 @contextmanager
-def _parquet_file(path: Path) -> Iterator[Callable[[dict[str, list[Any]]], None]]:
+def _parquet_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
     pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
-    kinds = (pa.int64(), pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64(), pa.float64(), pa.int64())
-    schema = pa.schema(list(zip(PREDICTION_COLUMNS, kinds, strict=True)))
+    schema = pa.schema([(name, pa.type_for_alias(t) if isinstance(t, str) else t) for name, t in types.items()])
     with parquet.ParquetWriter(path, schema) as writer:
         yield lambda columns: writer.write_table(pa.table(columns, schema=schema))

@@ -9,14 +9,21 @@ from typing import Annotated
 
 import typer
 
+from handful.classification.groups import ClassifiedGroups, group_table_path, write_groups
+from handful.classification.groups_page import messages, write_groups_page
 from handful.classification.label import classify
 from handful.classification.page import write_batch_page
 from handful.classification.predictions import check_ending, write_predictions
 from handful.cli.passes import passes
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.terminal import data
+from handful.cli.terminal import data, waiting
 from handful.large.crew import in_process
 from handful.large.on_ray import on_ray
+
+# Groups printed, and classes of each; all of them are in the table of groups.
+MOST_GROUPS, MOST_CLASSES = 20, 6
+# Letters up to which names of groups are filled with blanks, so that numbers stand below one another.
+WIDEST_NAME = 40
 
 
 def classify_command(
@@ -36,6 +43,13 @@ def classify_command(
     ],
     out: Annotated[Path, typer.Option(help="Predictions, one row per item: .parquet or .csv.")],
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of the batch whose values are batches of their own, for example a site or a day; 'folder' for "
+            "images in folders. Repeat for several columns."
+        ),
+    ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
@@ -56,13 +70,34 @@ def classify_command(
     A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
     predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
 
+    With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
+    group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
+
     \b
     Examples:
       handful classify --catalogue photos.bank --batch new_photos/ --out labels.parquet --report labels.html
       handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
+      handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
+      handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
     """
     check_ending(out)
+    if group_by:
+        with waiting(f"labelling {batch}"):
+            grouped = classify(
+                catalogue,
+                batch,
+                group_by=group_by,
+                backbone=backbone,
+                features=features,
+                labels=labels,
+                device=device,
+            )
+            write_groups(grouped, out)
+            if report is not None:
+                write_groups_page(grouped, report, title=batch.stem)
+        _tell(grouped, out)
+        return
     executor = executor_at(on, in_process, on_ray, {})
     run = out.with_name(f"{out.name}.run")
     with passes(f"labelling {batch}") as on_progress:
@@ -89,4 +124,30 @@ def classify_command(
     for k in classified.present:
         data(f"{classified.expected_counts[k]:8.1f}  {classified.presence[k]:.3f}  {classified.class_names[k]}")
     if classified.unknown is not None and (said := classified.unknown.said(len(classified.class_names))):
+        data(said)
+
+
+def _tell(grouped: ClassifiedGroups, out: Path) -> None:
+    """Print one line per group: name, items, classes present with expected counts, and unknown items."""
+    for skipped in grouped.batch.skipped:
+        sys.stderr.write(f"skipped {skipped}\n")
+    for message in messages(grouped):
+        sys.stderr.write(f"warning: {message}\n")
+    n_groups, n_items = len(grouped), len(grouped.batch.rows)
+    columns = ", ".join(grouped.grouping.columns)
+    data(f"{n_groups:,} {'group' if n_groups == 1 else 'groups'} by {columns}, {n_items:,} items")
+    listed = range(min(n_groups, MOST_GROUPS))
+    width = min(WIDEST_NAME, max(len(grouped.name(place)) for place in listed))
+    sizes, unknown = grouped.sizes, grouped.unknown_items
+    for place in listed:
+        present = grouped.present(place)
+        counted = [f"{grouped.class_names[k]} {grouped.expected_counts[place][k]:.1f}" for k in present[:MOST_CLASSES]]
+        if len(present) > MOST_CLASSES:
+            counted.append(f"{len(present) - MOST_CLASSES} more")
+        none = f"; {unknown[place]:,} like none of the classes" if unknown[place] else ""
+        data(f"{grouped.name(place):{width}}  {sizes[place]:6,}  {', '.join(counted) or 'no class for certain'}{none}")
+    if n_groups > MOST_GROUPS:
+        left = n_groups - MOST_GROUPS
+        data(f"and {left:,} more {'group' if left == 1 else 'groups'}, in {group_table_path(out).name}")
+    if said := grouped.said():
         data(said)

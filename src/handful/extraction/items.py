@@ -6,6 +6,8 @@
 - a table (.csv, .jsonl, each also .gz): a column `label`, a column `text` (sentences) or `path` (image files, relative
   to the table), and optionally `split`, from which one can be chosen.
 
+Items can be grouped: by columns of a table, or by `folder`, the folder of an image inside the folder or .zip.
+
 Nothing is unpacked: images inside a .zip are read from there.
 """
 
@@ -21,7 +23,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -34,6 +36,8 @@ from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_jso
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
+# What images in folders are grouped by.
+FOLDER = "folder"
 # The class of items whose class is unknown.
 UNLABELLED = "unlabelled"
 # An image file is read no further than this: inside a .zip a small entry can expand to any size.
@@ -114,6 +118,8 @@ class Items:
         The contents, read only when iterated over; a slice of it is small enough to send to another machine.
     data_hash : str
         SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
+    groups : mapping of str to sequence
+        The columns of groups that were asked for, one value per item.
     """
 
     kind: Kind
@@ -122,12 +128,15 @@ class Items:
     class_names: tuple[str, ...]
     source: Source
     data_hash: str
+    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.names)
 
 
-def list_items(path: str | Path, *, split: str | None = None, labelled: bool = True) -> Items:
+def list_items(
+    path: str | Path, *, split: str | None = None, labelled: bool = True, groups: Sequence[str] = ()
+) -> Items:
     r"""List the items at `path` (see the module's docstring) and hash all of them.
 
     Parameters
@@ -139,6 +148,8 @@ def list_items(path: str | Path, *, split: str | None = None, labelled: bool = T
     labelled : bool
         Whether items need classes. If not, images may be anywhere in the folder, a table needs no column `label`, and
         all items are of one class, `unlabelled`.
+    groups : sequence of str
+        Columns that say to which group an item belongs; `folder` for images in folders.
 
     Examples
     --------
@@ -151,18 +162,18 @@ def list_items(path: str | Path, *, split: str | None = None, labelled: bool = T
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return _list_table(path, split, labelled)
+        return _list_table(path, split, labelled, groups)
     if split is not None:
         raise ItemsError(f"a split can be chosen only from a table with a column 'split', got {path}; leave it out")
     if path.is_dir():
-        return _list_folder(path, labelled)
+        return _with_folders(_list_folder(path, labelled), groups, path)
     archive = _archive_above(path)
     if archive is None:
         raise ItemsError(
             f"expected a folder, a .zip or a table ({', '.join(TABLE_SUFFIXES)}) of items, got {path}, "
             f"which {'is none of these' if path.exists() else 'does not exist'}; check the path"
         )
-    return _list_archive(archive, path.relative_to(archive).as_posix(), labelled)
+    return _with_folders(_list_archive(archive, path.relative_to(archive).as_posix(), labelled), groups, path)
 
 
 def holds_items(path: str | Path) -> bool:
@@ -198,7 +209,25 @@ def _list_archive(archive: Path, inside: str, labelled: bool) -> Items:
     return _of_folders(names, ZipFiles(archive, tuple(prefix + name for name in names)), labelled)
 
 
-def _list_table(table: Path, split: str | None, labelled: bool) -> Items:
+def _with_folders(items: Items, groups: Sequence[str], where: Path) -> Items:
+    """Add the folder of each image, if the items are to be grouped."""
+    if not groups:
+        return items
+    other = next((name for name in groups if name != FOLDER), None)
+    if other is not None:
+        raise ItemsError(
+            f"{where} holds images in folders, which have no column {other!r}; group them by {FOLDER!r}, or list paths "
+            "and groups in a table"
+        )
+    outside = [name for name in items.names if "/" not in name]
+    if outside:
+        raise ItemsError(
+            f"{outside[0]!r} is in no folder of {where}, so it belongs to no group; move it into one, or remove it"
+        )
+    return replace(items, groups={FOLDER: [name.rsplit("/", 1)[0] for name in items.names]})
+
+
+def _list_table(table: Path, split: str | None, labelled: bool, groups: Sequence[str]) -> Items:
     rows = list(_table_rows(table))
     if not rows:
         wanted = "a column 'label' and a column" if labelled else "a column"
@@ -215,16 +244,20 @@ def _list_table(table: Path, split: str | None, labelled: bool) -> Items:
         labels = [str(value) for value in _column(rows, "label", table, (str, int))]
     chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
     kept = tuple(values[row] for row in chosen)
+    for name in groups:
+        if not any(name in row for row in rows):
+            raise ItemsError(f"{table} has no column {name!r} for the groups; it has {', '.join(map(str, rows[0]))}")
+    grouped = {name: [rows[row].get(name) for row in chosen] for name in groups}
     if columns[0] == "text":
         names = tuple(f"row {row + 1}" for row in chosen)
-        return _items("text", names, labels, kept, chosen)
+        return replace(_items("text", names, labels, kept, chosen), groups=grouped)
     missing = [value for value in kept if not (table.parent / value).is_file()]
     if missing:
         raise ItemsError(
             f"{table} names {len(missing)} file(s) that do not exist, the first is {missing[0]!r}; "
             f"paths are relative to {table.parent}"
         )
-    return _items("image", kept, labels, FolderFiles(table.parent, kept), chosen)
+    return replace(_items("image", kept, labels, FolderFiles(table.parent, kept), chosen), groups=grouped)
 
 
 def _rows_of_split(splits: Sequence[str], wanted: str, table: Path) -> list[int]:

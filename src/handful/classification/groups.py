@@ -1,0 +1,399 @@
+"""Many batches in one table: every group of its items is one joint batch, all against one catalogue.
+
+Items stay in the order of the table. What a group is labelled does not depend on the other groups, so groups are
+labelled a portion at a time, and no table of items and classes is held for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from handful.catalogue import Catalogue
+from handful.classification.predictions import (
+    PREDICTION_TYPES,
+    Answers,
+    Batch,
+    Classified,
+    Shown,
+    Unknown,
+    predicted,
+    runs_of,
+    write_table,
+)
+from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators import Diagnostic, Proposal
+from handful.estimators.diagnostics import diagnose
+from handful.estimators.grouped import inferred_by_group
+from handful.estimators.inference import PRESENT
+from handful.extraction.items import pick
+from handful.machine.extras import import_pyarrow
+from handful.methods.roll_call import RollCallOptions
+from handful.shapes import Bool, Float, Int
+
+# Columns of the table of groups, after those that name the group; types as Arrow names them.
+GROUP_TYPES = {
+    "items": "int64",
+    "unknown_items": "int64",
+    "joint_weight": "float64",
+    "class": "string",
+    "expected_count": "float64",
+    "presence": "float64",
+}
+# A class is listed in the table of groups if its chance of being present is at least this.
+LEAST_LISTED = 0.02
+# Numbers (scores and features) of the groups that are labelled at once.
+PORTION_NUMBERS = 2**26
+
+Key = tuple[Any, ...]
+
+
+class Grouping(NamedTuple):
+    """Which item is in which group: names of the columns, distinct groups in increasing order, group of each item."""
+
+    columns: tuple[str, ...]
+    groups: tuple[Key, ...]
+    group_of: Int[np.ndarray, "item"]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any]], where: str) -> Grouping:
+        """Read it off the columns of a table; every row must have a group.
+
+        Examples
+        --------
+        >>> found = Grouping.of({"site": ["wood", "marsh", "wood"], "day": [1, 1, 1]}, "a table")
+        >>> found.groups, found.group_of.tolist()
+        ((('marsh', 1), ('wood', 1)), [1, 0, 1])
+        """
+        for name, values in columns.items():
+            _refuse_gaps(name, values, where)
+        keys = list(zip(*columns.values(), strict=True))
+        groups = tuple(sorted(set(keys)))
+        place = {key: number for number, key in enumerate(groups)}
+        return cls(tuple(columns), groups, np.array([place[key] for key in keys], dtype=np.int64))
+
+    def of_items(self, rows: Sequence[int]) -> Grouping:
+        """Keep these items alone; groups that lose all their items are left out."""
+        left, group_of = np.unique(self.group_of[np.asarray(rows, dtype=np.int64)], return_inverse=True)
+        return Grouping(self.columns, tuple(self.groups[place] for place in left.tolist()), group_of)
+
+
+def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns to group by; refuse none, one that occurs twice, and names of new columns."""
+    names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    if not names or len(set(names)) != len(names):
+        raise OptionError(f"group by one column or several different ones, got {', '.join(names) or 'none'}")
+    for name in names:
+        if name in PREDICTION_TYPES or name in GROUP_TYPES:
+            raise OptionError(f"the answers have a column {name!r} of their own; rename the column to group by")
+    return names
+
+
+def _refuse_gaps(name: str, values: Sequence[Any], where: str) -> None:
+    """Refuse rows without a group, and values that cannot be sorted."""
+    gaps = [row for row, value in enumerate(values) if value is None or value != value or value == ""]
+    if gaps:
+        have = "1 row has" if len(gaps) == 1 else f"{len(gaps):,} rows have"
+        raise TaskError(
+            f"{where}: {have} no {name!r} and so no group, the first is row {gaps[0] + 1}; fill in or drop such rows"
+        )
+    kinds = {type(value) for value in values}
+    if kinds & {list, dict, bytes} or (len(kinds) > 1 and kinds != {int, float}):
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TaskError(f"{where}: groups must be of one kind, text, numbers or dates; column {name!r} has {found}")
+
+
+class UnknownByGroup(NamedTuple):
+    """Items that look like none of the classes: chances, rejected items, intervals and proposals, see `Unknown`."""
+
+    chances: Float[np.ndarray, "item"]
+    rejected: Bool[np.ndarray, "item"]
+    intervals: Float[np.ndarray, "group 2"]
+    proposals: tuple[tuple[Proposal, ...], ...]  # items are positions within the group
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifiedGroups:
+    """Many labelled batches: every group of items is one.
+
+    Attributes
+    ----------
+    batch : Batch
+        The items of all groups, in the order of the table.
+    grouping : Grouping
+        Names of the columns that name a group, distinct groups in increasing order, and group of each item.
+    answers : Answers
+        Labels of all items, with probabilities.
+    expected_counts, presence : Float[ndarray, "group class"]
+        As in `Classified`, one row per group.
+    joint_weight : Float[ndarray, "group"]
+        As in `Classified`.
+    diagnostics : tuple of tuple of Diagnostic
+        What looks wrong, one entry per group.
+    class_names, n_examples, backbone, shown
+        As in `Classified`.
+    unknown : UnknownByGroup or None
+        Items that look like none of the classes; None if the catalogue cannot tell.
+
+    `found[group]` is the `Classified` of one group.
+    """
+
+    batch: Batch
+    grouping: Grouping
+    answers: Answers
+    expected_counts: Float[np.ndarray, "group class"]
+    presence: Float[np.ndarray, "group class"]
+    joint_weight: Float[np.ndarray, "group"]
+    diagnostics: tuple[tuple[Diagnostic, ...], ...]
+    class_names: tuple[str, ...]
+    n_examples: int
+    backbone: str
+    unknown: UnknownByGroup | None = None
+    shown: Shown | None = None
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.grouping.groups)
+
+    def __getitem__(self, group: Any) -> Classified:
+        """Return the answers about one group: a value of the column, or a tuple of values of several columns."""
+        key = group if isinstance(group, tuple) else (group,)
+        if key not in self._places:
+            raise LabelError(f"there is no group {group!r}; see grouping.groups for those that there are")
+        return self.at(self._places[key])
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return {key: place for place, key in enumerate(self.grouping.groups)}
+
+    @cached_property
+    def _items_by_group(self) -> list[Int[np.ndarray, "item"]]:
+        order = np.argsort(self.grouping.group_of, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+    @property
+    def sizes(self) -> Int[np.ndarray, "group"]:
+        """Number of items of each group."""
+        return np.bincount(self.grouping.group_of, minlength=len(self))
+
+    @property
+    def doubtful(self) -> Int[np.ndarray, "group"]:
+        """Number of items of each group whose label is in doubt, see `Answers.doubtful`."""
+        return np.bincount(self.grouping.group_of[self.answers.doubtful], minlength=len(self))
+
+    @property
+    def unknown_items(self) -> Int[np.ndarray, "group"]:
+        """Number of rejected items of each group; 0 if the catalogue cannot tell."""
+        rejected = np.zeros(0, np.int64) if self.unknown is None else self.grouping.group_of[self.unknown.rejected]
+        return np.bincount(rejected, minlength=len(self))
+
+    def name(self, place: int) -> str:
+        """Return what a group is called: the values of its columns."""
+        return ", ".join(map(str, self.grouping.groups[place]))
+
+    def present(self, place: int) -> list[int]:
+        """Positions in `class_names` of the classes present in a group, the largest first."""
+        order = np.argsort(-self.expected_counts[place], kind="stable")
+        return order[self.presence[place][order] >= PRESENT].tolist()  # type: ignore[no-any-return]
+
+    def at(self, place: int) -> Classified:
+        """Return the answers about the group at this place among `grouping.groups`."""
+        items = self._items_by_group[place]
+        positions, batch, unknown = items.tolist(), self.batch, None
+        if self.unknown is not None:
+            low, high = self.unknown.intervals[place].tolist()
+            unknown = Unknown(
+                self.unknown.chances[items], self.unknown.rejected[items], (low, high), self.unknown.proposals[place]
+            )
+        return Classified(
+            Batch(
+                [batch.rows[i] for i in positions],
+                tuple(batch.names[i] for i in positions),
+                None if batch.contents is None else pick(batch.contents, positions),
+                (),
+            ),
+            self.answers.of_items(items),
+            self.expected_counts[place],
+            self.presence[place],
+            float(self.joint_weight[place]),
+            self.diagnostics[place],
+            self.class_names,
+            self.n_examples,
+            self.backbone,
+            streamed=False,
+            unknown=unknown,
+            shown=self.shown,
+        )
+
+    def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return what `Classified.predictions` does, with the columns of the group in front of the label.
+
+        Proposed classes are numbered within each group.
+        """
+        chosen = range(len(self.batch.rows)) if items is None else items
+        chances = None if self.unknown is None else self.unknown.chances
+        columns = predicted(self.batch, self.answers, self.class_names, chances, self._proposals, chosen)
+        keys = [self.grouping.groups[place] for place in self.grouping.group_of[np.asarray(chosen, int)].tolist()]
+        named = {name: [key[k] for key in keys] for k, name in enumerate(self.grouping.columns)}
+        return {name: columns.pop(name) for name in ("row", "item")} | named | columns
+
+    @cached_property
+    def _proposals(self) -> Int[np.ndarray, "item"]:
+        numbers = np.zeros(len(self.batch.rows), np.int64)
+        for place, proposals in enumerate(() if self.unknown is None else self.unknown.proposals):
+            for number, proposal in enumerate(proposals, start=1):
+                numbers[self._items_by_group[place][proposal.items]] = number
+        return numbers
+
+    def group_table(self) -> dict[str, list[Any]]:
+        """Return one entry per group and class that may be present.
+
+        That is a chance of at least 0.02, and always the class with most items. Columns are those of the group, its
+        number of items and of items that look like none of the classes (None if the catalogue cannot tell), the weight
+        of the joint answer, and name, expected count and presence of the class, the largest class first.
+        """
+        listed = self.presence >= LEAST_LISTED
+        listed[np.arange(len(self)), self.expected_counts.argmax(-1)] = True
+        place, k = np.nonzero(listed)
+        order = np.lexsort((-self.expected_counts[place, k], place))
+        place, k = place[order], k[order]
+        keys = [self.grouping.groups[at] for at in place.tolist()]
+        unknown: list[Any] = [None] * len(place) if self.unknown is None else self.unknown_items[place].tolist()
+        columns = (
+            self.sizes[place].tolist(),
+            unknown,
+            self.joint_weight[place].tolist(),
+            [self.class_names[code] for code in k.tolist()],
+            self.expected_counts[place, k].tolist(),
+            self.presence[place, k].tolist(),
+        )
+        named = {name: [key[at] for key in keys] for at, name in enumerate(self.grouping.columns)}
+        return named | dict(zip(GROUP_TYPES, columns, strict=True))
+
+    def said(self) -> str:
+        """Say in one sentence how many items look like none of the classes; empty if none do."""
+        n, groups = int(self.unknown_items.sum()), int((self.unknown_items > 0).sum())
+        if n == 0:
+            return ""
+        look = "1 item looks" if n == 1 else f"{n:,} items look"
+        n_classes = len(self.class_names)
+        return (
+            f"{look} like none of your {n_classes:,} {'class' if n_classes == 1 else 'classes'}, "
+            f"in {groups:,} of {len(self):,} {'group' if len(self) == 1 else 'groups'}."
+        )
+
+
+def label_by_group(
+    catalogue: Catalogue,
+    points: Float[np.ndarray, "item dim"],
+    batch: Batch,
+    grouping: Grouping,
+    options: RollCallOptions,
+    class_names: tuple[str, ...],
+    n_examples: int,
+    backbone: str,
+    shown: Shown | None,
+) -> ClassifiedGroups:
+    """Label every group jointly; classes of the catalogue are positions in `class_names`."""
+    n_items, n_groups, n_classes = len(points), len(grouping.groups), len(class_names)
+    answers, answered = list[Answers](), list[Int[np.ndarray, "item"]]()
+    counts, presence = np.empty((n_groups, n_classes)), np.empty((n_groups, n_classes))
+    joint_weight, diagnostics = np.empty(n_groups), list[tuple[Diagnostic, ...]]()
+    unknown = UnknownByGroup(np.empty(n_items), np.empty(n_items, bool), np.empty((n_groups, 2)), ())
+    proposals = list[tuple[Proposal, ...]]()
+    sizes = np.bincount(grouping.group_of, minlength=n_groups)
+    for start, stop in _portions(sizes, n_classes + points.shape[1]):
+        rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
+        features = torch.from_numpy(np.array(points[rows], np.float32))
+        found = inferred_by_group(catalogue, features, grouping.group_of[rows], options)
+        answers.append(Answers.of(found.probabilities.numpy()))
+        answered.append(rows)
+        unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected
+        counts[start:stop], presence[start:stop] = found.expected_counts, found.presence
+        joint_weight[start:stop], unknown.intervals[start:stop] = found.joint_weight, found.unknown_interval
+        for place, of_group in enumerate(found.proposals):
+            proposals.append(tuple(replace(new, nearest=class_names[int(new.nearest)]) for new in of_group))
+            diagnostics.append(
+                diagnose(
+                    catalogue.head,
+                    int(sizes[start + place]),
+                    float(found.confidence[place]),
+                    n_iter=int(found.n_iter[place]),
+                    converged=bool(found.converged[place]),
+                )
+            )
+    return ClassifiedGroups(
+        batch,
+        grouping,
+        Answers.joined(answers).of_items(np.argsort(np.concatenate(answered))),
+        counts,
+        presence,
+        joint_weight,
+        tuple(diagnostics),
+        class_names,
+        n_examples,
+        backbone,
+        None if math.isnan(unknown.chances.sum()) else unknown._replace(proposals=tuple(proposals)),
+        shown,
+    )
+
+
+def _portions(sizes: Int[np.ndarray, "group"], numbers: int) -> Iterator[tuple[int, int]]:
+    """Cut the groups into runs of at most `PORTION_NUMBERS`, with so many numbers per item, or of a single group."""
+    ends, start = np.cumsum(sizes), 0
+    while start < len(sizes):
+        before = int(ends[start] - sizes[start])
+        stop = max(start + 1, int(np.searchsorted(ends, before + PORTION_NUMBERS // numbers, side="right")))
+        yield start, stop
+        start = stop
+
+
+def group_table_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv`."""
+    final = Path(path)
+    return final.with_name(f"{final.stem}.groups{final.suffix}")
+
+
+def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> None:
+    """Write the predictions, and beside them the table of groups, as Parquet or CSV, by the ending of the path.
+
+    Each file appears complete or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful.classification import classify
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0, 1]], site=["wood", "wood", "marsh", "wood"])
+    >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
+    >>> write_groups(found, folder / "labels.csv")
+    >>> [row.split(",")[:4] for row in (folder / "labels.csv").read_text().splitlines()[1:3]]
+    [['0', 'row 1', 'wood', 'dog'], ['1', 'row 2', 'wood', 'dog']]
+    >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
+    'site,items,unknown_items,joint_weight,class,expected_count,presence'
+    """
+    keys = _key_types(classified.grouping, Path(path))
+    in_front = {name: PREDICTION_TYPES[name] for name in ("row", "item")}
+    write_table(
+        path,
+        in_front | keys | {name: kind for name, kind in PREDICTION_TYPES.items() if name not in in_front},
+        map(classified.predictions, runs_of(len(classified.batch.rows))),
+    )
+    write_table(group_table_path(path), keys | GROUP_TYPES, [classified.group_table()])
+
+
+def _key_types(grouping: Grouping, path: Path) -> dict[str, Any]:
+    """Return the Arrow types of the columns of the group; a CSV file needs none."""
+    if path.suffix.lower() == ".csv":
+        return dict.fromkeys(grouping.columns)
+    pa, _ = import_pyarrow()
+    return {name: pa.array([key[k] for key in grouping.groups]).type for k, name in enumerate(grouping.columns)}

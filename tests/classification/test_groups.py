@@ -1,0 +1,262 @@
+"""Many batches in one table: every group is labelled as it would be alone, rows keep their order, gaps are refused."""
+
+import csv
+import datetime
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.classification import Answers, Grouping, classify, groups, label, predictions, write_groups
+from handful.datasets import load_clinc150
+from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
+from tests.classification.test_label import paint
+from tests.items_at_hand import small_backbone, zipped
+
+GONE = 7
+# Classes of each site; the last one of "wood" is not in the catalogue.
+SITES = {"marsh": (3, 17), "wood": (5, 11, GONE), "quay": (3, 20)}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Vectors, their sites and days, in mixed order, with the truth; the catalogue has 30 classes but one."""
+    bank = load_clinc150()
+    names = np.array(bank.class_names)[bank.labels]
+    known = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(31) if k != GONE])
+    chosen, sites = [], []
+    for site, classes in SITES.items():
+        for k in classes:
+            chosen.extend(np.flatnonzero(bank.labels == k)[10:22].tolist())
+            sites.extend([site] * 12)
+    order = np.random.default_rng(0).permutation(len(chosen))
+    batch = np.array(chosen)[order]
+    return {
+        "known": bank.take(known).astype(np.float32),
+        "labels": names[known],
+        "batch": bank.take(batch).astype(np.float32),
+        "site": np.array(sites)[order],
+        "day": np.arange(len(batch)) % 2,
+        "truth": names[batch],
+        "gone": bank.class_names[GONE],
+    }
+
+
+@pytest.fixture
+def files(tmp_path, rows):
+    np.savez(tmp_path / "c.npz", features=rows["known"], labels=rows["labels"])
+    np.savez(tmp_path / "b.npz", features=rows["batch"], site=rows["site"], day=rows["day"])
+    return tmp_path
+
+
+def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
+    found = classify(files / "c.npz", files / "b.npz", group_by="site")
+    assert found.grouping.groups == (("marsh",), ("quay",), ("wood",))
+    assert found.sizes.tolist() == [24, 24, 36]
+    table = found.predictions()
+    assert list(table)[:4] == ["row", "item", "site", "label"]
+    assert table["row"] == list(range(84))
+    assert table["site"] == rows["site"].tolist()
+    known = rows["truth"] != rows["gone"]
+    assert (np.array(table["label"]) == rows["truth"])[known].mean() > 0.9
+    for site in SITES:
+        mine = np.flatnonzero(rows["site"] == site)
+        np.save(files / "one.npy", rows["batch"][mine])
+        alone, of_site = classify(files / "c.npz", files / "one.npy"), found[site]
+        assert of_site.batch.rows == mine.tolist()
+        assert of_site.present == alone.present == found.present(found.grouping.groups.index((site,)))
+        np.testing.assert_allclose(of_site.expected_counts, alone.expected_counts, atol=1e-3)
+        np.testing.assert_allclose(of_site.presence, alone.presence, atol=1e-4)
+        np.testing.assert_allclose(of_site.answers.probabilities, alone.answers.probabilities, atol=1e-4)
+        np.testing.assert_allclose(of_site.unknown.chances, alone.unknown.chances, atol=1e-4)
+        assert of_site.proposals.tolist() == alone.proposals.tolist()
+        assert [new.nearest for new in of_site.unknown.proposals] == [new.nearest for new in alone.unknown.proposals]
+        assert of_site.diagnostics == alone.diagnostics
+        assert [table["proposal"][i] or 0 for i in mine] == alone.proposals.tolist()
+        assert [table["label"][i] for i in mine] == alone.predictions()["label"]
+
+
+def test_unknown_items_are_counted_by_group(files, rows):
+    found = classify(files / "c.npz", files / "b.npz", group_by="site")
+    counts = found.unknown_items
+    assert counts.tolist() == [found[site].unknown.rejected.sum() for site in ("marsh", "quay", "wood")]
+    assert counts[2] >= 8 > counts[:2].max()
+    some = (counts > 0).sum()
+    assert found.said() == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
+    assert replace(found, unknown=None).said() == ""
+    assert set(replace(found, unknown=None).group_table()["unknown_items"]) == {None}
+
+
+def test_answers_do_not_depend_on_how_groups_are_portioned(files, monkeypatch):
+    whole = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
+    assert len(whole) == 6
+    monkeypatch.setattr(groups, "PORTION_NUMBERS", 30 * (30 + 384))
+    assert list(groups._portions(whole.sizes, 30 + 384)) == [(0, 2), (2, 4), (4, 5), (5, 6)]
+    cut = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
+    assert cut.grouping.groups == whole.grouping.groups
+    assert cut.predictions()["label"] == whole.predictions()["label"]
+    np.testing.assert_allclose(cut.answers.probabilities, whole.answers.probabilities, atol=1e-5)
+    np.testing.assert_allclose(cut.presence, whole.presence, atol=1e-5)
+    assert cut.predictions()["proposal"] == whole.predictions()["proposal"]
+
+
+def test_several_columns_make_one_group_per_combination(files, rows):
+    found = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
+    assert found.grouping.groups[:3] == (("marsh", 0), ("marsh", 1), ("quay", 0))
+    assert found.name(1) == "marsh, 1"
+    table = found.predictions([5, 2])
+    assert list(table)[:5] == ["row", "item", "site", "day", "label"]
+    assert table["day"] == [1, 0]
+    assert found["wood", 1].batch.rows == np.flatnonzero((rows["site"] == "wood") & (rows["day"] == 1)).tolist()
+    with pytest.raises(LabelError, match="there is no group 'wood'"):
+        found["wood"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_two_tables_are_written(files, ending):
+    pandas = pytest.importorskip("pandas")
+    found = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
+    write_groups(found, files / "deep" / f"labels.{ending}")
+    assert {file.name for file in (files / "deep").iterdir()} == {f"labels.{ending}", f"labels.groups.{ending}"}
+    read = getattr(pandas, f"read_{ending}")
+    items, of_groups = read(files / "deep" / f"labels.{ending}"), read(files / "deep" / f"labels.groups.{ending}")
+    assert items.columns.tolist() == ["row", "item", "site", "day", *predictions.PREDICTION_COLUMNS[2:]]
+    assert items["day"].tolist() == found.predictions()["day"]
+    assert of_groups.columns.tolist() == ["site", "day", *groups.GROUP_TYPES]
+    first = of_groups.groupby(["site", "day"], sort=False).first().reset_index()
+    assert list(zip(first["site"], first["day"], strict=True)) == list(found.grouping.groups)
+    assert first["items"].tolist() == found.sizes.tolist()
+    assert first["unknown_items"].tolist() == found.unknown_items.tolist()
+    largest = [found.class_names[k] for k in found.expected_counts.argmax(1)]
+    assert first["class"].tolist() == largest
+    likely = of_groups[of_groups["presence"] >= 0.5]
+    assert len(likely) == sum(len(found.present(place)) for place in range(len(found)))
+    assert len(of_groups) == ((found.presence >= 0.02).sum())
+
+
+def test_types_of_group_columns_are_kept(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    days = [datetime.date(2026, 11, 15), datetime.date(2026, 11, 14), datetime.date(2026, 11, 15)]
+    sites = pa.array(["wood", "wood", "wood"]).dictionary_encode()
+    table = pa.table({"v": np.eye(3, dtype=np.float32)[[0, 1, 0]].tolist(), "day": days, "site": sites})
+    pyarrow.parquet.write_table(table, tmp_path / "b.parquet")
+    found = classify(tmp_path / "c.npz", tmp_path / "b.parquet", group_by=["day", "site"])
+    assert found.grouping.groups == ((days[1], "wood"), (days[0], "wood"))
+    assert found.name(0) == "2026-11-14, wood"
+    write_groups(found, tmp_path / "o.parquet")
+    again = pyarrow.parquet.read_table(tmp_path / "o.parquet")
+    assert again["day"].to_pylist() == days
+    assert again["label"].to_pylist() == ["cat", "dog", "cat"]
+    with pytest.raises(BankError, match=r"no column 'place' for the groups; it has day, site$"):
+        classify(tmp_path / "c.npz", tmp_path / "b.parquet", group_by="place")
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """A catalogue of three colours; two folders of pictures, one of them with a broken file."""
+    monkeypatch.setattr(label, "load_backbone", lambda name, device: small_backbone())
+    for k, colour in enumerate(("red", "green", "blue")):
+        for i in range(4):
+            paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)
+    for i in range(5):
+        paint(tmp_path / "cameras" / "wood" / "north" / f"{i}.png", "red", 100 + i)
+        paint(tmp_path / "cameras" / "marsh" / f"{i}.png", "blue", 200 + i)
+    (tmp_path / "cameras" / "marsh" / "2 broken.png").write_bytes(b"no picture")
+    return tmp_path
+
+
+def test_pictures_by_folder(pictures):
+    archive = zipped(pictures / "cameras", pictures / "cameras.zip")
+    for batch in (pictures / "cameras", archive):
+        found = classify(pictures / "catalogue", batch, group_by="folder")
+        assert found.grouping.groups == (("marsh",), ("wood/north",))
+        assert found["marsh"].predictions()["label"] == ["blue"] * 5
+        assert found["marsh"].predictions()["row"] == [0, 1, 3, 4, 5]
+        assert found.predictions()["folder"] == ["marsh"] * 5 + ["wood/north"] * 5
+        assert [item.name for item in found.batch.skipped] == ["marsh/2 broken.png"]
+        content = (pictures / "cameras" / "marsh" / "3.png").read_bytes()
+        assert list(found["marsh"].batch.contents)[3] == content
+        assert found.shown.classes[0] == "blue"
+
+
+def test_a_folder_whose_pictures_cannot_be_read_is_no_group(pictures):
+    (pictures / "cameras" / "empty").mkdir()
+    (pictures / "cameras" / "empty" / "x.png").write_bytes(b"no picture")
+    found = classify(pictures / "catalogue", pictures / "cameras", group_by="folder")
+    assert found.grouping.groups == (("marsh",), ("wood/north",))
+    assert [item.name for item in found.batch.skipped] == ["empty/x.png", "marsh/2 broken.png"]
+
+
+def test_pictures_in_a_table_with_groups(pictures):
+    lines = [{"path": f"cameras/marsh/{i}.png", "site": "b" if i < 2 else "a"} for i in range(5)]
+    (pictures / "batch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="site")
+    assert found.predictions()["site"] == ["b", "b", "a", "a", "a"]
+    assert found["a"].batch.rows == [2, 3, 4]
+    with pytest.raises(ItemsError, match=r"no column 'folder' for the groups; it has path, site$"):
+        classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="folder")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (["a", None, "b", ""], "a table: 2 rows have no 'site' and so no group, the first is row 2; fill in or drop"),
+        ([1.0, float("nan")], "1 row has no 'site' and so no group, the first is row 2"),
+        (["a", 1], "groups must be of one kind, text, numbers or dates; column 'site' has int, str"),
+        ([True, 1], "column 'site' has bool, int"),
+        ([["a"], ["b"]], "column 'site' has list"),
+    ],
+)
+def test_what_names_no_group_is_refused(values, sentence):
+    with pytest.raises(TaskError) as caught:
+        Grouping.of({"site": values}, "a table")
+    assert sentence in str(caught.value)
+
+
+def test_whole_and_other_numbers_may_be_mixed():
+    assert Grouping.of({"site": [2.5, 1, 2.5]}, "a table").groups == ((1,), (2.5,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("label", "the answers have a column 'label' of their own"),
+        (["site", "items"], "the answers have a column 'items' of their own"),
+        (["site", "site"], "one column or several different ones, got site, site"),
+        ([], "one column or several different ones, got none"),
+    ],
+)
+def test_columns_that_cannot_be_grouped_by_are_refused(files, asked, sentence):
+    with pytest.raises(OptionError, match=sentence):
+        classify(files / "c.npz", files / "b.npz", group_by=asked)
+
+
+def test_rows_without_a_group_are_refused_by_their_number(files, rows):
+    with (files / "b.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["text", "site"], ["one", "a"], ["two", ""]])
+    (files / "c.csv").write_text("text,label\none,x\ntwo,y\n")
+    with pytest.raises(TaskError, match=r"b\.csv: 1 row has no 'site' and so no group, the first is row 2; fill in"):
+        classify(files / "c.csv", files / "b.csv", group_by="site")
+
+
+def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], site=["x", "x", "y"])
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
+    assert found.unknown is None
+    assert found.predictions()["unknown"] == [None] * 3
+    assert found["x"].unknown is None
+    assert found.unknown_items.tolist() == [0, 0]
+
+
+def test_answers_of_some_items_and_of_several_batches():
+    table = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.45, 0.5, 0.05]])
+    whole = Answers.of(table)
+    assert whole.doubtful.tolist() == [False, True, True]
+    again = Answers.joined([Answers.of(table[:1]), Answers.of(table[1:])])
+    assert again.labels.tolist() == whole.labels.tolist()
+    assert again.of_items(np.array([2, 0])).runner_up_probabilities.tolist() == [0.45, 0.2]
