@@ -34,6 +34,7 @@ PUBLIC = tuple(
         ".estimators",
         ".training",
         ".large",
+        ".many",
     )
 )
 # Values, which cannot carry a docstring: docs/api.rst explains them.

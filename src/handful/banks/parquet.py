@@ -39,7 +39,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
     try:
         schema = _schema(files)
         ours = _metadata(schema, METADATA_KEY)
-        vectors = features or _vector_column(pa, schema, where)
+        vectors = features or vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
         classes = labels or ("label" if ours else None)
         classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
@@ -51,7 +51,7 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
             raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
         bank = bank_of(matrix, others[classes], names, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(where, error) from error
+        raise unreadable(where, error) from error
     if not ours:
         return bank
     try:
@@ -76,14 +76,14 @@ def read_vectors(
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
         schema = _schema(files)
-        vectors = features or _vector_column(pa, schema, where)
+        vectors = features or vector_column(pa, schema, where)
         vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
         left = [name for name in schema.names if name != vectors]
         grouped = [find_column(left, name, (), "groups", where) for name in groups]
         there = list(dict.fromkeys([*(name for name in others if name in left), *grouped]))
         return _columns(pa, _opened(pa, files, vectors, there), vectors, there, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(where, error) from error
+        raise unreadable(where, error) from error
 
 
 def copy_vectors(files: Sequence[Path], path: Path) -> None:
@@ -92,7 +92,7 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
     where = str(files[0])
     try:
         schema = _schema(files)
-        vectors = find_column(schema.names, _vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
+        vectors = find_column(schema.names, vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
         with written_whole(path) as place:
 
             def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
@@ -102,7 +102,7 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
             assert isinstance(matrix, np.memmap)
             matrix.flush()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(where, error) from error
+        raise unreadable(where, error) from error
 
 
 def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
@@ -148,13 +148,14 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
             start += len(block)
 
 
-def _unreadable(where: str, error: Exception) -> BankError:
+def unreadable(where: str, error: Exception) -> BankError:
+    """Return the error for a file that Arrow cannot read."""
     return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
 
 
-def _vector_column(pa: Any, schema: Any, where: str) -> str | None:
+def vector_column(pa: Any, schema: Any, where: str) -> str | None:
     """Return the column of lists of numbers, if there is exactly one; else None, and the name decides."""
-    columns = [f.name for f in schema if _is_list(pa, f.type) and _is_number(pa, f.type.value_type)]
+    columns = [f.name for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
     if not columns:
         raise BankError(f"{where} has no column of lists of numbers; it has {', '.join(schema.names)}")
     return columns[0] if len(columns) == 1 else None
@@ -164,7 +165,8 @@ def _is_list(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _is_number(pa: Any, kind: Any) -> bool:
+def is_number(pa: Any, kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
@@ -234,7 +236,7 @@ def _columns(
     start = 0
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
         batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-        block = _matrix(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+        block = matrix_of(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
         if matrix is None:
             matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
         if block.shape[1] != matrix.shape[1]:
@@ -263,7 +265,7 @@ def _plain(pa: Any, column: Any) -> list[Any]:
     return [None if k is None else words[k] for k in column.indices.to_pylist()]
 
 
-def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
+def matrix_of(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
     """Turn a column of lists of equal length into a matrix, float16 if the numbers are, else float32."""
     if not _is_list(pa, column.type):
         raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
@@ -276,7 +278,7 @@ def _matrix(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
         raise BankError(
             f"{where}: vectors have lengths from {min(lengths)} to {max(lengths)}; all must be equally long"
         )
-    if values.null_count or not _is_number(pa, values.type):
+    if values.null_count or not is_number(pa, values.type):
         raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
     numbers = values.to_numpy(zero_copy_only=False)
     kind = np.float16 if numbers.dtype == np.float16 else np.float32

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,15 @@ def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     return tensors, notes
 
 
-def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
+def refuse_another(folder: Path, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
     """Refuse a folder that holds another run, or a part of one.
 
     `about["inputs"]` maps the role of each input to what it is `called` and a hash of its `content`; names may change,
-    content may not.
+    content may not. `kinds` are patterns of what a run writes after its `run.json`.
     """
     file = folder / ABOUT_FILE
     if not file.exists():
-        pieces = sorted(piece.name for pattern in PIECES for piece in folder.glob(pattern))
+        pieces = sorted(piece.name for pattern in kinds for piece in folder.glob(pattern))
         if pieces:
             raise OptionError(
                 f"{folder} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started with; choose "
@@ -97,15 +97,18 @@ def refuse_another(folder: Path, about: Mapping[str, Any]) -> None:
         )
 
 
-def begin(folder: Path, about: Mapping[str, Any]) -> None:
+def begin(folder: Path, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
     """Write down what the run is started with, unless that was done before; remove unfinished files of a killed run."""
     file = folder / ABOUT_FILE
     if not file.exists():
         with written_whole(file) as place:
             place.write_text(json.dumps(dict(about), indent=1, sort_keys=True), encoding="utf-8")
-    for place in (folder, *(piece for pattern in PIECES for piece in folder.glob(pattern) if piece.is_dir())):
-        for left in place.glob(f".*{UNFINISHED}"):
-            left.unlink(missing_ok=True)
+    pieces = [piece for pattern in kinds for piece in folder.glob(pattern) if piece.is_dir()]
+    for left in (
+        *folder.glob(f".*{UNFINISHED}"),
+        *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
+    ):
+        left.unlink(missing_ok=True)
 
 
 def _digest(tensors: Mapping[str, Tensor], notes: str) -> str:

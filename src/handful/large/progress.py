@@ -16,11 +16,12 @@ class Progress:
     ----------
     stage : str
         Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `add up` (queries, for
-        their mean), `iterate`, `check` (whether a class returns, PADDLE) or `answer`.
+        their mean), `iterate`, `check` (whether a class returns, PADDLE) or `answer`; in `handful.many`, `survey`,
+        `split`, `label` or `write`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
-        Shards finished in this pass, and their total number.
+        Shards finished in this pass, and their total number (in `handful.many`, rows, portions or files).
     change : float or None
         Largest change of an expected count (roll call) or mean move of a prototype (PADDLE), after an iteration.
     seconds, seconds_left : float, float or None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -31,12 +33,25 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a file; files that do not fit the format are refused."""
+    with _opened(path) as file:
+        # Copies: the package gives views of the mapped file, which others may replace.
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        return tensors, dict(file.metadata() or {})
+
+
+def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str, Tensor]:
+    """Rows `rows(name)` of each tensor of a file, those for which it is None left out; nothing else is read."""
+    with _opened(path) as file:
+        wanted = {name: rows(name) for name in file.keys()}  # noqa: SIM118
+        return {name: file.get_slice(name)[part].clone() for name, part in wanted.items() if part is not None}
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
     refuse_irregular(path, FileFormatError)
     try:
         with safe_open(path, framework="pt") as file:
-            # Copies: the package gives views of the mapped file, which others may replace.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-            return tensors, dict(file.metadata() or {})
+            yield file
     except FileNotFoundError as error:
         raise FileFormatError(f"{path} does not exist; check the path") from error
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:

@@ -1,0 +1,221 @@
+"""Many batches from Parquet to Parquet: cost against a bare pass, memory, and runs that are killed.
+
+    python perf/many.py [--rows 10000000] [--group 100] [--noise 1.0] [--mixed] [--kills 10] [--json FILE]
+
+Gaussian rows about 1,000 class centres, d = 128; each group holds five classes. Rows of a group lie together,
+or with `--mixed` in random order. The data set is written to a folder and used again if it is there.
+
+- *bare*: read the vectors, multiply with the class means, take the largest, write the table without the vectors and
+  with the label; two processes of one thread, each half of the row groups;
+- *label_groups*: from the same file, with two threads;
+- *kills*: runs of a part of the data set that are killed (SIGKILL) after a random time, again and again, until one
+  ends; its output must have the same bytes as that of a run that was left alone.
+
+Each is a process of its own. CPU seconds are those of the process and its children (user and system), memory is the
+largest resident set of the process without children. Start-up of Python and the imports are part of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.many import label_groups
+
+N_CLASSES, DIM, SHOTS, PRESENT = 1_000, 128, 5, 5
+WRITTEN_AT_ONCE, CORES = 100_000, 2
+
+
+def make(place: Path, n_rows: int, size: int, noise: float, mixed: bool) -> tuple[Path, Path]:
+    """Write the catalogue and the data set, unless they are there."""
+    place.mkdir(parents=True, exist_ok=True)
+    catalogue = place / f"catalogue-{noise}.safetensors"
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(N_CLASSES, DIM)).astype(np.float32)
+    if not catalogue.exists():
+        codes = np.arange(N_CLASSES).repeat(SHOTS)
+        examples = centres[codes] + noise * rng.normal(size=(len(codes), DIM)).astype(np.float32)
+        names = np.array([f"class {k:04}" for k in codes])
+        fitted = Catalogue.of(torch.from_numpy(examples), names)
+        _ = fitted.head
+        save_catalogue(fitted, catalogue)
+    data = place / f"rows-{n_rows}-{size}-{noise}{'-mixed' if mixed else ''}.parquet"
+    if not data.exists():
+        rng = np.random.default_rng(1)
+        n_groups = -(-n_rows // size)
+        present = rng.integers(0, N_CLASSES, (n_groups, PRESENT))
+        group_of = np.arange(n_rows) // size
+        if mixed:
+            group_of = rng.permutation(group_of)
+        schema = pa.schema([("id", pa.int64()), ("group", pa.int64()), ("truth", pa.int32()), ("vector", _vectors())])
+        with pq.ParquetWriter(data.with_suffix(".partial"), schema) as writer:
+            for start in range(0, n_rows, WRITTEN_AT_ONCE):
+                groups = group_of[start : start + WRITTEN_AT_ONCE]
+                truth = present[groups, rng.integers(0, PRESENT, len(groups))]
+                around = rng.standard_normal((len(groups), DIM), dtype=np.float32)
+                flat = pa.array((centres[truth] + noise * around).reshape(-1))
+                vectors = pa.FixedSizeListArray.from_arrays(flat, DIM)
+                rows = np.arange(start, start + len(groups))
+                columns = [pa.array(rows), pa.array(groups), pa.array(truth.astype(np.int32)), vectors]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+        data.with_suffix(".partial").rename(data)
+    return catalogue, data
+
+
+def _vectors() -> Any:
+    return pa.list_(pa.float32(), DIM)
+
+
+def bare(catalogue: Path, data: Path, out: Path) -> None:
+    """Run the bare pass: as many processes as cores, each with some of the row groups and a file of its own."""
+    out.mkdir()
+    processes = [multiprocessing.Process(target=_bare_part, args=(catalogue, data, out, part)) for part in range(CORES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+
+
+def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
+    torch.set_num_threads(1)
+    fitted = load_catalogue(catalogue)
+    weights, offsets = fitted.means.mT.contiguous(), -0.5 * fitted.means.square().sum(-1)
+    names = pa.array(fitted.classes.tolist())
+    others = ["id", "group", "truth"]
+    kinds = [("id", pa.int64()), ("group", pa.int64()), ("truth", pa.int32()), ("label", pa.string())]
+    file = pq.ParquetFile(data)
+    mine = [k for k in range(file.num_row_groups) if k * CORES // file.num_row_groups == part]
+    with pq.ParquetWriter(out / f"part-{part}.parquet", pa.schema(kinds)) as writer:
+        for batch in file.iter_batches(16_384, mine, use_threads=False):
+            vectors = torch.from_numpy(batch.column("vector").flatten().to_numpy()).view(-1, DIM)
+            points = torch.nn.functional.normalize(vectors, dim=-1) - fitted.origin
+            codes = torch.cat([torch.addmm(offsets, rows, weights).argmax(-1) for rows in torch.split(points, 2_048)])
+            columns = [*(batch.column(name) for name in others), names.take(pa.array(codes.numpy()))]
+            writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(kinds)))
+
+
+def ours(catalogue: Path, data: Path, out: Path) -> None:
+    """Run `label_groups`."""
+    label_groups(load_catalogue(catalogue), data, out, group_by="group", threads=CORES)
+
+
+def measured(what: str, catalogue: Path, data: Path, out: Path) -> dict[str, float]:
+    """Run in a process of its own; wall and CPU seconds, and the largest resident set of one process in megabytes."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    found = subprocess.run(
+        [sys.executable, __file__, "--do", what, str(catalogue), str(data), str(out)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_s": time.perf_counter() - start, "cpu_s": cpu, "peak_mb": float(found.stdout) / 1024}
+
+
+def killed(catalogue: Path, data: Path, place: Path, kills: int) -> dict[str, Any]:
+    """Kill runs at random moments until one ends, or until enough were killed; compare the bytes."""
+    whole = measured("ours", catalogue, data, place / "whole")
+    program = [sys.executable, __file__, "--do", "ours", str(catalogue), str(data), str(place / "killed")]
+    rng, moments = random.Random(0), []
+    for _ in range(kills):
+        process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
+        seconds = rng.uniform(0.3, 1.0) * whole["wall_s"] / 3
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            moments.append(round(seconds, 2))
+    subprocess.run(program, check=True, stdout=subprocess.DEVNULL)
+    return {
+        "kills": len(moments),
+        "after_s": moments,
+        "same_bytes": _bytes(place / "whole") == _bytes(place / "killed"),
+    }
+
+
+def _bytes(out: Path) -> dict[str, str]:
+    files = [file for kind in ("items", "groups") for file in (out / kind).rglob("*.parquet")]
+    return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def accuracy(out: Path) -> float:
+    """Share of items whose label is the class that they were drawn from."""
+    right = total = 0
+    for batch in pq.ParquetFile(next(out.rglob("*.parquet"))).iter_batches(columns=["truth", "label"]):
+        wanted = np.char.mod("class %04d", batch.column("truth").to_numpy())
+        right += int((np.array(batch.column("label").to_pylist()) == wanted).sum())
+        total += len(batch)
+    return right / total
+
+
+def main() -> None:
+    """Measure and print; with --json also write the figures down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--group", type=int, default=100, help="rows in a group")
+    parser.add_argument("--noise", type=float, default=1.0, help="how far items lie from the centre of their class")
+    parser.add_argument("--mixed", action="store_true", help="rows of a group do not lie together")
+    parser.add_argument("--kills", type=int, default=0, help="kill runs of this data set that many times")
+    parser.add_argument("--data", type=Path, help="folder for the data set; by default one that is removed at the end")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--do", nargs=4, metavar=("WHAT", "CATALOGUE", "DATA", "OUT"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.do:
+        what, *paths = arguments.do
+        {"bare": bare, "ours": ours}[what](*map(Path, paths))
+        # Not ru_maxrss: that begins with what the parent had.
+        status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        catalogue, data = make(
+            arguments.data or place / "data", arguments.rows, arguments.group, arguments.noise, arguments.mixed
+        )
+        results: dict[str, Any] = {
+            "rows": arguments.rows,
+            "groups": -(-arguments.rows // arguments.group),
+            "classes": N_CLASSES,
+            "dim": DIM,
+            "noise": arguments.noise,
+            "mixed": arguments.mixed,
+            "input_gb": data.stat().st_size / 1e9,
+        }
+        if arguments.kills:
+            results |= killed(catalogue, data, place, arguments.kills)
+        else:
+            for what in ("bare", "ours"):
+                results[what] = measured(what, catalogue, data, place / what)
+                results[what]["accuracy"] = accuracy(place / what / "items" if what == "ours" else place / what)
+            for name in ("cpu_s", "wall_s"):
+                results[f"ratio_{name}"] = results["ours"][name] / results["bare"][name]
+    print(json.dumps(results, indent=1))
+    if arguments.json is not None:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

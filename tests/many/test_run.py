@@ -1,0 +1,292 @@
+"""label_groups: the answers of memory, for any rows, files and columns; resumable, and refused where unclear."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from handful.errors import OptionError, TaskError
+from handful.estimators import TransductiveClassifier
+from handful.many import label_groups, run, split
+from tests.many_at_hand import DIM, SMALL, contents, killed_run, lists, read, world, written
+
+
+@pytest.fixture(scope="module")
+def given():
+    return world()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Portions, stretches and buckets of few rows."""
+    monkeypatch.setattr(split, "HELD_NUMBERS", SMALL)
+
+
+def check(out, classifier, vectors, groups, names=("site",)):
+    """The output says what `infer` says about the same rows in memory."""
+    found = classifier.infer(vectors, groups=groups)
+    items, listed = read(out / "items"), read(out / "groups").to_pandas()
+    assert items["label"].to_pylist() == found.labels.tolist()
+    np.testing.assert_allclose(items["probability"].to_numpy(), found.probabilities.max(1), atol=1e-5)
+    unknown = items["unknown"].to_numpy()
+    said = ~np.isnan(unknown)  # a streamed group does not say
+    np.testing.assert_allclose(unknown[said], found.unknown[said], atol=1e-5)
+    classes = {label: place for place, label in enumerate(classifier.classes_)}
+    keys = [key[0] if len(names) == 1 else tuple(key) for key in listed[list(names)].to_numpy().tolist()]
+    where = {group: place for place, group in enumerate(found.groups.tolist())}
+    at = np.array([where[key] for key in keys]), listed["class"].map(classes).to_numpy()
+    np.testing.assert_allclose(listed["expected_count"], found.expected_counts[at], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(listed["presence"], found.presence[at], atol=1e-4)
+    np.testing.assert_array_equal(listed["items"], np.bincount(found.group_of)[at[0]])
+    np.testing.assert_allclose(listed["joint_weight"], found.joint_weight[at[0]], atol=1e-5)
+    wanted = found.presence >= 0.021
+    assert wanted[at].sum() == wanted.sum()
+    assert set(keys) == set(found.groups.tolist())
+    # Groups come in the order of their first rows.
+    order = list(dict.fromkeys(keys))
+    first = {key: place for place, key in reversed(list(enumerate(groups.tolist() if len(names) == 1 else groups)))}
+    assert order == sorted(order, key=first.__getitem__)
+
+
+@pytest.mark.parametrize("order", ["sorted", "together", "mixed"])
+@pytest.mark.parametrize("n_files", [1, 3])
+def test_answers_are_those_of_memory(given, small, tmp_path, order, n_files):
+    rows = np.arange(len(given.groups))
+    if order == "sorted":
+        rows = np.argsort(given.groups, kind="stable")
+    elif order == "mixed":
+        rows = np.random.default_rng(0).permutation(len(rows))
+    cuts = np.array_split(rows, n_files)
+    if order != "mixed" and n_files > 1:  # a group spans files
+        assert (
+            given.groups[cuts[0][-1]] == given.groups[cuts[1][0]]
+            or given.groups[cuts[1][-1]] == given.groups[cuts[2][0]]
+        )
+    source = written([given.table(part) for part in cuts], tmp_path / "in", row_group_size=70)
+    reports = []
+    found = label_groups(given.classifier, source, tmp_path / "out", group_by="site", on_progress=reports.append)
+    assert found.n_items == len(rows)
+    check(tmp_path / "out", given.classifier, given.vectors[rows], given.groups[rows])
+    stages = list(dict.fromkeys(report.stage for report in reports))
+    assert stages == ["survey", *(["split"] if order == "mixed" else []), "label", "write"]
+    assert sum(report.stage == "label" for report in reports) > 5
+    for place, part in enumerate(cuts):
+        items = pq.read_table(tmp_path / "out" / "items" / f"part-{place}.parquet")
+        assert items["site"].to_pylist() == given.groups[part].tolist()
+    assert not (tmp_path / "out" / "work").exists()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_several_columns_make_a_group(given, small, tmp_path, mixed):
+    rows = np.random.default_rng(1).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))
+    site, day = np.array(["wood", "marsh", "lake"])[given.groups // 250 % 3], given.groups % 250
+    table = given.table(rows).drop_columns("site").append_column("site", pa.array(site[rows]).dictionary_encode())
+    table = table.append_column("day", pa.array(day[rows], pa.int16()))
+    label_groups(given.classifier, written([table], tmp_path / "in"), tmp_path / "out", group_by=["site", "day"])
+    pairs = np.empty(len(rows), object)
+    pairs[:] = list(zip(site[rows].tolist(), day[rows].tolist(), strict=True))
+    groups = pq.read_table(tmp_path / "out" / "groups" / "part-0.parquet")
+    assert groups.schema.field("site").type == pa.dictionary(pa.int32(), pa.string())
+    check(tmp_path / "out", given.classifier, given.vectors[rows], pairs, ("site", "day"))
+
+
+@pytest.mark.parametrize("kind", ["half", "float", "double", "fixed", "large", "columns", "int"])
+def test_vectors_of_every_kind(given, tmp_path, kind):
+    vectors = given.vectors
+    if kind == "half":
+        vectors = vectors.astype(np.float16)
+        column = {"vector": lists(vectors, pa.float16())}
+    elif kind == "int":
+        vectors = np.round(100 * vectors).astype(np.int32)
+        column = {"vector": lists(vectors, pa.int32())}
+    elif kind == "columns":
+        column = {f"x{i}": vectors[:, i].astype(np.float64 if i % 2 else np.float32) for i in range(DIM)}
+    elif kind == "large":
+        column = {"vector": lists(vectors).cast(pa.large_list(pa.float32()))}
+    else:
+        column = {"vector": lists(vectors, pa.float64() if kind == "double" else pa.float32(), fixed=kind == "fixed")}
+    source = written([pa.table({"site": given.groups} | column)], tmp_path / "in")
+    features = [f"x{i}" for i in range(DIM)] if kind == "columns" else None
+    found = label_groups(
+        given.classifier, source / "part-0.parquet", tmp_path / "out", group_by="site", features=features
+    )
+    assert pq.read_table(found.items).column_names == ["site", "label", "probability", "unknown"]
+    check(tmp_path / "out", given.classifier, vectors.astype(np.float32), given.groups)
+
+
+def test_columns_are_carried_untouched(given, small, tmp_path):
+    n = len(given.groups)
+    others = {
+        "text": pa.array([None if i % 7 == 0 else f"item {i} é" for i in range(n)]),
+        "kind": pa.array([f"kind {i % 3}" for i in range(n)]).dictionary_encode(),
+        "nested": pa.array([{"a": i, "b": [i, None]} if i % 5 else None for i in range(n)]),
+        "when": pa.array(np.arange(n), pa.timestamp("us", "UTC")),
+        "price": pa.array(range(n)).cast(pa.decimal128(22, 2)),
+    }
+    rows = np.random.default_rng(0).permutation(n)
+    table = given.table(rows, **others).replace_schema_metadata({"made by": "a test"})
+    table = table.select(["text", "vector", "site", "kind", "nested", "when", "price"])
+    source = written([table.slice(0, 400), table.slice(400)], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    items = read(tmp_path / "out" / "items")
+    assert items.column_names == ["text", "site", "kind", "nested", "when", "price", "label", "probability", "unknown"]
+    kept = items.drop_columns(["label", "probability", "unknown"])
+    assert kept.equals(table.drop_columns("vector"))
+    assert kept.schema.equals(read(source).drop_columns("vector").schema, check_metadata=True)
+    label_groups(given.classifier, source, tmp_path / "all", group_by="site", keep_features=True)
+    assert read(tmp_path / "all" / "items").drop_columns(["label", "probability", "unknown"]).equals(table)
+
+
+def test_empty_files_stay_empty(given, tmp_path):
+    tables = [given.table(slice(0, 0)), given.table(), given.table(slice(0, 0))]
+    label_groups(given.classifier, written(tables, tmp_path / "in"), tmp_path / "out", group_by="site")
+    check(tmp_path / "out", given.classifier, given.vectors, given.groups)
+    assert len(pq.read_table(tmp_path / "out" / "items" / "part-2.parquet")) == 0
+    label_groups(given.classifier, written(tables[:1], tmp_path / "none"), tmp_path / "nothing", group_by="site")
+    assert read(tmp_path / "nothing" / "groups").num_rows == read(tmp_path / "nothing" / "items").num_rows == 0
+
+
+def test_buckets_may_be_empty(given, small, tmp_path):
+    groups = np.arange(len(given.groups)) % 2
+    source = written([pa.table({"site": groups, "vector": lists(given.vectors)})], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    check(tmp_path / "out", given.classifier, given.vectors, groups)
+
+
+def test_folders_of_files_keep_their_names(given, tmp_path):
+    written([given.table(slice(0, 300))], tmp_path / "in" / "year=1")
+    written([given.table(slice(300, None))], tmp_path / "in" / "year=2")
+    found = label_groups(given.classifier, tmp_path / "in", tmp_path / "out", group_by="site")
+    assert (found.items / "year=2" / "part-0.parquet").exists()
+    check(tmp_path / "out", given.classifier, given.vectors, given.groups)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_large_group_is_streamed(given, small, tmp_path, monkeypatch, mixed):
+    monkeypatch.setattr(run, "LARGE_SCORES", 100 * 30)
+    assert np.bincount(given.groups).max() == 150
+    rows = np.random.default_rng(0).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))
+    source = written([given.table(rows)], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    check(tmp_path / "out", given.classifier, given.vectors[rows], given.groups[rows])
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_killed_and_resumed_it_writes_the_same_bytes(given, small, tmp_path, mixed):
+    rows = np.random.default_rng(0).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))
+    source = written([given.table(part) for part in np.array_split(rows, 2)], tmp_path / "in")
+    given.classifier.save(tmp_path / "classifier")
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    whole = contents(tmp_path / "whole")
+    assert len(whole) == 4
+    kills = 0
+    # Killed again and again, a few files further each time; the last processes reach the end.
+    for _ in range(40):
+        if not killed_run(source, tmp_path / "out", tmp_path / "classifier", "site", 3):
+            break
+        kills += 1
+    assert kills >= 3
+    assert contents(tmp_path / "out") == whole
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site")  # nothing is left to do
+    assert contents(tmp_path / "out") == whole
+
+
+def test_another_input_is_refused(given, tmp_path):
+    source = written([given.table()], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    with pytest.raises(OptionError, match="differs in prefix"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site", prefix="a_")
+    with pytest.raises(OptionError, match=r"does not hold the catalogue|the catalogue of the classifier has changed"):
+        label_groups(world(seed=1).classifier, source, tmp_path / "out", group_by="site")
+    changed = given.vectors.copy()
+    changed[5] += 1
+    written([pa.table({"site": given.groups, "vector": lists(changed)})], tmp_path / "in")
+    with pytest.raises(OptionError, match="has changed since it was given as the data set"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+
+
+def test_what_is_unclear_is_refused(given, tmp_path):
+    groups = pa.array([None if i == 77 else int(g) for i, g in enumerate(given.groups)])
+    source = written([pa.table({"site": groups, "vector": lists(given.vectors)})], tmp_path / "null")
+    with pytest.raises(TaskError, match=r"part-0\.parquet, from row 0: some rows have no 'site'"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    source = written([given.table(label=np.zeros(len(given.groups)))], tmp_path / "label")
+    with pytest.raises(OptionError, match=r"has a column 'label' already.*prefix='handful_'"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+    found = label_groups(given.classifier, source, tmp_path / "prefixed", group_by="site", prefix="handful_")
+    assert pq.read_schema(found.items / "part-0.parquet").names == [
+        "site",
+        "label",
+        "handful_label",
+        "handful_probability",
+        "handful_unknown",
+    ]
+    vectors = given.vectors.copy()
+    vectors[50, 3] = np.nan
+    source = written([pa.table({"site": given.groups, "vector": lists(vectors)})], tmp_path / "nan")
+    with pytest.raises(TaskError, match="NaN or infinity"):
+        label_groups(given.classifier, source, tmp_path / "out2", group_by="site")
+    with pytest.raises(OptionError, match="lies in the data set itself"):
+        label_groups(given.classifier, source, source / "out", group_by="site")
+    with pytest.raises(OptionError, match="threads must be at least 1"):
+        label_groups(given.classifier, source, tmp_path / "out3", group_by="site", threads=0)
+    with warnings.catch_warnings(action="ignore"):
+        other = TransductiveClassifier("paddle").fit(given.vectors[:60], np.arange(60) % 3)
+    with pytest.raises(OptionError, match="groups need the method roll_call"):
+        label_groups(other, source, tmp_path / "out3", group_by="site")
+
+
+def test_the_columns_that_a_classifier_was_fitted_to_are_found(given, tmp_path):
+    pd = pytest.importorskip("pandas")
+    names = [f"x{i}" for i in range(DIM)]
+    examples = given.classifier.catalogue_.examples
+    frame = pd.DataFrame(examples.points.numpy(), columns=names)
+    classifier = type(given.classifier)().fit(frame, examples.labels)
+    table = pa.table({"site": given.groups} | {name: given.vectors[:, i] for i, name in enumerate(names)})
+    found = label_groups(classifier, written([table], tmp_path / "in"), tmp_path / "out", group_by="site")
+    assert (
+        pq.read_table(found.items)["label"].to_pylist()
+        == given.classifier.predict(given.vectors, groups=given.groups).tolist()
+    )
+
+
+PROGRAM = """
+import resource, sys
+from handful.estimators import PaddleClassifier
+from handful.many import label_groups, split
+split.HELD_NUMBERS = 2**17
+classifier = PaddleClassifier.load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+label_groups(classifier, sys.argv[2], sys.argv[3], group_by="site", threads=1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
+def test_memory_does_not_grow_with_the_rows(given, tmp_path):
+    given.classifier.save(tmp_path / "classifier")
+    peaks = []
+    for n in (50_000, 200_000):
+        rng = np.random.default_rng(0)
+        with pq.ParquetWriter(
+            tmp_path / f"{n}.parquet", pa.schema([("site", pa.int64()), ("vector", pa.list_(pa.float32(), DIM))])
+        ) as writer:
+            for start in range(0, n, 25_000):
+                vectors = rng.normal(size=(25_000, DIM)).astype(np.float32)
+                writer.write_table(
+                    pa.table({"site": np.arange(start, start + 25_000) // 50, "vector": lists(vectors, fixed=True)})
+                )
+        found = subprocess.run(
+            [sys.executable, "-c", PROGRAM, tmp_path / "classifier", tmp_path / f"{n}.parquet", tmp_path / f"out-{n}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ,
+        )
+        peaks.append(int(found.stdout))
+    assert peaks[1] < peaks[0] + 6_000  # kilobytes; the vectors alone take 3 and 13 MB

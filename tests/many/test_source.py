@@ -1,0 +1,95 @@
+"""The data set: ranges of rows across files and row groups, and files that do not fit together."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from handful.errors import BankError, TaskError
+from handful.many.source import Source
+from tests.many_at_hand import lists, written
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Three files of 40, 0 and 60 rows, in row groups of 25; vectors (row, -row)."""
+    rows = np.arange(100)
+    vectors = np.stack([rows, -rows], 1).astype(np.float32)
+    table = pa.table({"g": rows // 7, "v": lists(vectors), "x": rows})
+    parts = [table.slice(0, 40), table.slice(40, 0), table.slice(40)]
+    return Source.of(written(parts, tmp_path / "in", row_group_size=25), "g", None, 2)
+
+
+def test_columns_and_rows_are_known(source):
+    assert (source.group_by, source.features, source.others) == (("g",), ("v",), ("x",))
+    assert source.starts == (0, 40, 40, 100)
+    assert source.where(40).endswith("part-2.parquet, from row 0")
+
+
+@pytest.mark.parametrize("wanted", [[(0, 100)], [(3, 4), (4, 41), (60, 99)], [(39, 41)], [(99, 100)]])
+def test_ranges_are_complete(source, wanted):
+    found = dict(source.pieces(["v", "x"], wanted))
+    assert sorted(found) == list(range(len(wanted)))
+    for place, (start, stop) in enumerate(wanted):
+        rows = np.concatenate([np.arange(row, row + len(batch)) for row, batch in found[place]])
+        vectors = np.concatenate([source.matrix(batch, row) for row, batch in found[place]])
+        np.testing.assert_array_equal(rows, np.arange(start, stop))
+        np.testing.assert_array_equal(vectors, np.stack([rows, -rows], 1))
+
+
+def test_only_row_groups_that_are_wanted_are_read(source):
+    rows = [(row, len(batch)) for row, batch in source.batches(["x"], [(26, 27), (70, 71)])]
+    assert rows == [(25, 15), (65, 25)]
+
+
+def test_a_fingerprint_changes_with_the_file(source):
+    before = source.fingerprint()
+    assert before == source.fingerprint()
+    table = pq.read_table(source.file(0))
+    pq.write_table(table, source.file(0), row_group_size=25)
+    assert source.fingerprint() != before  # the time of the change
+
+
+def test_files_must_fit_together(tmp_path):
+    one = pa.table({"g": [1], "v": [[0.5, 1.0]]})
+    other = written([one, one.append_column("w", pa.array([1]))], tmp_path / "names")
+    with pytest.raises(TaskError, match=r"part-1.parquet has the columns g, v, w, and .*part-0.parquet g, v"):
+        Source.of(other, "g", None, 2)
+    typed = written([one, one.set_column(0, "g", pa.array(["1"]))], tmp_path / "types")
+    with pytest.raises(TaskError, match=r"column 'g' holds string in .* and int64 in .*; write them alike"):
+        Source.of(typed, "g", None, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("h", None, 2), "no column 'h' for the group; it has g, v, x"),
+        (((), None, 2), "group_by must name one column or several"),
+        (("g", ["x"], 2), "features names 1 columns, and the catalogue has 2 dimensions"),
+        (("g", ["v", "x"], 2), "column 'v' holds list.*; features are numbers"),
+        (("g", "w", 2), "no column 'w' for the features"),
+    ],
+)
+def test_wrong_columns_are_refused(source, arguments, sentence):
+    with pytest.raises((TaskError, BankError), match=sentence):
+        Source.of(source.root, *arguments)
+
+
+def test_wrong_vectors_are_refused(source, tmp_path):
+    other = Source.of(source.root, "g", None, 3)
+    with pytest.raises(TaskError, match="vectors have 2 numbers, and those of the catalogue 3"):
+        [other.matrix(batch, row) for row, batch in other.batches(["v"], [(0, 100)])]
+    gaps = written([pa.table({"g": [1, 1], "a": [0.5, None], "b": [1.0, 2.0]})], tmp_path / "gaps")
+    missing = Source.of(gaps, "g", ["a", "b"], 2)
+    with pytest.raises(TaskError, match="column 'a' has missing values"):
+        [missing.matrix(batch, row) for row, batch in missing.batches(["a", "b"], [(0, 2)])]
+
+
+def test_wrong_paths_are_refused(tmp_path):
+    with pytest.raises(TaskError, match="does not exist"):
+        Source.of(tmp_path / "nothing", "g", None, 2)
+    with pytest.raises(TaskError, match=r"has no files that end in \.parquet"):
+        Source.of(tmp_path, "g", None, 2)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(BankError, match="cannot be read as Parquet"):
+        Source.of(tmp_path, "g", None, 2)

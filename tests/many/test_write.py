@@ -1,0 +1,43 @@
+"""The output: which columns there are, and names that are taken."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from handful.errors import OptionError
+from handful.many.source import Source
+from handful.many.write import Layout
+from tests.many_at_hand import lists, written
+
+
+@pytest.fixture
+def source(tmp_path):
+    table = pa.table({"id": [1, 2], "v": lists(np.zeros((2, 2), np.float32)), "presence": ["a", "b"]})
+    return Source.of(written([table], tmp_path / "in"), "id", None, 2)
+
+
+def test_columns_stay_in_their_order(source):
+    classes = np.array(["ant", "bee"])
+    assert Layout.of(source, classes, False, "").carried == ("id", "presence")
+    assert Layout.of(source, classes, True, "").carried == ("id", "v", "presence")
+    assert list(Layout.of(source, classes, False, "p_").of_items()) == ["p_label", "p_probability", "p_unknown"]
+
+
+def test_labels_keep_their_kind(source):
+    for classes, kind in (
+        (np.array([1, 5]), pa.int64()),
+        (np.array(["ant", "bee"], object), pa.string()),
+        (np.array([False, True]), pa.bool_()),
+    ):
+        assert Layout.of(source, classes, False, "").of_items()["label"][1] == kind
+    mixed = np.empty(2, object)
+    mixed[:] = [("a", 1), ("b", 2)]
+    with pytest.raises(OptionError, match="must be numbers, text or dates"):
+        Layout.of(source, mixed, False, "")
+
+
+def test_a_name_that_is_taken_is_refused(source, tmp_path):
+    grouped = Source.of(source.root, "presence", None, 2)
+    with pytest.raises(OptionError, match="has a column 'presence' already"):
+        Layout.of(grouped, np.array(["ant", "bee"]), False, "")
+    assert Layout.of(grouped, np.array(["ant", "bee"]), False, "new_").prefix == "new_"

@@ -1,0 +1,105 @@
+"""Data sets of groups in Parquet, the answers that memory gives about them, and runs that are killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from handful.estimators import PaddleClassifier
+from handful.many import label_groups, split
+from handful.many.write import GROUPS, ITEMS
+
+N_CLASSES, DIM = 30, 16
+# Numbers held in memory, so that a small data set has many portions.
+SMALL = 100 * DIM
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.many_at_hand"])
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A fitted classifier, and items with their groups."""
+
+    classifier: PaddleClassifier
+    vectors: np.ndarray
+    groups: np.ndarray
+
+    def table(self, rows: Any = slice(None), **columns: Any) -> pa.Table:
+        """Rows as a table: `site`, `vector` and other columns."""
+        own = {"site": self.groups[rows], "vector": lists(self.vectors[rows])}
+        return pa.table(own | columns)
+
+
+def world(n_groups: int = 60, seed: int = 0) -> World:
+    """Groups of 1 to 150 items, the rows of each together, groups in random order."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(N_CLASSES, DIM))
+    X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
+    classifier = PaddleClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
+    sizes = np.concatenate([np.exp(rng.uniform(0, 4, n_groups - 3)).astype(int), [150, 1, 1]])
+    names = rng.permutation(n_groups) * 10
+    groups = np.repeat(names, sizes)
+    present = {name: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for name in names}
+    truth = np.array([rng.choice(present[name]) for name in groups])
+    return World(classifier, (centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))).astype(np.float32), groups)
+
+
+def lists(vectors: np.ndarray, kind: Any = None, fixed: bool = False) -> pa.Array:
+    """Vectors as lists of numbers of some kind."""
+    kind = pa.float32() if kind is None else kind
+    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1)).cast(kind)
+    if fixed:
+        return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    return pa.ListArray.from_arrays(np.arange(len(vectors) + 1) * vectors.shape[1], flat)
+
+
+def written(tables: Sequence[pa.Table], folder: Path, **options: Any) -> Path:
+    """Write tables as files of a data set, `part-0.parquet` and so on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, table in enumerate(tables):
+        pq.write_table(table, folder / f"part-{place}.parquet", **options)
+    return folder
+
+
+def read(folder: Path) -> pa.Table:
+    """Read all files of a folder in the order of their names."""
+    return pa.concat_tables([pq.read_table(file) for file in sorted(folder.rglob("*.parquet"))])
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """Bytes of every file of the output by name."""
+    files = [file for kind in (ITEMS, GROUPS) for file in (out / kind).rglob("*") if file.is_file()]
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}
+
+
+def killed_run(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> bool:
+    """Run in a process of its own and kill it after so many files were written; whether it came to that."""
+    process = PROCESSES.Process(target=_drive, args=(source, out, classifier, group_by, after_file))
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def _drive(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> None:
+    split.HELD_NUMBERS = SMALL
+    replace, left = os.replace, [after_file]
+
+    def replaced(*names: Any) -> None:
+        if left[0] == 0:  # before the name is given: what was written lies there unfinished
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        replace(*names)
+
+    os.replace = replaced
+    os.fsync = lambda _: None  # what is written survives a killed process without it
+    label_groups(PaddleClassifier.load(classifier), source, out, group_by=group_by, threads=2)
