@@ -23,6 +23,7 @@ from handful.large.candidates import Contenders, FaissIndex, exact_lists
 from handful.large.inputs import read_rows
 from handful.large.solve import LIST_LENGTH
 from handful.machine.extras import import_extra
+from handful.machine.folders import LocalFolder
 from large import Synthetic
 
 FILE = Path(__file__).resolve().parent / "results" / "large" / "shortlists.json"
@@ -64,10 +65,10 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         for kind, efforts in EFFORTS.items():
             start = time.process_time()
-            made = FaissIndex(Path(place) / kind, kind)
+            made = FaissIndex(LocalFolder(Path(place)), kind, kind)
             made.build(summed.means)
             build = time.process_time() - start
-            index = faiss.read_index(str(made.path))
+            index = faiss.read_index(str(Path(place) / kind))
             rough = faiss.downcast_index(faiss.downcast_index(index.base_index).index)
             for effort in efforts:
                 if kind == "faiss_ivf":

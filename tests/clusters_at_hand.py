@@ -21,12 +21,12 @@ TIMINGS = ("seconds", "cpu_seconds")
 PATIENCE = 1800
 
 
-def small_cluster() -> Any:
+def small_cluster(**head_settings: Any) -> Any:
     """A head with one core; nodes are to be added. A dead one is noticed after three seconds, not after thirty."""
     from ray.cluster_utils import Cluster
 
     quick = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 3}
-    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick, **head_settings}
     return Cluster(initialize_head=True, head_node_args=head)
 
 

@@ -144,7 +144,7 @@ def drive_on_ray(setting: Setting, folder: Path, address: str, began: Any, ended
 
     @contextmanager
     def hire(work: Any) -> Iterator[Crew]:
-        with on_ray(address, actors=3)(work) as crew:
+        with on_ray(address)(work) as crew:
             began.set()
             yield crew
 

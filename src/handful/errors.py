@@ -71,6 +71,14 @@ class TrainingError(HandfulError, RuntimeError):
     """A network cannot be trained with these images, classes or run folder."""
 
 
+class StorageError(HandfulError, OSError):
+    """A folder or a URL cannot be read or written."""
+
+
+class ClusterError(HandfulError, RuntimeError):
+    """A cluster has no node left that could do the work."""
+
+
 class LabelError(HandfulError, ValueError):
     """Labels given to a classifier are of the wrong kind, or are unknown where they must be known, or the reverse."""
 

@@ -38,6 +38,8 @@ def test_import_is_light():
         "lightning",
         "typer",
         "faiss",
+        "fsspec",
+        "s3fs",
         "sklearn",
     ]
     program = f"import sys, handful; print([m for m in {heavy} if m in sys.modules])"

@@ -146,7 +146,7 @@ def test_ten_times_a_node_is_removed_and_the_driver_killed(tmp_path, monkeypatch
             survived = ended.wait(killed - removed)
             driver.kill()
             driver.join()
-            found = setting.solve(folder, executor=on_ray(cluster.address, actors=3))
+            found = setting.solve(folder, executor=on_ray(cluster.address))
             different = differences(found, whole)
             event = "the driver had finished" if survived else "the driver was killed, the run resumed"
             outcomes[event, "equal" if not different else f"differs in {different}"] += 1

@@ -5,6 +5,7 @@ import torch
 from handful.errors import FileFormatError, OptionError
 from handful.large import candidates
 from handful.large.candidates import Contenders, FaissIndex, Lists, exact_lists, faiss_lists, log_sums
+from handful.machine.folders import LocalFolder
 
 
 def points_and_prototypes(n_query=40, n_classes=151, dim=12):
@@ -101,7 +102,7 @@ def test_an_index_finds_nearly_what_is_there(kind, tmp_path):
     points, prototypes = points_and_prototypes(n_query=300)
     # The index knows the means, the scores are those of the head.
     contenders = Contenders.of(prototypes, 0.1 * head_of(prototypes)[1] - 0.5 * prototypes.square().sum(-1))
-    index = FaissIndex(tmp_path / "index", kind)
+    index = FaissIndex(LocalFolder(tmp_path), "index", kind)
     index.build(prototypes)
     found, exact = faiss_lists(points, contenders, 8, index), exact_lists(points, contenders, 8)
     assert (found.classes[:, 0] == exact.classes[:, 0]).float().mean() > 0.9
@@ -115,11 +116,11 @@ def test_an_index_that_was_changed_is_refused(tmp_path):
     pytest.importorskip("faiss")
     _, prototypes = points_and_prototypes()
     path = tmp_path / "index"
-    FaissIndex(path, "faiss_ivf").build(prototypes)
-    FaissIndex(path, "faiss_ivf").build(prototypes)
+    FaissIndex(LocalFolder(path.parent), path.name, "faiss_ivf").build(prototypes)
+    FaissIndex(LocalFolder(path.parent), path.name, "faiss_ivf").build(prototypes)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(FileFormatError, match="index was cut short or changed"):
-        FaissIndex(path, "faiss_ivf").build(prototypes)
+        FaissIndex(LocalFolder(path.parent), path.name, "faiss_ivf").build(prototypes)
 
 
 def test_a_list_that_is_not_filled_keeps_its_place(tmp_path):
@@ -131,7 +132,7 @@ def test_a_list_that_is_not_filled_keeps_its_place(tmp_path):
 
     points, prototypes = points_and_prototypes(n_query=3)
     contenders = Contenders.of(*head_of(prototypes))
-    lists = faiss_lists(points, contenders, 4, OneNear(tmp_path / "none", "faiss_ivf"))
+    lists = faiss_lists(points, contenders, 4, OneNear(LocalFolder(tmp_path), "none", "faiss_ivf"))
     assert lists.classes.tolist() == [[7, 0, 0, 0]] * 3
     torch.testing.assert_close(lists.scores[:, 0], contenders.scores(points)[:, 7])
     assert bool((lists.scores[:, 1:] == -torch.inf).all())
@@ -140,4 +141,4 @@ def test_a_list_that_is_not_filled_keeps_its_place(tmp_path):
 def test_an_unknown_kind_is_refused(tmp_path):
     pytest.importorskip("faiss")
     with pytest.raises(OptionError, match="faiss_hnsw"):
-        FaissIndex(tmp_path / "index", "guess").build(torch.eye(3))
+        FaissIndex(LocalFolder(tmp_path), "index", "guess").build(torch.eye(3))

@@ -6,21 +6,22 @@ import torch
 
 from handful.errors import FileFormatError, HandfulError, OptionError
 from handful.large.checkpoint import FORMAT, begin, load_state, refuse_another, save_state
+from handful.machine.folders import LocalFolder
 
 
 def test_a_state_comes_back_as_it_was(tmp_path):
-    assert load_state(tmp_path) is None
+    assert load_state(LocalFolder(tmp_path)) is None
     counts = torch.arange(3, dtype=torch.float64)
-    save_state(tmp_path, {"counts": counts}, {"phase": "first", "factor": 0.1 + 0.2})
-    save_state(tmp_path, {"counts": counts + 1}, {"phase": "second", "factor": 0.1 + 0.2})
-    tensors, notes = load_state(tmp_path)
+    save_state(LocalFolder(tmp_path), {"counts": counts}, {"phase": "first", "factor": 0.1 + 0.2})
+    save_state(LocalFolder(tmp_path), {"counts": counts + 1}, {"phase": "second", "factor": 0.1 + 0.2})
+    tensors, notes = load_state(LocalFolder(tmp_path))
     assert torch.equal(tensors["counts"], counts + 1)
     assert notes == {"phase": "second", "factor": 0.1 + 0.2}
     assert [file.name for file in tmp_path.iterdir()] == ["state.safetensors"]
 
 
 def test_a_state_that_was_cut_or_changed_is_refused(tmp_path):
-    save_state(tmp_path, {"counts": torch.arange(30.0), "none": torch.zeros(0)}, {"phase": "first"})
+    save_state(LocalFolder(tmp_path), {"counts": torch.arange(30.0), "none": torch.zeros(0)}, {"phase": "first"})
     file = tmp_path / "state.safetensors"
     content = file.read_bytes()
     rng = np.random.default_rng(0)
@@ -31,7 +32,7 @@ def test_a_state_that_was_cut_or_changed_is_refused(tmp_path):
     for one in damaged:
         file.write_bytes(one)
         with pytest.raises(FileFormatError, match=r"state.safetensors is damaged \(.*delete this file"):
-            load_state(tmp_path)
+            load_state(LocalFolder(tmp_path))
 
 
 def about(**settings):
@@ -48,25 +49,25 @@ def with_input(role, called, content):
 
 def test_a_folder_is_resumed_with_what_it_was_begun_with(tmp_path):
     for _ in range(2):
-        refuse_another(tmp_path, about())
-        begin(tmp_path, about())
-    refuse_another(tmp_path, with_input("queries", "moved.parquet", "a0"))
+        refuse_another(LocalFolder(tmp_path), about())
+        begin(LocalFolder(tmp_path), about())
+    refuse_another(LocalFolder(tmp_path), with_input("queries", "moved.parquet", "a0"))
     with pytest.raises(OptionError, match=r"differs in options \(\{'tol': 1e-06\}, now \{'tol': 1e-05\}\)"):
-        refuse_another(tmp_path, about(options={"tol": 1e-5}))
+        refuse_another(LocalFolder(tmp_path), about(options={"tol": 1e-5}))
 
 
 def test_another_input_is_named(tmp_path):
-    begin(tmp_path, about())
+    begin(LocalFolder(tmp_path), about())
     with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was started with a.parquet"):
-        refuse_another(tmp_path, with_input("queries", "b.parquet", "b0"))
+        refuse_another(LocalFolder(tmp_path), with_input("queries", "b.parquet", "b0"))
     with pytest.raises(OptionError, match=r"a.parquet has changed since it was given as the queries of the run in"):
-        refuse_another(tmp_path, with_input("queries", "a.parquet", "a1"))
+        refuse_another(LocalFolder(tmp_path), with_input("queries", "a.parquet", "a1"))
     with pytest.raises(OptionError, match=r"c.npz has changed since it was given as the catalogue of the run in"):
-        refuse_another(tmp_path, with_input("catalogue", "c.npz", "c1"))
+        refuse_another(LocalFolder(tmp_path), with_input("catalogue", "c.npz", "c1"))
 
 
 def test_a_cut_or_strange_run_json_is_refused_by_a_sentence(tmp_path):
-    begin(tmp_path, about())
+    begin(LocalFolder(tmp_path), about())
     file = tmp_path / "run.json"
     content = file.read_bytes()
     damaged = [content[:length] for length in range(0, len(content), 7)]
@@ -75,22 +76,22 @@ def test_a_cut_or_strange_run_json_is_refused_by_a_sentence(tmp_path):
     for one in damaged:
         file.write_bytes(one)
         with pytest.raises(HandfulError, match="another folder"):
-            refuse_another(tmp_path, about())
+            refuse_another(LocalFolder(tmp_path), about())
 
 
 def test_a_run_of_another_version_is_refused(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"method": "paddle", "queries": "a0"}))
     with pytest.raises(OptionError, match="another version of handful"):
-        refuse_another(tmp_path, about())
+        refuse_another(LocalFolder(tmp_path), about())
 
 
 @pytest.mark.parametrize("piece", ["state.safetensors", "lists-60-abc", "answers"])
 def test_pieces_of_a_run_of_which_nobody_knows_what_it_is_are_refused(tmp_path, piece):
     (tmp_path / "notes.txt").touch()
-    refuse_another(tmp_path, about())
+    refuse_another(LocalFolder(tmp_path), about())
     (tmp_path / piece).mkdir()
     with pytest.raises(OptionError, match=f"holds {piece} of a run but no run.json"):
-        refuse_another(tmp_path, about())
+        refuse_another(LocalFolder(tmp_path), about())
 
 
 def test_what_a_killed_run_left_unfinished_is_removed(tmp_path):
@@ -99,6 +100,6 @@ def test_what_a_killed_run_left_unfinished_is_removed(tmp_path):
     left = [tmp_path / ".queries-1.npy.7-8.partial", lists / ".000000.npy.7-8.partial"]
     for file in [*left, lists / "000001.npy"]:
         file.touch()
-    begin(tmp_path, about())
+    begin(LocalFolder(tmp_path), about())
     assert not any(file.exists() for file in left)
     assert (lists / "000001.npy").exists()

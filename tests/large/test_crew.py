@@ -4,10 +4,12 @@ from handful.catalogue import Catalogue
 from handful.large.candidates import Contenders
 from handful.large.crew import in_process
 from handful.large.shard import Work
+from handful.large.tree_sum import Piece, TreeSum
+from handful.machine.folders import LocalFolder
 from tests.large_at_hand import large_problem
 
 
-def test_results_are_the_same_on_any_number_of_threads_and_in_order(tmp_path):
+def test_sums_are_the_same_on_any_number_of_threads(tmp_path):
     problem = large_problem()
     catalogue = Catalogue.of_bank(problem.catalogue, "raw")
     contenders = Contenders.of_prototypes(catalogue.means)
@@ -15,10 +17,15 @@ def test_results_are_the_same_on_any_number_of_threads_and_in_order(tmp_path):
     for workers in (1, 3):
         folder = tmp_path / str(workers)
         folder.mkdir()
-        work = Work(problem.queries, catalogue.origin, "raw", folder, 30, 8)
+        work = Work(problem.queries, catalogue.origin, "raw", LocalFolder(folder), folder, "run", 30, 8)
         with in_process(workers)(work) as crew:
-            list(crew.run("compare", "all", contenders))
-            results.append(list(crew.run("count", "all", torch.zeros(60))))
+            done = []
+            crew.add_up("compare", "all", contenders, report=done.append)
+            assert done == list(range(1, 15))
+            results.append(crew.add_up("count", "all", torch.zeros(60)))
             assert crew.traffic == (0, 0)
-    assert len(results[0]) == 14
-    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+    assert torch.equal(*results)
+    apart = TreeSum(14)
+    for shard in range(14):
+        apart.put(Piece(0, shard, work.count(shard, "all", torch.zeros(60))))
+    assert torch.equal(results[0], apart.whole())

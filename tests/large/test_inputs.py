@@ -7,6 +7,7 @@ from handful.catalogue import Catalogue, fitted
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
 from handful.inference.frame import Frame
 from handful.large.inputs import content_hash, given, read_rows
+from handful.machine.folders import LocalFolder
 from handful.task import TaskBatch
 from tests.large_at_hand import large_problem
 
@@ -54,29 +55,31 @@ def test_queries_come_from_parquet_without_labels_too(tmp_path):
     queries = large_problem().queries
     column = pa.FixedSizeListArray.from_arrays(pa.array(queries.features.reshape(-1)), queries.dim)
     parquet.write_table(pa.table({"embedding": column}), tmp_path / "q.parquet")
-    came = given(tmp_path / "q.parquet", role="queries")
-    bank = came.open(tmp_path)
+    came = given(tmp_path / "q.parquet", role="queries", scratch=tmp_path)
+    bank = came.open(LocalFolder(tmp_path))
     assert isinstance(bank.stored, np.memmap)
     np.testing.assert_array_equal(bank.features, queries.features)
     (copy,) = tmp_path.glob("queries-*.npy")
     written = copy.stat().st_mtime_ns
-    came.open(tmp_path)
+    came.open(LocalFolder(tmp_path))
     assert copy.stat().st_mtime_ns == written
     copy.write_bytes(copy.read_bytes()[:-40])
     with pytest.raises(FileFormatError, match=f"{copy.name} was cut short or changed"):
-        came.open(tmp_path)
+        came.open(LocalFolder(tmp_path))
     write_parquet(queries, tmp_path / "labelled.parquet")
-    labelled = given(tmp_path / "labelled.parquet", role="catalogue")
+    labelled = given(tmp_path / "labelled.parquet", role="catalogue", scratch=tmp_path)
     assert labelled.called == str(tmp_path / "labelled.parquet")
-    assert labelled.open(tmp_path).n_classes == 60
+    assert labelled.open(LocalFolder(tmp_path)).n_classes == 60
     with pytest.raises(BankError, match="does not exist"):
-        given(tmp_path / "none.parquet", role="queries")
+        given(tmp_path / "none.parquet", role="queries", scratch=tmp_path)
 
 
 def test_a_catalogue_needs_labels(tmp_path):
     with pytest.raises(TaskError, match=r"pair \(X, y\)"):
-        given(np.eye(3), role="catalogue")
-    assert given((np.eye(3), ["b", "a", "b"]), role="catalogue").open(tmp_path).class_names == ("a", "b")
+        given(np.eye(3), role="catalogue", scratch=tmp_path)
+    assert given((np.eye(3), ["b", "a", "b"]), role="catalogue", scratch=tmp_path).open(
+        LocalFolder(tmp_path)
+    ).class_names == ("a", "b")
 
 
 def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):
@@ -102,12 +105,14 @@ def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
     np.save(tmp_path / "x.npy", problem.queries.features)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     saved = problem.queries.save(tmp_path / "bank")
-    assert given(problem.queries, role="queries").called == "the bank of the queries"
-    assert given(problem.queries.features, role="queries").called == "the array of queries"
-    assert given((np.eye(3), [0, 1, 2]), role="catalogue").called == "the pair (X, y) of the catalogue"
-    assert given(mapped, role="queries").called == str(tmp_path / "x.npy")
-    assert given(saved, role="queries").called.startswith(str(tmp_path / "bank"))
-    assert given(str(tmp_path / "bank"), role="queries").called.startswith(str(tmp_path / "bank"))
+    assert given(problem.queries, role="queries", scratch=tmp_path).called == "the bank of the queries"
+    assert given(problem.queries.features, role="queries", scratch=tmp_path).called == "the array of queries"
+    assert (
+        given((np.eye(3), [0, 1, 2]), role="catalogue", scratch=tmp_path).called == "the pair (X, y) of the catalogue"
+    )
+    assert given(mapped, role="queries", scratch=tmp_path).called == str(tmp_path / "x.npy")
+    assert given(saved, role="queries", scratch=tmp_path).called.startswith(str(tmp_path / "bank"))
+    assert given(str(tmp_path / "bank"), role="queries", scratch=tmp_path).called.startswith(str(tmp_path / "bank"))
 
 
 @pytest.mark.parametrize("factor", [1e-30, 1e-20, 1e20, 1e37])

@@ -63,13 +63,15 @@ def stop_at(stage: str, iteration: int):
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_whole_lists_give_the_dense_answer(name, tmp_path):
+    """The closed one: a batch with unknown items is labelled again in memory, but not if it is streamed."""
     problem = BATCHES[name]
-    expected = dense(problem)
+    batch = torch.from_numpy(problem.queries.features).unsqueeze(0)
+    expected = label(Catalogue.of_bank(problem.catalogue, "raw").against(batch), max_iter=200, tol=1e-3)
     found = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=130, transform="raw")
-    best = expected.log_assignments[0].exp().max(-1)
+    best = expected.log_probabilities[0].exp().max(-1)
     np.testing.assert_array_equal(found.labels(), best.indices)
     np.testing.assert_allclose(probabilities(found), best.values, atol=1e-4)
-    torch.testing.assert_close(found.proportions.float(), expected.proportions[0], atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(found.expected_counts, expected.expected_counts[0], atol=1e-3, rtol=1e-4)
     assert (found.n_iter, found.converged) == (int(expected.n_iter[0]), bool(expected.converged[0]))
     assert found.dropped_mass < 1e-6
 
@@ -230,8 +232,8 @@ def test_iterations_read_the_lists_alone(tmp_path):
     @contextmanager
     def watched(work):
         with in_process()(work) as crew:
-            run = crew.run
-            crew.run = lambda operation, *arguments: (operations.append(operation), run(operation, *arguments))[1]
+            add_up = crew.add_up
+            crew.add_up = lambda *asked, **report: (operations.append(asked[0]), add_up(*asked, **report))[1]
             yield crew
 
     solve(fitted(problem), problem.queries, tmp_path / "run", executor=watched)

@@ -7,16 +7,17 @@ from handful.large.crew import in_process
 from handful.large.progress import Reporter
 from handful.large.run import Run
 from handful.large.shard import Work
+from handful.machine.folders import LocalFolder
 from tests.large_at_hand import large_problem
 
 
 def test_a_run_adds_its_shards_and_reports_each(tmp_path):
     problem = large_problem()
     catalogue = Catalogue.of_bank(problem.catalogue, "raw")
-    work = Work(problem.queries, catalogue.origin, "raw", tmp_path, 150, 8)
+    work = Work(problem.queries, catalogue.origin, "raw", LocalFolder(tmp_path), tmp_path, "run", 150, 8)
     reports = []
     with in_process()(work) as crew:
-        run = Run(catalogue, ("unnamed",) * 60, 400, work.n_shards, tmp_path, crew, Reporter(reports.append))
+        run = Run(catalogue, ("unnamed",) * 60, 400, work.n_shards, work.folder, crew, Reporter(reports.append))
         contenders = Contenders.of(catalogue.head.weights, catalogue.head.offsets)
         name, dropped = run.compare(0, contenders)
         assert name == contenders.name
@@ -32,4 +33,4 @@ def test_a_run_adds_its_shards_and_reports_each(tmp_path):
         run.note_traffic((0, 0))
         assert run.sent == run.received == [0]
         run.save({"counts": counts}, {"phase": "here"})
-    assert load_state(tmp_path)[1] == {"phase": "here"}
+    assert load_state(work.folder)[1] == {"phase": "here"}

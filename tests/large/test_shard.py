@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -9,6 +7,7 @@ from handful.large import shard
 from handful.large.answers import read_answers
 from handful.large.candidates import Contenders
 from handful.large.shard import Held, Work
+from handful.machine.folders import LocalFolder
 from handful.numerics.moments import soft_moments
 from tests.large_at_hand import large_problem
 
@@ -22,7 +21,9 @@ def setting(tmp_path):
     def work(list_length: int, shard_rows: int = 150) -> Work:
         folder = tmp_path / f"{list_length}-{shard_rows}"
         folder.mkdir(exist_ok=True)
-        return Work(problem.queries, catalogue.origin, "raw", folder, shard_rows, list_length)
+        return Work(
+            problem.queries, catalogue.origin, "raw", LocalFolder(folder), folder, "run", shard_rows, list_length
+        )
 
     return work, points, Contenders.of(catalogue.head.weights, catalogue.head.offsets)
 
@@ -78,7 +79,7 @@ def test_lists_that_are_there_are_not_made_again(setting):
     make, _, contenders = setting
     work = make(5, 400)
     first = work.compare(0, "all", contenders)
-    file = Path(work.folder) / "lists-all" / "000000.npy"
+    file = work.lists / "lists-all" / "000000.npy"
     written = file.stat().st_mtime_ns
     assert work.compare(0, "all", contenders) == first
     assert file.stat().st_mtime_ns == written

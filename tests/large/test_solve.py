@@ -1,19 +1,29 @@
 import shutil
+import tempfile
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 import handful
+from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.errors import FileFormatError, OptionError, TaskError
+from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.estimators import PaddleClassifier
 from handful.inference.roll_call_stack import label
 from handful.large import solve
-from handful.large.solve import list_length_for
+from handful.large.checkpoint import begin, refuse_another
+from handful.large.crew import in_process
+from handful.large.solve import list_length_for, run_name_of
+from handful.machine.folders import folder_at
 from tests.conftest import SHARED
+from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
+from tests.stores_at_hand import upload
 
 BANKS = (
     "banking77-minilm",
@@ -312,3 +322,70 @@ def test_the_tolerance_that_was_used_is_said(tmp_path):
     tols["paddle"] = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle", tol=1e-5).tol
     assert tols == {"whole": 1e-4, "short": 1e-4, "loose": 0.5, "paddle": 1e-5}
     assert loose.n_iter < short.n_iter
+
+
+def test_inputs_and_outputs_at_urls_give_the_answer_of_a_folder(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    problem = large_problem()
+    here = solve(problem.catalogue, problem.queries, tmp_path / "here", shard_rows=100)
+    place = f"memory://{uuid.uuid4().hex}"
+    for name in ("catalogue", "queries"):
+        getattr(problem, name).save(tmp_path / name)
+        upload(tmp_path / name, f"{place}/{name}")
+    inputs, run = (f"{place}/catalogue", f"{place}/queries"), f"{place}/run"
+    found = solve(*inputs, run, shard_rows=100)
+    assert differences(found, here) == []
+    assert (found.folder, repr(found).endswith(f"answers in {run}/answers)")) == (run, True)
+    assert folder_at(run).names() == ["answers", "run.json", "state.safetensors"]
+    assert not list(tmp_path.glob("handful-*"))  # lists, downloads: nothing is left on the disk
+    # Called again it resumes, from wherever the same content is; another run is refused.
+    seen = []
+    again = solve(problem.catalogue, problem.queries, run, shard_rows=100, on_progress=seen.append)
+    assert differences(again, here) == []
+    assert {progress.iteration for progress in seen} == {here.n_iter}
+    with pytest.raises(OptionError, match=f"{run} holds a run that differs in shard_rows"):
+        solve(*inputs, run, shard_rows=50)
+    with folder_at(run).written("state.safetensors") as file:
+        file.write_bytes(b"damaged")
+    with pytest.raises(FileFormatError, match=f"{run}/state.safetensors is damaged"):
+        solve(*inputs, run, shard_rows=100)
+
+
+def test_a_parquet_file_at_a_url_is_copied_to_the_run(tmp_path):
+    pytest.importorskip("fsspec")
+    problem = large_problem()
+    place = f"memory://{uuid.uuid4().hex}"
+    write_parquet(problem.queries, tmp_path / "queries.parquet")
+    folder_at(place).create("queries.parquet", (tmp_path / "queries.parquet").read_bytes())
+    here = solve(problem.catalogue, problem.queries, tmp_path / "here", shard_rows=100)
+    for folder in (f"{place}/run", tmp_path / "there"):
+        found = solve(problem.catalogue, f"{place}/queries.parquet", folder, shard_rows=100)
+        assert differences(found, here) == []
+        assert [name for name in folder_at(folder).names() if name.startswith("queries-")]
+
+
+def test_answers_that_went_elsewhere_are_missed(tmp_path):
+    """Nodes without a common folder each see a disk of their own under the path of the run."""
+
+    @contextmanager
+    def elsewhere(work):
+        (tmp_path / "another disk").mkdir()
+        with in_process()(replace(work, folder=folder_at(tmp_path / "another disk"))) as crew:
+            yield crew
+
+    problem = large_problem()
+    with pytest.raises(StorageError, match=r"answers of 4 shards are not in .* give a URL as the folder"):
+        solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=100, executor=elsewhere)
+
+
+def test_a_run_that_begins_at_the_same_url_meanwhile_is_noticed():
+    pytest.importorskip("fsspec")
+    folder = folder_at(f"memory://{uuid.uuid4().hex}")
+    about = {"inputs": {"queries": {"called": "a", "content": "a"}}, "shard_rows": 1}
+    refuse_another(folder, about)
+    begin(folder, {**about, "shard_rows": 2})
+    with pytest.raises(OptionError, match="differs in shard_rows"):
+        begin(folder, about)
+    assert run_name_of(about) != run_name_of({**about, "shard_rows": 2})
+    assert run_name_of(about) == run_name_of({**about, "inputs": {"queries": {"called": "b", "content": "a"}}})

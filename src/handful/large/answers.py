@@ -1,15 +1,15 @@
-"""Answers on disk: one Parquet file per shard and one row per query, in the order of the queries."""
+"""Answers on disk or at a URL: one Parquet file per shard and one row per query, in the order of the queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from fnmatch import fnmatch
 from typing import Any
 
 import numpy as np
 
 from handful.machine.extras import import_extra
-from handful.machine.whole_file import written_whole
+from handful.machine.folders import Folder
 
 COLUMNS = {
     "row": "int64",
@@ -21,19 +21,23 @@ COLUMNS = {
 FOLDER = "answers"
 
 
-def write_answers(folder: Path, shard: int, columns: Mapping[str, np.ndarray]) -> None:
+def write_answers(folder: Folder, shard: int, columns: Mapping[str, np.ndarray]) -> None:
     """Write the answers of a shard; the file appears complete or not at all."""
     pa, parquet = import_extra("pyarrow", "parquet"), import_extra("pyarrow.parquet", "parquet")
-    place = folder / FOLDER
-    place.mkdir(exist_ok=True)
     table = pa.table({name: pa.array(columns[name], kind) for name, kind in COLUMNS.items()})
-    with written_whole(place / f"part-{shard:06d}.parquet") as file:
+    with folder.written(f"{FOLDER}/part-{shard:06d}.parquet") as file:
         parquet.write_table(table, file)
 
 
-def read_answers(folder: Path) -> Iterator[dict[str, Any]]:
+def answered(folder: Folder) -> list[str]:
+    """Return the names of the files with answers, in the order of the shards."""
+    return [f"{FOLDER}/{name}" for name in folder.names(FOLDER) if fnmatch(name, "part-*.parquet")]
+
+
+def read_answers(folder: Folder) -> Iterator[dict[str, Any]]:
     """Yield the answers shard by shard, as arrays by column."""
     parquet = import_extra("pyarrow.parquet", "parquet")
-    for file in sorted((folder / FOLDER).glob("part-*.parquet")):
-        table = parquet.read_table(file)
+    for name in answered(folder):
+        with folder.opened(name) as file:
+            table = parquet.read_table(file)
         yield {name: table[name].to_numpy() for name in COLUMNS}

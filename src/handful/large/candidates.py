@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from torch import Tensor
 from handful.errors import OptionError
 from handful.large.sealed import check_seal, seal
 from handful.machine.extras import import_extra
-from handful.machine.whole_file import written_whole
+from handful.machine.folders import Folder
 from handful.numerics.simplex import lowest_log
 from handful.shapes import Float, Int
 
@@ -165,17 +164,18 @@ def log_sums(scores: Float[Tensor, "query class"], largest: Float[Tensor, "query
 
 
 class FaissIndex:
-    """An index over class means on disk, read where it is needed; it is built once per catalogue."""
+    """An index over class means in a folder, read where it is needed; it is built once per catalogue."""
 
-    def __init__(self, path: Path, kind: str) -> None:
-        self.path, self.kind = path, kind
+    def __init__(self, folder: Folder, name: str, kind: str) -> None:
+        self.folder, self.name, self.kind = folder, name, kind
         self._index: Any = None
 
     def build(self, means: Float[Tensor, "class dim"]) -> None:
         """Build and write it, unless it exists."""
-        if self.path.exists():
-            check_seal(self.path)
-            return
+        with self.folder.opened(self.name) as there:
+            if there is not None:
+                check_seal(there)
+                return
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
         n_classes, dim = means.shape
@@ -194,7 +194,7 @@ class FaissIndex:
         index.k_factor = REFINED
         index.train(means.numpy())
         index.add(means.numpy())
-        with written_whole(self.path) as place:
+        with self.folder.written(self.name) as place:
             faiss.write_index(index, str(place))
             seal(place)
 
@@ -203,10 +203,11 @@ class FaissIndex:
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
         if self._index is None:
-            self._index = faiss.read_index(str(self.path))
+            with self.folder.opened(self.name) as there:
+                self._index = faiss.read_index(str(there))
         classes: np.ndarray = self._index.search(np.ascontiguousarray(points), length)[1]
         return classes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the path, not the index."""
-        return {"path": self.path, "kind": self.kind, "_index": None}
+        """Pickle where it is, not the index."""
+        return {**vars(self), "_index": None}

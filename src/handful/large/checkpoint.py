@@ -3,6 +3,10 @@
 `run.json` holds the settings and a hash of all bytes of each input; a different run in the same folder is refused. The
 checkpoint is one safetensors file; its metadata hold everything but tensors as JSON, and a hash of it all. It is
 replaced in one step: after a kill it has the state of this iteration or of the previous one, never a mixture.
+
+A folder on disk has one writer, which holds its lock. A folder at a URL has no lock that would end with its holder.
+There, `run.json` is created by one writer only, so all writers have the same inputs and settings; and as a run is
+deterministic, each of them writes states of the same sequence and the same answers.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from fnmatch import fnmatch
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.errors import FileFormatError, HandfulError, OptionError
-from handful.machine.safetensors_format import read_tensors, write_tensors
-from handful.machine.whole_file import UNFINISHED, written_whole
+from handful.machine.folders import Folder, LocalFolder
+from handful.machine.safetensors_format import read_tensors, save_tensors
+from handful.machine.whole_file import UNFINISHED
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
@@ -27,61 +32,63 @@ PIECES = (STATE_FILE, "lists-*", "answers")
 FORMAT = 3
 
 
-def save_state(folder: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+def save_state(folder: Folder, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Replace the checkpoint."""
     text = json.dumps(dict(notes))
-    write_tensors(folder / STATE_FILE, tensors, {"notes": text, "sha256": _digest(tensors, text)})
+    with folder.written(STATE_FILE) as place:
+        save_tensors(place, tensors, {"notes": text, "sha256": _digest(tensors, text)})
 
 
-def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+def load_state(folder: Folder) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Return tensors and notes of the last checkpoint, or None if there is none yet."""
-    file = folder / STATE_FILE
-    if not file.exists():
-        return None
     try:
-        tensors, metadata = read_tensors(file)
+        with folder.opened(STATE_FILE) as file:
+            if file is None:
+                return None
+            tensors, metadata = read_tensors(file)
         if metadata["sha256"] != _digest(tensors, metadata["notes"]):
             raise ValueError("its bytes are not those that were written")
         notes: dict[str, Any] = json.loads(metadata["notes"])
     except (HandfulError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(
-            f"{file} is damaged ({error}); delete this file and call again: the iterations will start again, from the "
-            "existing lists"
+            f"{folder.called}/{STATE_FILE} is damaged ({error}); delete this file and call again: the iterations will "
+            "start again, from the existing lists"
         ) from error
     return tensors, notes
 
 
-def refuse_another(folder: Path, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
+def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
     """Refuse a folder that holds another run, or a part of one.
 
     `about["inputs"]` maps the role of each input to what it is `called` and a hash of its `content`; names may change,
     content may not. `kinds` are patterns of what a run writes after its `run.json`.
     """
-    file = folder / ABOUT_FILE
-    if not file.exists():
-        pieces = sorted(piece.name for pattern in kinds for piece in folder.glob(pattern))
+    with folder.opened(ABOUT_FILE) as file:
+        content = None if file is None else file.read_bytes()
+    if content is None:
+        pieces = [name for name in folder.names() if any(fnmatch(name, pattern) for pattern in kinds)]
         if pieces:
             raise OptionError(
-                f"{folder} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started with; choose "
-                "another folder, or delete this one to start again"
+                f"{folder.called} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
+                "with; choose another folder, or delete this one to start again"
             )
         return
     try:
-        there = json.loads(file.read_text(encoding="utf-8"))
+        there = json.loads(content.decode("utf-8"))
         kept = {role: (entry["called"], entry["content"]) for role, entry in there.pop("inputs").items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, KeyError) and there.get("format") != FORMAT:
             raise OptionError(
-                f"{folder} holds a run of another version of handful; choose another folder, or delete this one"
+                f"{folder.called} holds a run of another version of handful; choose another folder, or delete this one"
             ) from error
         raise FileFormatError(
-            f"{file} is damaged ({error}), so it is not known what the run was started with; choose another folder, or "
-            "delete this one to start again"
+            f"{folder.called}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
+            "choose another folder, or delete this one to start again"
         ) from error
     for role, entry in about["inputs"].items():
         called, content = kept.get(role, ("none", ""))
         if content != entry["content"]:
-            what = f"{role} of the run in {folder}"
+            what = f"{role} of the run in {folder.called}"
             if called == entry["called"]:
                 difference = f"{called} has changed since it was given as the {what}"
             else:
@@ -92,23 +99,22 @@ def refuse_another(folder: Path, about: Mapping[str, Any], kinds: Sequence[str] 
     if different:
         changes = ", ".join(f"{name} ({there.get(name)!r}, now {settings.get(name)!r})" for name in different)
         raise OptionError(
-            f"{folder} holds a run that differs in {changes}; give it what it was started with to resume it, or choose "
-            "another folder"
+            f"{folder.called} holds a run that differs in {changes}; give it what it was started with to resume it, "
+            "or choose another folder"
         )
 
 
-def begin(folder: Path, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
+def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
     """Write down what the run is started with, unless that was done before; remove unfinished files of a killed run."""
-    file = folder / ABOUT_FILE
-    if not file.exists():
-        with written_whole(file) as place:
-            place.write_text(json.dumps(dict(about), indent=1, sort_keys=True), encoding="utf-8")
-    pieces = [piece for pattern in kinds for piece in folder.glob(pattern) if piece.is_dir()]
-    for left in (
-        *folder.glob(f".*{UNFINISHED}"),
-        *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
-    ):
-        left.unlink(missing_ok=True)
+    if not folder.create(ABOUT_FILE, json.dumps(dict(about), indent=1, sort_keys=True).encode()):
+        refuse_another(folder, about, kinds)  # at a URL another run may have begun since we looked
+    if isinstance(folder, LocalFolder):
+        pieces = [piece for pattern in kinds for piece in folder.path.glob(pattern) if piece.is_dir()]
+        for left in (
+            *folder.path.glob(f".*{UNFINISHED}"),
+            *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
+        ):
+            left.unlink(missing_ok=True)
 
 
 def _digest(tensors: Mapping[str, Tensor], notes: str) -> str:

@@ -22,26 +22,28 @@ from handful.banks import FeatureBank, read_bank, store
 from handful.banks.parquet import copy_vectors
 from handful.catalogue import Catalogue
 from handful.errors import TaskError
+from handful.large.remote_rows import RemoteRows, Rows, rows_at
 from handful.large.sealed import check_seal, open_sealed, seal
-from handful.machine.whole_file import written_whole
+from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """An input as given: its name in messages, a hash of its content, and how to open it as a bank."""
+    """An input as given: its name in messages, a hash of its content, and how to open it."""
 
     called: str
     content: str
-    open: Callable[[Path], FeatureBank]
+    open: Callable[[Folder], Rows]
 
 
-def given(rows: Any, *, role: str) -> Given:
-    """Take a bank, a path to one, a Parquet file, a pair (X, y) or, for queries, an array; read all of it once.
+def given(rows: Any, *, role: str, scratch: Path) -> Given:
+    """Take a bank, a path or URL of one, a Parquet file, a pair (X, y) or, for queries, an array; read all of it once.
 
     Opening needs the folder of the run: vectors of queries in Parquet, which need no labels, are copied into it once,
-    where every process can map them. `role` is "catalogue" or "queries".
+    where every process can map or read them. A bank of queries at a URL stays there; anything else at a URL is
+    downloaded into the folder `scratch` first. `role` is "catalogue" or "queries".
     """
     if isinstance(rows, Catalogue):
         return Given("the fitted catalogue", rows.content_hash, _no_bank)
@@ -49,11 +51,15 @@ def given(rows: Any, *, role: str) -> Given:
     if isinstance(rows, FeatureBank):
         bank, called = rows, f"the bank of the {role}"
     elif isinstance(rows, str | os.PathLike):
-        file = Path(rows)
+        if role == "queries" and is_remote(rows) and not str(rows).endswith(".parquet"):
+            there = rows_at(str(rows))
+            return Given(str(rows), content_hash(there, labelled=False), lambda _: there)
+        file = fetched(str(rows), scratch) if is_remote(rows) else local_path(rows)
+        called = str(rows) if is_remote(rows) else str(file)
         if role == "queries" and file.suffix == ".parquet" and file.is_file():
             content = file_hash(file)
-            return Given(str(file), content, partial(_copied, file, content))
-        bank, called = read_bank(file), str(file)
+            return Given(called, content, partial(_copied, file, content))
+        bank = read_bank(file)
     elif isinstance(rows, tuple) and len(rows) == 2:
         names, labels = np.unique(np.asarray(rows[1]), return_inverse=True)
         bank = FeatureBank.from_arrays(rows[0], labels, list(map(str, names.tolist())))
@@ -69,19 +75,25 @@ def given(rows: Any, *, role: str) -> Given:
     return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
 
 
-def _no_bank(_: Path) -> FeatureBank:
+def _no_bank(_: Folder) -> Rows:
     raise TaskError("a fitted catalogue holds no bank")
 
 
-def content_hash(bank: FeatureBank, *, labelled: bool) -> str:
+def content_hash(rows: Rows, *, labelled: bool) -> str:
     """SHA-256 of all features as they are now, and of labels and class names where they count.
 
     Computed and not taken from the manifest: files and arrays can change after a hash was recorded.
     """
-    digest = store.Digest(bank.dtype, (bank.n_rows, bank.dim), bank.class_names if labelled else ())
-    for block in bank.blocks():
+    names, labels = ((), np.zeros(0, np.int32)) if not labelled else _labels(rows)
+    digest = store.Digest(rows.dtype, (rows.n_rows, rows.dim), names)
+    for block in rows.blocks():
         digest.features(block)
-    return digest.close(bank.labels if labelled else bank.labels[:0])
+    return digest.close(labels)
+
+
+def _labels(rows: Rows) -> tuple[tuple[str, ...], np.ndarray]:
+    assert isinstance(rows, FeatureBank)
+    return rows.class_names, rows.labels
 
 
 def file_hash(file: Path) -> str:
@@ -90,16 +102,19 @@ def file_hash(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _copied(file: Path, content: str, folder: Path) -> FeatureBank:
-    """Map the copy of a Parquet file's vectors, named by the content of the file; make it if it does not exist."""
-    copy = folder / f"queries-{content[:16]}.npy"
-    if copy.exists():
-        check_seal(copy)
-    else:
-        with written_whole(copy) as place:
+def _copied(file: Path, content: str, folder: Folder) -> Rows:
+    """Open the copy of a Parquet file's vectors, named by the content of the file; make it if it does not exist."""
+    name = f"queries-{content[:16]}.npy"
+    there = name in folder.names()
+    if not there:
+        with folder.written(name) as place:
             copy_vectors([file], place)
             seal(place)
-    return _unlabelled(open_sealed(copy))
+    if not isinstance(folder, LocalFolder):
+        return RemoteRows.of(f"{folder.called}/{name}")
+    if there:
+        check_seal(folder.path / name)
+    return _unlabelled(open_sealed(folder.path / name))
 
 
 def _unlabelled(features: Any) -> FeatureBank:
@@ -107,7 +122,7 @@ def _unlabelled(features: Any) -> FeatureBank:
     return FeatureBank.from_arrays(array, np.zeros(len(array), np.int32), ["unlabelled"])
 
 
-def read_rows(bank: FeatureBank, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
+def read_rows(queries: Rows, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
     """Rows start … stop-1 in single precision, transformed, in memory."""
-    rows = bank.take(np.arange(start, min(stop, bank.n_rows)))
+    rows = queries.take(np.arange(start, min(stop, queries.n_rows)))
     return transform_rows(transform, torch.from_numpy(rows.astype(np.float32, copy=False)), first=start)

@@ -116,12 +116,8 @@ class PaddleRun:
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         at = self.at
-        mass = torch.zeros(len(at.living), dtype=torch.float64)
-        sums = torch.zeros(at.prototypes.shape, dtype=torch.float64)
         contenders = Contenders.of_prototypes(at.prototypes)
-        for part in self.run.shards("iterate", at.n_iter, "step", contenders, at.dual.float(), self.tilt):
-            mass += part[0]
-            sums += part[1]
+        mass, sums = self.run.add_up("iterate", at.n_iter, "step", contenders, at.dual.float(), self.tilt)
         return mass, sums
 
     def _readmit(self) -> bool:
@@ -133,10 +129,8 @@ class PaddleRun:
         if at.checked or not self.narrows or self.tilt > 1 or len(at.living) == n_classes:
             return False
         outside = torch.ones(n_classes).index_fill_(0, at.living_before, 0)
-        grown = torch.zeros(n_classes, dtype=torch.float64)
         contenders, tilts = Contenders.of_prototypes(at.prototypes_before), at.dual_before.float()
-        for part in self.run.shards("check", at.n_iter, "growth", self._lists()[0], contenders, tilts, outside):
-            grown += part
+        grown = self.run.add_up("check", at.n_iter, "growth", self._lists()[0], contenders, tilts, outside)
         returning = (grown > self.run.n_query).nonzero().squeeze(-1)
         at.checked = True
         if len(returning) == 0 or at.n_iter >= self.options.max_iter:
@@ -158,9 +152,8 @@ class PaddleRun:
         tilts = tilted(at.dual_before[None], torch.tensor([self.tilt], dtype=torch.float64))[0].float()
         counts = torch.zeros(run.catalogue.n_classes, dtype=torch.float64)
         log_absence = torch.zeros_like(counts)
-        for part in run.shards("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before):
-            counts[at.living_before] += part[0]
-            log_absence[at.living_before] += part[1]
+        held, absent = run.add_up("answer", at.n_iter, "answer_all", contenders, tilts, at.living_before)
+        counts[at.living_before], log_absence[at.living_before] = held, absent
         # `1 - Π_n (1 - u_nk)`, as if queries were independent given their probabilities.
         presence = log_absence.expm1().abs()
         return run.solution(

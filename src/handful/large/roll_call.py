@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.banks import FeatureBank
 from handful.inference.head import Head
 from handful.inference.roll_call import DONE, Alone, Rules, State, advance, alone, joint_weight, opening, presence
 from handful.large.candidates import Contenders
 from handful.large.checkpoint import load_state
+from handful.large.remote_rows import Rows
 from handful.large.run import Run
 from handful.large.shard import Dropped, Held
 from handful.large.solution import LargeSolution
@@ -67,7 +67,7 @@ class RollCallCourse:
 class RollCallRun:
     """The driver: compare, label alone, settle, answer; every iteration writes a checkpoint."""
 
-    def __init__(self, run: Run, options: RollCallOptions, queries: FeatureBank) -> None:
+    def __init__(self, run: Run, options: RollCallOptions, queries: Rows) -> None:
         self.run, self.options, self.queries = run, options, queries
         self.head: Head = run.catalogue.head
         self.contenders = Contenders.of(self.head.weights, self.head.offsets)
@@ -95,9 +95,7 @@ class RollCallRun:
     def _alone(self, name: str, dropped: Dropped) -> Alone:
         """Estimate offset and shares; a killed run does this again."""
         self.at.dropped = [dropped.mass / dropped.n_measured, dropped.largest]
-        total = torch.zeros(self.run.catalogue.dim, dtype=torch.float64)
-        for part in self.run.shards("add up", 0, "total"):
-            total += part
+        total = self.run.add_up("add up", 0, "total")
         spread = self.head.spread
         if spread is None:
             rows = np.linspace(0, self.queries.n_rows - 1, min(SAMPLED_QUERIES, self.queries.n_rows)).astype(np.int64)
@@ -129,11 +127,9 @@ class RollCallRun:
     def _answer(self, name: str, alone: Alone, joint: State) -> LargeSolution:
         at, run = self.at, self.run
         weight = float(joint_weight(joint, self.head.typical_shots))
-        held = Held.none(run.catalogue.n_classes)
-        for part in run.shards(
+        held: Held = run.add_up(
             "answer", at.n_iter, "answer", name, alone.tilts[0].float(), joint.kept[0].float(), weight
-        ):
-            held = held.with_part(part)
+        )
         living = (held.counts >= LEAST_COUNT).nonzero().squeeze(-1)
         return run.solution(
             at,

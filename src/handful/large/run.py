@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -18,6 +17,7 @@ from handful.large.crew import Crew
 from handful.large.progress import Reporter
 from handful.large.shard import Dropped
 from handful.large.solution import LargeSolution
+from handful.machine.folders import Folder
 from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
 
@@ -46,7 +46,7 @@ class Run:
     class_names: tuple[str, ...]
     n_query: int
     n_shards: int
-    folder: Path
+    folder: Folder
     crew: Crew
     reporter: Reporter
     made: dict[str, Dropped] = field(default_factory=dict)
@@ -59,12 +59,14 @@ class Run:
         sums = self.catalogue.means[classes].double() * shots.unsqueeze(-1)
         return Moments(shots.unsqueeze(0), sums.unsqueeze(0))
 
-    def shards(self, stage: str, iteration: int, operation: str, *arguments: Any) -> Iterator[Any]:
-        """Run an operation on all shards, with a report after each; results in the order of the shards."""
+    def add_up(self, stage: str, iteration: int, operation: str, *arguments: Any) -> Any:
+        """Run an operation on all shards, with reports, and return the sum of the results."""
         began = time.monotonic()
-        for done, result in enumerate(self.crew.run(operation, *arguments), start=1):
+
+        def report(done: int) -> None:
             self.reporter.shard(stage, iteration, done, self.n_shards, began)
-            yield result
+
+        return self.crew.add_up(operation, *arguments, report=report)
 
     def compare(self, iteration: int, contenders: Contenders) -> tuple[str, Dropped]:
         """Make the shortlists of all classes; return their name and total drop.
@@ -73,28 +75,24 @@ class Run:
         those of another comparison.
         """
         if contenders.name not in self.made:
-            parts = list(self.shards("compare", iteration, "compare", contenders.name, contenders))
-            n, mass, largest = zip(*parts, strict=True)
-            self.made[contenders.name] = Dropped(sum(n), sum(mass), max(largest))
+            self.made[contenders.name] = self.add_up("compare", iteration, "compare", contenders.name, contenders)
             self.reporter.began_again()
         return contenders.name, self.made[contenders.name]
 
     def count(self, name: str, tilts: Float[Tensor, "class"]) -> Float[Tensor, "class"]:
-        """Add the counts of all shards in their order."""
-        counts = torch.zeros(len(tilts), dtype=torch.float64)
-        for part in self.crew.run("count", name, tilts):
-            counts += part
+        """Add the counts of all shards."""
+        counts: Tensor = self.crew.add_up("count", name, tilts)
         return counts
 
     def moments(
         self, stage: str, iteration: int, name: str, tilts: Float[Tensor, "class"]
     ) -> tuple[Float[Tensor, "class"], Float[Tensor, "class dim"]]:
-        """Add the moments of all shards in their order, in double precision."""
+        """Add the moments of all shards, in double precision."""
         mass = torch.zeros(len(tilts), dtype=torch.float64)
         sums = torch.zeros(len(tilts), self.catalogue.means.shape[-1], dtype=torch.float64)
-        for part in self.shards(stage, iteration, "moments", name, tilts):
-            mass[part.classes] += part.mass
-            sums[part.classes] += part.sums
+        found = self.add_up(stage, iteration, "moments", name, tilts)
+        mass[found.classes] = found.mass
+        sums[found.classes] = found.sums.double()
         return mass, sums
 
     def save(self, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
@@ -123,7 +121,7 @@ class Run:
         """Return the solution, in the original coordinates of the catalogue."""
         origin = self.catalogue.origin
         return LargeSolution(
-            folder=self.folder,
+            folder=self.folder.called,
             class_names=self.class_names,
             expected_counts=expected_counts,
             presence=presence,

@@ -1,7 +1,8 @@
 """What is done with one shard of queries, block by block: compare, count, sum, answer. Every result adds.
 
-A worker has no state that another could not rebuild: rows are read from the bank, lists from files in the run's folder.
-So a worker that died is replaced by one that reads the same shard again.
+A worker has no state that another could not rebuild: rows are read from where the queries are, and lists from files on
+a local disk, where they are made again if they are missing. So a worker that died is replaced by one that reads the
+same shard again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.banks import FeatureBank
 from handful.large.answers import write_answers
 from handful.large.candidates import (
     FEWEST_ROWS,
@@ -27,7 +27,9 @@ from handful.large.candidates import (
     faiss_lists,
 )
 from handful.large.inputs import read_rows
+from handful.large.remote_rows import Rows
 from handful.large.sealed import check_seal, open_sealed, seal
+from handful.machine.folders import Folder
 from handful.machine.whole_file import written_whole
 from handful.methods import paddle
 from handful.numerics.moments import soft_moments
@@ -47,6 +49,10 @@ class Dropped(NamedTuple):
     mass: float  # sum of 1 - Σ_list / Σ_all
     largest: float
 
+    def with_part(self, other: Dropped) -> Dropped:
+        """Add what is left out for other queries."""
+        return Dropped(self.n_measured + other.n_measured, self.mass + other.mass, max(self.largest, other.largest))
+
 
 class Sums(NamedTuple):
     """Moments of the classes that hold any queries."""
@@ -54,6 +60,16 @@ class Sums(NamedTuple):
     classes: Int[Tensor, "some"]
     mass: Float[Tensor, "some"]
     sums: Float[Tensor, "some dim"]
+
+    def with_part(self, other: Sums) -> Sums:
+        """Add moments of other queries, in double precision."""
+        classes, places = torch.unique(torch.cat([self.classes, other.classes]), return_inverse=True)
+        mass = torch.zeros(len(classes), dtype=torch.float64)
+        sums = torch.zeros(len(classes), self.sums.shape[-1], dtype=torch.float64)
+        for part, own in ((self, places[: len(self.classes)]), (other, places[len(self.classes) :])):
+            mass[own] += part.mass
+            sums[own] += part.sums
+        return Sums(classes, mass, sums)
 
 
 class Held(NamedTuple):
@@ -103,12 +119,17 @@ class Best(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Where the queries of a run are, and the operations on a shard of them; it is sent to workers."""
+    """Where the queries of a run are, and the operations on a shard of them; it is sent to workers.
 
-    queries: FeatureBank
+    Answers go to `folder`, shortlists to `lists`, on a disk of the worker. `run_name` tells runs apart.
+    """
+
+    queries: Rows
     origin: Float[Tensor, "dim"]
     transform: str
-    folder: Path
+    folder: Folder
+    lists: Path
+    run_name: str
     shard_rows: int
     list_length: int
     index: FaissIndex | None = None
@@ -296,7 +317,11 @@ class Work:
         return range(start, min(start + self.shard_rows, self.queries.n_rows))
 
     def _file(self, name: str, shard: int) -> Path:
-        return self.folder / f"lists-{name}" / f"{shard:06d}.npy"
+        return self.lists / f"lists-{name}" / f"{shard:06d}.npy"
+
+    def listed(self) -> list[int]:
+        """Return the shards that have shortlists on this disk."""
+        return sorted({int(file.stem) for file in self.lists.glob("lists-*/[0-9]*.npy")})
 
     def _points(self, shard: int, block: slice) -> Float[Tensor, "query dim"]:
         rows = self._rows(shard)[block]

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from handful.large.answers import FOLDER, read_answers
+from handful.machine.folders import folder_at
 from handful.shapes import Float, Int
 
 
@@ -20,9 +21,9 @@ class LargeSolution:
 
     Attributes
     ----------
-    folder : Path
-        Folder of the run; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 if no second class
-        was left) and its probability.
+    folder : Path or str
+        Folder of the run, or its URL; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 if no
+        second class was left) and its probability.
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[Tensor, "class"]
@@ -65,7 +66,7 @@ class LargeSolution:
     (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability'])
     """
 
-    folder: Path
+    folder: Path | str
     class_names: tuple[str, ...]
     expected_counts: Float[Tensor, "class"]
     presence: Float[Tensor, "class"]
@@ -90,7 +91,7 @@ class LargeSolution:
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Yield shard by shard the arrays `row`, `label`, `probability`, `runner_up`, `runner_up_probability`."""
-        return read_answers(self.folder)
+        return read_answers(folder_at(self.folder))
 
     def labels(self) -> Int[np.ndarray, "query"]:
         """Label of every query, four bytes each."""
@@ -99,5 +100,5 @@ class LargeSolution:
     def __repr__(self) -> str:
         return (
             f"LargeSolution({len(self.class_names)} classes, {len(self.living)} of them living, "
-            f"answers in {self.folder / FOLDER})"
+            f"answers in {self.folder}/{FOLDER})"
         )

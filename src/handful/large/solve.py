@@ -2,7 +2,8 @@
 
 Memory of a worker, in bytes, for any |Q| (m classes per list):
 
-    12 K d            means, weights, and a temporary copy while queries are compared with all classes
+    12 K d            means, weights, and a temporary copy while queries are compared with all classes; the workers of
+                      one node of a cluster share one copy of the weights, 4 K d
     + 3 · 4 · 2²³     a block of scores and what is computed from it
     + 4 (2m + 1) R    lists of a shard of R rows, while they are made
     + 16 K            counts
@@ -13,15 +14,21 @@ On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map the
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import os
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.errors import OptionError, TaskError
+from handful.errors import OptionError, StorageError, TaskError
+from handful.large.answers import answered
 from handful.large.candidates import SHORTLISTS, FaissIndex
 from handful.large.checkpoint import FORMAT, begin, refuse_another
 from handful.large.crew import Executor, in_process
@@ -33,6 +40,8 @@ from handful.large.run import Run
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
 from handful.machine.folder_lock import only_writer
+from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
+from handful.machine.scratch import scratch_folder
 from handful.machine.threads import one_thread
 from handful.methods import METHODS
 from handful.transforms import ROW_TRANSFORMS
@@ -67,14 +76,15 @@ def solve(
 
     Parameters
     ----------
-    catalogue : Catalogue, FeatureBank, path or (X, y)
+    catalogue : Catalogue, FeatureBank, path, URL or (X, y)
         A fitted catalogue, or labelled examples of all K classes. Labels in the answers are positions among its
         classes.
-    queries : FeatureBank, path, Parquet file or array [query, dim]
-        What to label. Its labels, if any, are ignored. Banks on disk stay there, mapped.
-    folder : path
-        Where answers, shortlists and checkpoint go. Over a cluster every node must see it, and the banks, under the
-        same path.
+    queries : FeatureBank, path or URL of one, Parquet file or array [query, dim]
+        What to label. Its labels, if any, are ignored. Banks stay where they are: on disk they are mapped, at a URL
+        every worker reads the rows of its shards. A Parquet file is first copied into `folder`.
+    folder : path or URL
+        Where answers and checkpoint go, and on one machine the shortlists. Over a cluster give a URL that fsspec opens,
+        such as `s3://bucket/run`, for the folder and the inputs, or paths that every node sees; an array is sent.
     method : {"roll_call", "paddle"}
         Which method; `**options` are fields of its options.
     transform : {"raw", "l2"}, optional
@@ -84,7 +94,7 @@ def solve(
         How the classes near a query are found in the first pass.
     list_length : int, optional
         m, classes kept for each query. By default all if |Q| · K is at most 2²², else 32.
-    index_folder : path, optional
+    index_folder : path or URL, optional
         Where the index of a FAISS shortlist is stored, under the hash of its catalogue, so that other batches can reuse
         it. By default `folder`.
     shard_rows : int
@@ -121,12 +131,14 @@ def solve(
         raise OptionError(
             f"transform must be one of {', '.join(ROW_TRANSFORMS)}, which transform each row alone, got {change!r}"
         )
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    place = folder_at(folder)
+    # A killed process leaves its temporary folder behind, so there is one only if there is something to download.
+    room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")
     # On one thread sums have a fixed order: the catalogue's means and its head are the same in every process that
     # resumes the run.
-    with only_writer(place, OptionError), one_thread():
-        examples, batch = given(catalogue, role="catalogue"), given(queries, role="queries")
+    with _only_writer(place), room as downloads, one_thread():
+        examples = given(catalogue, role="catalogue", scratch=Path(downloads))
+        batch = given(queries, role="queries", scratch=Path(downloads))
         about = {
             "format": FORMAT,
             "inputs": {
@@ -146,6 +158,7 @@ def solve(
             summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
         else:
             labelled = examples.open(place)
+            assert isinstance(labelled, FeatureBank)
             summed, names = Catalogue.of_bank(labelled, change), labelled.class_names
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
@@ -154,18 +167,46 @@ def solve(
         index = None
         if shortlist != "exact":
             began = time.monotonic()
-            file = Path(index_folder or place) / f"{shortlist}-{change}-{examples.content[:16]}.index"
-            index = FaissIndex(file, shortlist)
+            name = f"{shortlist}-{change}-{examples.content[:16]}.index"
+            index = FaissIndex(folder_at(index_folder or place), name, shortlist)
             index.build(summed.means)
             reporter.shard("index", 0, 1, 1, began)
         length = list_length_for(queried.n_rows, summed.n_classes) if list_length is None else list_length
-        work = Work(queried, summed.origin, change, place, shard_rows, length, index)
+        run_name = run_name_of(about)
+        lists = place.path if isinstance(place, LocalFolder) else scratch_folder(run_name)
+        work = Work(queried, summed.origin, change, place, lists, run_name, shard_rows, length, index)
         open_crew = in_process() if executor is None else executor
         with open_crew(work) as crew:
             run = Run(summed, names, queried.n_rows, work.n_shards, place, crew, reporter)
             if method == "paddle":
-                return PaddleRun(run, settings).solve()
-            return RollCallRun(run, settings, queried).solve()
+                found = PaddleRun(run, settings).solve()
+            else:
+                found = RollCallRun(run, settings, queried).solve()
+            if len(answered(place)) < work.n_shards:
+                raise StorageError(
+                    f"answers of {work.n_shards - len(answered(place))} shards are not in {place.called}: nodes of the "
+                    "cluster wrote them to disks of their own; give a URL as the folder, or a path that all nodes see"
+                )
+        if not isinstance(place, LocalFolder):
+            shutil.rmtree(lists, ignore_errors=True)
+        return found
+
+
+@contextmanager
+def _only_writer(place: Folder) -> Iterator[None]:
+    """Hold the lock of a folder on disk; see `handful.large.checkpoint` for why a URL needs none."""
+    if isinstance(place, LocalFolder):
+        place.path.mkdir(parents=True, exist_ok=True)
+        with only_writer(place.path, OptionError):
+            yield
+    else:
+        yield
+
+
+def run_name_of(about: Mapping[str, Any]) -> str:
+    """Hash what a run is started with; where its inputs are does not count."""
+    contents = {role: entry["content"] for role, entry in about["inputs"].items()}
+    return hashlib.sha256(json.dumps({**about, "inputs": contents}, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _transform_for(catalogue: Any, method: str, named: str | None) -> str:

@@ -19,16 +19,21 @@ from handful.machine.whole_file import written_whole
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write named tensors; the file appears complete or not at all."""
+    with written_whole(Path(path)) as place:
+        save_tensors(place, tensors, metadata)
+
+
+def save_tensors(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors to a place where nobody reads yet."""
     # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    with written_whole(Path(path)) as place:
-        try:
-            save_file(held, place, dict(metadata) if metadata else None)
-        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
-            raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
+    try:
+        save_file(held, place, dict(metadata) if metadata else None)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
+        raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

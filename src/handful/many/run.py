@@ -32,6 +32,7 @@ from handful.large import solve as solve_large
 from handful.large.checkpoint import begin, refuse_another
 from handful.large.progress import Reporter
 from handful.machine.folder_lock import only_writer
+from handful.machine.folders import LocalFolder
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.threads import one_thread
 from handful.many.contiguous import portion_ranges, read_portion
@@ -160,8 +161,8 @@ def label_groups(
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread():
-        refuse_another(place, about, (WORK, ITEMS, GROUPS))
-        begin(place, about, (WORK, ITEMS, GROUPS))
+        refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
+        begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         _Run(data, layout, catalogue, options, place, threads or _cores(), Reporter(on_progress)).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 

@@ -1,0 +1,222 @@
+"""Groups of a `ray.data` data set: every group is one joint batch, labelled where its rows are.
+
+`GroupLabeller` is what Ray calls: `Dataset.groupby(...).map_groups(GroupLabeller, ...)`, or `map_batches` where every
+batch holds whole groups. It holds a classifier, which is loaded once per worker. `labelled_dataset` does the rest: it
+deals groups into buckets by a hash of their names, so that a worker labels many groups in one call, which takes a
+fraction of the time of one call per group.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.errors import OptionError, TaskError
+from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
+from handful.estimators.grouped import groups_of
+from handful.machine.extras import import_extra
+from handful.machine.folders import fetched, is_remote, local_path
+from handful.shapes import Float, Int
+
+# Scores of one call of the classifier, if groups are smaller than that.
+MOST_SCORES = 2**22
+# The column of the buckets, while there is one.
+BUCKET = "_handful_bucket"
+BUCKETS = 256
+
+
+class GroupLabeller:
+    """Add a label and its probability to every row of a table; every group of rows is one joint batch.
+
+    Parameters
+    ----------
+    classifier : TransductiveClassifier, path, URL or ray.ObjectRef
+        Fitted, with the method `roll_call`; the file that `PaddleClassifier.save` wrote; or what `ray.put(classifier)`
+        returned.
+    group_by : str or sequence of str
+        The column of the group, or several that name a group together.
+    features : str
+        The column of vectors: lists of numbers of equal length, or Ray's tensors.
+    keep_features : bool
+        Keep the vectors in the result; they are most of the data.
+    prefix : str
+        What the names of the new columns, `label` and `probability`, begin with.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+    >>> batch = centres[[3] * 6 + [7] * 4 + [11] * 5] + 0.7 * rng.normal(size=(15, 16))
+    >>> table = pa.table({"site": ["marsh"] * 10 + ["wood"] * 5, "vector": batch.tolist()})
+    >>> label = GroupLabeller(PaddleClassifier().fit(X, y), group_by="site", features="vector")
+    >>> found = label(table)
+    >>> found.column_names, found["label"].to_pylist()
+    (['site', 'label', 'probability'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        *,
+        group_by: str | Sequence[str],
+        features: str,
+        keep_features: bool = False,
+        prefix: str = "",
+    ) -> None:
+        self._classifier = _loaded(classifier)
+        self._group_by = columns_of(group_by)
+        self._features, self._keep_features, self._prefix = features, keep_features, prefix
+
+    def __call__(self, table: Any) -> Any:
+        """Label all groups of a `pyarrow.Table` that holds them whole (`batch_format="pyarrow"`)."""
+        pa = import_extra("pyarrow", "parquet")
+        new = [f"{self._prefix}{name}" for name in ("label", "probability")]
+        for name in (*self._group_by, self._features):
+            if name not in table.column_names:
+                raise OptionError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
+        for name in new:
+            if name in table.column_names and (name != self._features or self._keep_features):
+                raise OptionError(
+                    f"there is a column {name!r} already; give the new columns another prefix, for example "
+                    "prefix='handful_'"
+                )
+        points = vectors(table[self._features], self._features)
+        _, group_of = groups_of(_names(table, self._group_by), len(points))
+        codes, best = np.empty(len(points), np.int64), np.empty(len(points), np.float32)
+        classes = self._classifier.classes_
+        for rows in portions(group_of, max(1, MOST_SCORES // len(classes))):
+            table_of = self._classifier.infer(points[rows], groups=group_of[rows]).probabilities
+            codes[rows], best[rows] = table_of.argmax(-1), table_of.max(-1)
+        unwanted = {BUCKET} if self._keep_features else {BUCKET, self._features}
+        kept = table.drop_columns([name for name in table.column_names if name in unwanted])
+        answers = (pa.array(classes[codes].tolist()), pa.array(best))
+        for name, column in zip(new, answers, strict=True):
+            kept = kept.append_column(name, column)
+        return kept
+
+
+def labelled_dataset(
+    dataset: Any,
+    classifier: Any,
+    *,
+    group_by: str | Sequence[str],
+    features: str,
+    keep_features: bool = False,
+    prefix: str = "",
+    buckets: int = BUCKETS,
+    workers: int | None = None,
+) -> Any:
+    """Return a `ray.data.Dataset` with a label and its probability for every row; rows of a group may lie anywhere.
+
+    Rows come back in another order. Read and write the data sets with Ray, for instance
+    `labelled_dataset(ray.data.read_parquet(...), ...).write_parquet(...)`.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        With a column of vectors and the columns that name the group.
+    classifier, group_by, features, keep_features, prefix
+        See `GroupLabeller`.
+    buckets : int
+        Parts into which the groups are dealt. All rows of a bucket are in the memory of one worker at once.
+    workers : int, optional
+        Processes that label, each with the classifier in memory; by default up to one per core of the cluster.
+    """
+    ray, data = import_extra("ray", "ray"), import_extra("ray.data", "ray")
+    if buckets < 1:
+        raise OptionError(f"buckets must be at least 1, got {buckets}")
+    most = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    settings = {"group_by": group_by, "features": features, "keep_features": keep_features, "prefix": prefix}
+    if isinstance(classifier, TransductiveClassifier):
+        classifier = ray.put(classifier)
+    dealt = dataset.map_batches(partial(with_buckets, columns_of(group_by), buckets), batch_format="pyarrow")
+    return dealt.groupby(BUCKET).map_groups(
+        GroupLabeller,
+        fn_constructor_args=(classifier,),
+        fn_constructor_kwargs=settings,
+        batch_format="pyarrow",
+        compute=data.ActorPoolStrategy(min_size=1, max_size=most),
+    )
+
+
+def with_buckets(group_by: Sequence[str], n_buckets: int, table: Any) -> Any:
+    """Add the column of the buckets: a hash of the group's name, the same in every process."""
+    pa = import_extra("pyarrow", "parquet")
+    known: dict[Any, int] = {}
+    column = np.empty(len(table), np.int32)
+    for row, name in enumerate(zip(*(table[column].to_pylist() for column in group_by), strict=True)):
+        if name not in known:
+            known[name] = zlib.crc32(repr(name).encode()) % n_buckets
+        column[row] = known[name]
+    return table.append_column(BUCKET, pa.array(column))
+
+
+def columns_of(group_by: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns."""
+    names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    if not names:
+        raise OptionError("group_by must name at least one column, got none")
+    return names
+
+
+def vectors(column: Any, name: str) -> Float[np.ndarray, "row dim"]:
+    """Turn a column of lists, or of Ray's tensors, which are lists inside, into a matrix."""
+    compute = import_extra("pyarrow.compute", "parquet")
+    parts = []
+    for chunk in column.chunks:
+        lists = getattr(chunk, "storage", chunk)
+        if lists.null_count or not hasattr(lists, "flatten"):
+            raise TaskError(f"column {name!r} must hold a vector in every row, got {column.type}")
+        if len(lists) == 0:
+            continue
+        lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
+        if (lengths != lengths[0]).any():
+            raise TaskError(f"vectors in column {name!r} have from {lengths.min()} to {lengths.max()} numbers")
+        parts.append(lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise TaskError(f"vectors in column {name!r} have different lengths")
+    return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
+
+
+def portions(group_of: Int[np.ndarray, "row"], most_rows: int) -> Iterator[npt.NDArray[np.intp]]:
+    """Cut rows into portions of whole groups, of at most that many rows unless a group alone has more."""
+    order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
+    start = stop = 0
+    for size in sizes:
+        if stop > start and stop + size - start > most_rows:
+            yield order[start:stop]
+            start = stop
+        stop += int(size)
+    if stop > start:
+        yield order[start:stop]
+
+
+def _names(table: Any, group_by: Sequence[str]) -> npt.NDArray[Any]:
+    if len(group_by) == 1:
+        names: npt.NDArray[Any] = table[group_by[0]].to_numpy()
+        return names
+    columns = np.empty((len(table), len(group_by)), dtype=object)
+    for place, name in enumerate(group_by):
+        columns[:, place] = table[name].to_pylist()
+    return columns
+
+
+def _loaded(classifier: Any) -> TransductiveClassifier:
+    if isinstance(classifier, TransductiveClassifier):
+        return classifier
+    if isinstance(classifier, str | os.PathLike):
+        with TemporaryDirectory(prefix="handful-") as scratch:
+            remote = is_remote(classifier)
+            return PaddleClassifier.load(fetched(str(classifier), Path(scratch)) if remote else local_path(classifier))
+    found: TransductiveClassifier = import_extra("ray", "ray").get(classifier)
+    return found

@@ -1,0 +1,239 @@
+"""A folder on disk or at a URL; its files appear whole or not at all.
+
+On disk a file is written under another name and renamed. Object stores (`s3://`) have no rename. But they show an
+object only when its upload is complete, and readers see the old object or the new one: so every file is written locally
+and uploaded as one object. URLs are opened by fsspec. `file://` is a path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from handful.errors import MissingExtraError, StorageError
+from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
+
+Named: TypeAlias = str | os.PathLike[str]
+
+
+class Folder(Protocol):
+    """A place for files with names like `run.json` or `answers/part-000000.parquet`."""
+
+    @property
+    def called(self) -> Path | str:
+        """The path or URL."""
+        ...
+
+    def written(self, name: str) -> Any:
+        """Yield a local path to write to; what was written appears under the name when the block succeeds."""
+        ...
+
+    def opened(self, name: str) -> Any:
+        """Yield a local path to read from, or None if there is no such file."""
+        ...
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless it exists; return whether it was written. Of several writers one succeeds."""
+        ...
+
+    def names(self, under: str = "") -> list[str]:
+        """Return the names of the files and folders in this folder or in one below it, in order; none if missing."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalFolder:
+    """A folder on disk. `create` relies on the lock that its only writer holds."""
+
+    path: Path
+
+    @property
+    def called(self) -> Path:
+        """The path."""
+        return self.path
+
+    @contextmanager
+    def written(self, name: str) -> Iterator[Path]:
+        """Write beside the file, and rename."""
+        place = self.path / name
+        place.parent.mkdir(exist_ok=True)
+        with written_whole(place) as unfinished:
+            yield unfinished
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Path | None]:
+        """Yield the file itself."""
+        place = self.path / name
+        yield place if place.exists() else None
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write, unless it is there."""
+        if (self.path / name).exists():
+            return False
+        with self.written(name) as place:
+            place.write_bytes(content)
+        return True
+
+    def names(self, under: str = "") -> list[str]:
+        """List the folder."""
+        place = self.path / under
+        return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
+
+
+@dataclass(frozen=True)
+class RemoteFolder:
+    """A folder at a URL: a common beginning of the names of objects."""
+
+    url: str
+
+    @property
+    def called(self) -> str:
+        """The URL."""
+        return self.url
+
+    @contextmanager
+    def written(self, name: str) -> Iterator[Path]:
+        """Write a temporary file, and upload it as one object."""
+        with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
+            place = Path(scratch) / "whole"
+            yield place
+            with reaching(self._at(name)) as (system, path):
+                system.put_file(str(place), path)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Path | None]:
+        """Download the object into a temporary file."""
+        with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
+            place = Path(scratch) / Path(name).name
+            try:
+                with reaching(self._at(name)) as (system, path):
+                    system.get_file(path, str(place))
+            except FileNotFoundError:
+                yield None
+                return
+            yield place
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Ask the store to write the object only if there is none."""
+        try:
+            with reaching(self._at(name)) as (system, path):
+                system.pipe_file(path, content, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def names(self, under: str = "") -> list[str]:
+        """List objects up to the next slash."""
+        try:
+            with reaching(self._at(under)) as (system, path):
+                return sorted(found.rstrip("/").rsplit("/", 1)[-1] for found in system.ls(path, detail=False))
+        except FileNotFoundError:
+            return []
+
+    def _at(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+
+def folder_at(place: Named | Folder) -> Folder:
+    """Return the folder at a path or URL.
+
+    Examples
+    --------
+    >>> folder_at("file:///runs/monday")
+    LocalFolder(path=PosixPath('/runs/monday'))
+    >>> folder_at("s3://bucket/monday/")
+    RemoteFolder(url='s3://bucket/monday')
+    """
+    if isinstance(place, LocalFolder | RemoteFolder):
+        return place
+    if is_remote(place):
+        return RemoteFolder(str(place).rstrip("/"))
+    return LocalFolder(local_path(place))
+
+
+def is_remote(place: Any) -> bool:
+    """Whether this is the URL of something that is not on a disk."""
+    return _scheme(place) not in ("", "file")
+
+
+def local_path(place: Any) -> Path:
+    """Return a path, which may be given as `file://…`."""
+    return Path(unquote(urlsplit(place).path)) if _scheme(place) == "file" else Path(place)
+
+
+def fetched(url: str, into: Path) -> Path:
+    """Download a file, or a folder with all its files, into an existing local folder; return where it is."""
+    place = into / url.rstrip("/").rsplit("/", 1)[-1]
+    try:
+        with reaching(url) as (system, path):
+            if system.isdir(path):
+                # With the slash the content goes into the folder, whether or not it exists.
+                system.get(path.rstrip("/") + "/", str(place), recursive=True)
+            else:
+                system.get_file(path, str(place))
+    except FileNotFoundError as error:
+        raise StorageError(f"there is nothing at {url}; check the address") from error
+    return place
+
+
+def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[bytes]:
+    """Read bytes start … stop-1 of one file, for each range; several ranges are asked for at the same time."""
+    try:
+        with reaching(url) as (system, path):
+            if len(ranges) == 1:
+                parts = [system.cat_file(path, start=ranges[0][0], end=ranges[0][1])]
+            else:
+                starts, stops = zip(*ranges, strict=True)
+                parts = system.cat_ranges([path] * len(ranges), list(starts), list(stops), on_error="raise")
+    except FileNotFoundError as error:
+        raise StorageError(f"there is nothing at {url}; check the address") from error
+    return [bytes(part) for part in parts]
+
+
+@contextmanager
+def reaching(url: str) -> Iterator[tuple[Any, str]]:
+    """Yield the file system of a URL and the path in it; what goes wrong there is said in a sentence.
+
+    That a file is missing, or exists where it must not, is for the caller to judge.
+    """
+    try:
+        yield _system(url)
+    except (FileNotFoundError, FileExistsError, MissingExtraError):
+        raise
+    except Exception as error:  # every store has errors of its own
+        raise StorageError(
+            f"{url} cannot be read or written ({type(error).__name__}: {error}); check the address, the rights and the "
+            "connection, and call again"
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def opened_system(start: str, process: int) -> Any:
+    """Open the file system of a URL once per process: connections do not survive a fork, but threads can share them."""
+    fsspec = import_extra("fsspec", "s3")
+    try:
+        # Listings are not kept: other machines write to the same place.
+        return fsspec.core.url_to_fs(start, use_listings_cache=False, skip_instance_cache=True)[0]
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{start} needs a package that is not installed ({error}); for s3:// run: pip install 'handful[s3]'"
+        ) from error
+
+
+def _system(url: str) -> tuple[Any, str]:
+    system = opened_system(f"{_scheme(url)}://{urlsplit(url).netloc}", os.getpid())
+    return system, system._strip_protocol(url)
+
+
+def _scheme(place: Any) -> str:
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", place) if isinstance(place, str) else None
+    return found.group(1).lower() if found else ""
