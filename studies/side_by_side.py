@@ -104,6 +104,8 @@ class Catalogue:
             self.jointly = PaddleClassifier().fit(examples, labels)
             fitted: Any = self.jointly.catalogue_
             self.head, self.origin = fitted.head, fitted.origin
+            # Labels as if every item had a class; what looking for others gains and costs is a study of its own.
+            self.jointly._catalogue = fitted.with_fitted(fitted.head, None)
         self.seconds = time.process_time() - began
 
     def outcomes(self, batches: Sequence[Batch], emq: Sharpness | None = None) -> list[Outcome]:

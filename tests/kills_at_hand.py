@@ -60,7 +60,9 @@ def differences(one: LargeSolution, other: LargeSolution) -> list[str]:
         if name not in ("folder", "bytes_sent", "bytes_received") and not np.array_equal(value, getattr(other, name))
     ]
     for part, again in itertools.zip_longest(one.answers(), other.answers(), fillvalue={}):
-        different += [name for name in {*part, *again} if not np.array_equal(part.get(name), again.get(name))]
+        different += [
+            name for name in {*part, *again} if not np.array_equal(part.get(name), again.get(name), equal_nan=True)
+        ]
     return different
 
 

@@ -1,6 +1,7 @@
 """From files to labels: every pairing of vectors, images and sentences; what does not belong together is refused."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -96,14 +97,16 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     reports = []
     large = classify(tmp_path / "c.npz", tmp_path / "b.npy", folder=tmp_path / "run", on_progress=reports.append)
     assert (dense.streamed, large.streamed) == (False, True)
-    assert {report.stage for report in reports} == {"compare", "add up", "iterate", "answer"}
+    assert {report.stage for report in reports} == {"compare", "add up", "iterate", "answer", "look"}
     assert large.class_names == dense.class_names
     assert large.present == dense.present
     for name, values in dense.predictions().items():
         again = large.predictions()[name]
         if "probability" in name:
             np.testing.assert_allclose(again, values, atol=1e-4)
-        elif name not in {"runner_up", "unknown", "proposal"}:
+        elif name == "unknown":
+            np.testing.assert_allclose(again, values, atol=1e-3)
+        elif name != "runner_up":
             assert again == values
     # Where the next likeliest has hardly any probability, rounding may put another in its place.
     told = dense.answers.runner_up_probabilities > 1e-3
@@ -111,6 +114,22 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     np.testing.assert_allclose(large.expected_counts, dense.expected_counts, atol=1e-3)
     np.testing.assert_allclose(large.presence, dense.presence, atol=1e-3)
     assert large.diagnostics == dense.diagnostics == ()
+
+
+def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
+    known, labels, batch, truth = rows_of_clinc()
+    gone = truth[-1]
+    np.savez(tmp_path / "c.npz", features=known[labels != gone], labels=labels[labels != gone])
+    np.save(tmp_path / "b.npy", batch)
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert found.streamed
+    np.testing.assert_array_equal(found.unknown.rejected, truth == gone)
+    assert found.unknown.said(29) == "15 items look like none of your 29 classes."
+    assert found.predictions()["unknown"] == found.unknown.chances.tolist()
+    assert found.predictions()["proposal"] == [None] * 30
+    low, high = found.unknown.interval
+    assert low <= 0.5 <= high
 
 
 def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
@@ -225,3 +244,23 @@ def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     assert sorted(file.name for file in (pictures / "deep").iterdir()) == ["p.csv", "p.parquet"]
     with pytest.raises(OptionError, match=r"written as \.parquet or \.csv"):
         write_predictions(found, pictures / "p.xlsx")
+
+
+def test_items_know_the_nearest_example_of_their_label(pictures):
+    (pictures / "catalogue" / "blue" / "0 torn.png").write_bytes(b"no picture")
+    for i in range(2):
+        (pictures / "catalogue" / "amber").mkdir(exist_ok=True)
+        (pictures / "catalogue" / "amber" / f"{i}.png").write_bytes(b"a class of which nothing can be read")
+    # Two items are copies of examples, so that these are the nearest.
+    for item, example in (("0.png", "red/2.png"), ("7.png", "blue/3.png")):
+        shutil.copy(pictures / "catalogue" / example, pictures / "batch" / item)
+    found = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+    shown = found.shown
+    assert len(shown.names) == 16
+    assert not [name for name in shown.names if "torn" in name or "amber" in name]
+    assert sorted(shown.nearest) == list(range(9))
+    labels = found.predictions()["label"]
+    assert all(shown.classes[row] == labels[item] for item, row in shown.nearest.items())
+    of_item = {found.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
+    assert (of_item["0.png"], of_item["7.png"]) == ("red/2.png", "blue/3.png")
+    assert classify(pictures / "catalogue", pictures / "batch", backbone="small").shown.nearest == shown.nearest

@@ -40,7 +40,7 @@ TABLE = [[0.9, 0.1, 0, 0], [0.999, 0.001, 0, 0], [0.45, 0.55, 0, 0], [0.05, 0.75
 
 def written(tmp_path, found) -> str:
     write_batch_page(found, tmp_path / "page.html", title="Tuesday <morning>")
-    return (tmp_path / "page.html").read_text()
+    return (tmp_path / "page.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_sentences_the_least_certain_first(tmp_path):
@@ -139,17 +139,19 @@ def test_unknown_sentences_stand_beside_examples_of_the_nearest_class(tmp_path):
     page = written(tmp_path, found)
     section = page.split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
     assert "3 items look like none of your 4 classes; 2 of them fall into 1 group." in section
-    assert "25% to 75% of the items belong to no class" in section
-    assert "Group 1</b><span>2 items" in section
+    assert "Between 25% and 75% of the items belong to no class" in section
+    assert "New group 1</b><span>2 items" in section
     assert "third &lt;i&gt;words" in section
     assert "nearest class: <b>&lt;b&gt;bee&lt;/b&gt;</b>" in section
     assert "a &lt;bee&gt;" in section
-    assert "an ant" not in section
-    assert "1 item in no group" in section
+    groups, strays = section.split("<h3>")
+    assert "an ant" not in groups
+    assert "1 item in no group" in strays
+    assert "an ant" in strays
     assert "first words" in section
     assert "second &amp; words" not in section
     below = page.split("the least certain first")[1]
-    assert below.count("none of the classes with probability 97 %") == 3
+    assert below.count("none of the classes, 97 %") == 3
 
 
 def test_unknown_pictures_stand_beside_pictures(tmp_path):
@@ -160,8 +162,36 @@ def test_unknown_pictures_stand_beside_pictures(tmp_path):
         unknown=unknown([True, True, False, True], [0, 1]),
         shown=shown,
     )
-    section = written(tmp_path, found).split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
-    assert section.count("<img src='data:image/jpeg") == 2 + 2 + 1
+    page = written(tmp_path, found)
+    section = page.split("<h2>None of these classes</h2>")[1].split("<h2>")[0]
+    assert section.count("<img src='data:image/jpeg") == 2 + 1
+    groups, strays = section.split("<h3>")
+    assert re.findall(r"<i class='(x\d)'", groups) == ["x0", "x2"]
+    assert "<i class='x0'" in strays
+
+
+def test_classes_and_items_stand_beside_examples_that_are_stored_once(tmp_path):
+    items = list_items(image_folder(tmp_path / "photos", 2, 3))
+    classes = np.array(["ant & co", "<b>bee</b>", "ant & co", "ant & co", "<b>bee</b>", "cat"])
+    shown = Shown(items.source, items.names, classes, {0: 3, 2: 4})
+    page = written(tmp_path, replace(classified(TABLE, items.source), shown=shown))
+    head, body = page.split("<body>")
+    of_class = {
+        card.split("</b><span>")[0]: re.findall(r"<i class='(x\d)'", card)
+        for card in body.split("<ul class='classes'>")[1].split("</ul>")[0].split("<li><div class='head'><b>")[1:]
+    }
+    assert of_class == {"ant &amp; co": ["x0", "x2"], "&lt;b&gt;bee&lt;/b&gt;": ["x1", "x4"]}
+    # Items 2, 3, 0, 1: the nearest example where that is known, else the first.
+    assert re.findall(r"<i class='(x\d)'", body.split("the least certain first")[1]) == ["x4", "x1", "x3", "x0"]
+    assert sorted(re.findall(r"\.(x\d) \{ background-image: url\(data:image/jpeg", head)) == [
+        "x0",
+        "x1",
+        "x2",
+        "x3",
+        "x4",
+    ]
+    assert "then examples of the catalogue" in body
+    assert not re.search(r"(src|href)\s*=\s*'(?!data:)", page)
 
 
 def test_without_unknown_items_there_is_no_section(tmp_path):

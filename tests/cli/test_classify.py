@@ -75,7 +75,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys):
     assert {row["proposal"] for row, new in zip(rows, strange, strict=True) if not new} <= {"", "1", "2"}
     page = (folder / "p.html").read_text()
     assert last.split(";")[0] in page
-    assert "Group 1" in page
+    assert "New group 1" in page
 
 
 def test_a_large_batch_leaves_the_same_labels_and_no_run(files, capsys, monkeypatch):

@@ -1,5 +1,6 @@
 """Strangers: levels and variances from left-out classes, and the share of a batch from its items."""
 
+import math
 from typing import NamedTuple
 
 import pytest
@@ -174,6 +175,27 @@ def test_a_group_is_one_piece_of_evidence():
     assert alone > 0
 
 
+def test_odd_items_of_a_large_batch_count_no_more_than_its_groups():
+    """Items without links are the odd ones of their classes if the batch has hundreds of groups."""
+    t, n = drawn(2000, 0, size=5.0)
+    odd = torch.full((60,), 3.0, dtype=torch.float64)
+    many = share_of(PLAIN, torch.cat([t, odd]), torch.cat([n, torch.ones_like(odd)]))
+    assert many.evidence < 3
+    # With as many groups as count fully, they are evidence.
+    few = share_of(PLAIN, torch.cat([t[:40], odd]), torch.cat([n[:40], torch.ones_like(odd)]))
+    assert few.evidence > 100
+
+
+def test_the_interval_is_that_of_this_batch():
+    """Two groups of five are unknown: little is known about ρ, but nobody doubts which items are unknown."""
+    t = torch.cat([torch.zeros(20), torch.full((10,), 40.0)]).double()
+    n = torch.full((30,), 5.0, dtype=torch.float64)
+    far = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(40.0, 0.0), Line(1.0, 0.0), Line(1.0, 0.0))
+    found = share_of(far, t, n)
+    assert found.low == pytest.approx(1 / 3, abs=0.02)
+    assert found.high == pytest.approx(1 / 3, abs=0.02)
+
+
 def test_copies_are_one_piece_of_evidence():
     t, n = drawn(20, 1)
     copies = torch.tensor([1] * 20 + [10] * 10)
@@ -196,8 +218,9 @@ def test_lone_items_with_a_narrow_unknown_level_are_known():
     narrow = Strangers((-3.0, 20.0), (0.0, 1.0), (0.0, 1.0), Line(0.3, 0.0), Line(0.0, 3.5), Line(0.0, 1.5))
     generator = torch.Generator().manual_seed(0)
     t = 1.2 * torch.randn(75, generator=generator, dtype=torch.float64)
-    found = share_of(narrow, t, torch.ones(75, dtype=torch.float64))
-    assert (found.chances > 0.5).double().mean() < 0.1
+    for sizes in (torch.ones(75), torch.cat([torch.ones(70), torch.full((5,), 5.0)])):
+        found = share_of(narrow, t, sizes.double())
+        assert (found.chances > 0.5).double().mean() < 0.1
 
 
 def test_a_chance_is_at_most_one():
@@ -212,7 +235,7 @@ def test_blocks_change_nothing(monkeypatch):
     monkeypatch.setattr("handful.inference.strangers.BLOCK_NUMBERS", 3000)
     parts = share_of(PLAIN, t, n)
     torch.testing.assert_close(whole.chances, parts.chances, atol=1e-6, rtol=0)
-    assert parts.evidence == pytest.approx(whole.evidence, rel=1e-5)
+    assert math.log(parts.evidence) == pytest.approx(math.log(whole.evidence), abs=1e-4)
 
 
 def test_a_stack_equals_a_loop_and_padding_counts_nothing():

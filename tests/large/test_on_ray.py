@@ -57,7 +57,7 @@ def assert_same(one, other):
 def test_tensors_travel_as_arrays_and_come_back():
     contenders = Contenders.of(torch.eye(3), torch.zeros(3))
     ones = torch.ones(3, dtype=torch.float64)
-    sent = as_arrays(("all", contenders, Held(ones, 2 * ones, 0.5)))
+    sent = as_arrays(("all", contenders, Held(ones, 2 * ones, 0.5, 0.0)))
     assert 35 * 4 * 3 < message_bytes(sent) < 35 * 4 * 3 + 1500
     name, again, held = as_tensors(sent)
     assert (name, held.confidence) == ("all", 0.5)
@@ -78,6 +78,7 @@ def test_the_answer_is_that_of_a_run_in_process_and_traffic_that_of_the_model(ra
     there = solve(*banks, tmp_path / "there", **SHARDS, executor=on_ray(scratch=tmp_path / "scratch"))
     assert not ray.is_initialized()
     assert_same(here, there)
+    assert here.unknown_share == there.unknown_share is not None
     assert here.bytes_sent == [0] * here.n_iter
     assert there.n_iter > 4
     # Down: a tilt per class, once. Up: a count per class from one node, of all its shards. A message has a head.

@@ -59,7 +59,7 @@ def test_a_worker_with_neighbouring_shards_sends_few_pieces():
 def test_every_kind_of_result_adds():
     ones = torch.ones(3, dtype=torch.float64)
     assert added(Dropped(1, 0.5, 0.2), Dropped(2, 0.25, 0.3)) == Dropped(3, 0.75, 0.3)
-    held = added(Held(ones, ones, 1.0), Held(ones, 2 * ones, 2.0))
+    held = added(Held(ones, ones, 1.0, 0.5), Held(ones, 2 * ones, 2.0, 0.25))
     assert (held.counts.tolist(), held.largest.tolist(), held.confidence) == ([2.0] * 3, [2.0] * 3, 3.0)
     pair = added((ones, ones), (ones, 2 * ones))
     assert [part.tolist() for part in pair] == [[2.0] * 3, [3.0] * 3]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from handful.classification.examples import CatalogueExamples
 from handful.classification.groups import ClassifiedGroups
 from handful.classification.page import (
     STYLE,
@@ -20,9 +21,9 @@ from handful.classification.page import (
     _counted,
     _document,
     _group_card,
+    _item_cards,
     _items,
     _left_out,
-    _plain_items,
     _possible,
     _skipped,
 )
@@ -108,15 +109,16 @@ def _page(classified: ClassifiedGroups, title: str) -> str:
     )
     doubt = by_doubt(classified)
     shown = doubt[:MOST_SECTIONS].tolist()
+    examples = CatalogueExamples(classified.shown)
     parts = [
         f"<h1>{escape(title)}: {_counted(n_groups, 'group')}</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(classified)),
         _skipped(classified.batch.skipped),
         f"<p>{escape(unknown)}</p>" if (unknown := classified.said()) else "",
         _overview(classified, sorted(doubt[:MOST_ROWS].tolist()), shown),
-        *(_section(classified.at(place), classified.name(place), place) for place in shown),
+        *(_section(classified.at(place), examples, classified.name(place), place) for place in shown),
     ]
-    return _document(title, STYLE + GROUPS_STYLE, parts)
+    return _document(title, STYLE + GROUPS_STYLE + examples.style(), parts)
 
 
 def _sections_said(classified: ClassifiedGroups, shown: Sequence[int]) -> str:
@@ -188,10 +190,10 @@ def _count(count: float) -> str:
     return _amount(count).partition(" ")[0]
 
 
-def _section(found: Classified, name: str, place: int) -> str:
+def _section(found: Classified, examples: CatalogueExamples, name: str, place: int) -> str:
     present = found.present
     how = "labelled jointly" if found.joint_weight > 0 else "each labelled alone"
-    cards = "".join(_class_card(found, k) for k in present[:SECTION_CLASSES])
+    cards = "".join(_class_card(found, examples, k) for k in present[:SECTION_CLASSES])
     parts = [
         f"<h2>{escape(name)}</h2><p class='quiet'>{_counted(len(found.batch.rows), 'item')}, {how}; "
         f"{_counted(len(present), 'class')} present.</p>",
@@ -199,27 +201,27 @@ def _section(found: Classified, name: str, place: int) -> str:
         f"<ul class='classes'>{cards}</ul>",
         _left_out(len(present) - SECTION_CLASSES, "class"),
         _possible(found, present),
-        _none_of_these(found),
+        _none_of_these(found, examples),
         "<h3>Least certain items</h3>",
-        _items(found, SECTION_ITEMS),
+        _items(found, examples, SECTION_ITEMS),
     ]
     back = "<p><a href='#groups'>All groups</a></p>"
     return f"<section id='group-{place}'>{''.join(parts)}{back}</section>"
 
 
-def _none_of_these(found: Classified) -> str:
+def _none_of_these(found: Classified, examples: CatalogueExamples) -> str:
     """Show the rejected items: proposed classes, then those in no such group."""
     unknown = found.unknown
     if unknown is None or not unknown.rejected.any():
         return ""
     n = len(unknown.proposals)
-    cards = "".join(_group_card(found, unknown, number) for number in range(min(n, SECTION_PROPOSALS)))
+    cards = "".join(_group_card(found, examples, unknown, number) for number in range(min(n, SECTION_PROPOSALS)))
     strays = np.flatnonzero(unknown.rejected & (found.proposals == 0))
     strays = strays[np.argsort(-unknown.chances[strays], kind="stable")]
     others = ""
     if len(strays):
         others = f"<p class='quiet'>{_counted(len(strays), 'item')} in none of these groups:</p>" if n else ""
-        others += _plain_items(found, strays[:SECTION_STRAYS].tolist())
+        others += _item_cards(found, examples, strays[:SECTION_STRAYS].tolist())
         others += _left_out(len(strays) - SECTION_STRAYS, "item")
     return (
         f"<h3>None of these classes</h3><p>{escape(unknown.said(len(found.class_names)))}</p>"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -23,7 +23,7 @@ from handful.banks import FeatureBank, read_bank
 from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.catalogue import Catalogue
 from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
-from handful.classification.predictions import Answers, Batch, Classified, Shown, Unknown
+from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.inference import Inference, inferred
@@ -164,10 +164,10 @@ def classify(
                 f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        shown = _shown(items["catalogue"]) if "catalogue" in items else None
         about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
         fitted = Catalogue.of_bank(examples, STREAMED.transform)
         if grouping is not None:
+            shown = _shown(items, embedded, None, points)
             return label_by_group(
                 fitted, points, ready, grouping.of_items(ready.rows), STREAMED.make_options(), *about, shown
             )
@@ -178,9 +178,10 @@ def classify(
                 STREAMED.make_options(),
                 np.array(examples.class_names),
             )
+            answers = Answers.of(found.probabilities.numpy())
             return Classified(
                 ready,
-                Answers.of(found.probabilities.numpy()),
+                answers,
                 found.expected_counts,
                 found.presence,
                 found.joint_weight or 0.0,
@@ -188,7 +189,7 @@ def classify(
                 *about,
                 streamed=False,
                 unknown=_unknown(found),
-                shown=shown,
+                shown=_shown(items, embedded, answers, points),
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
@@ -198,7 +199,16 @@ def classify(
         diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
         return Classified(
-            ready, answers, counts, presence, run.joint_weight, diagnostics, *about, streamed=True, shown=shown
+            ready,
+            answers,
+            counts,
+            presence,
+            run.joint_weight,
+            diagnostics,
+            *about,
+            streamed=True,
+            unknown=_streamed_unknown(run),
+            shown=_shown(items, embedded, answers, points),
         )
 
 
@@ -208,8 +218,32 @@ def _unknown(found: Inference) -> Unknown | None:
     return Unknown(found.unknown, found.rejected, found.unknown_interval, found.proposals)
 
 
-def _shown(items: Items) -> Shown:
-    return Shown(items.source, items.names, np.array(items.class_names)[items.labels])
+def _streamed_unknown(run: large.LargeSolution) -> Unknown | None:
+    """Return what is known about unknown items; a streamed batch has no proposals."""
+    if run.unknown_share is None:
+        return None
+    chances = np.concatenate([part["unknown"] for part in run.answers()]).astype(np.float64)
+    return Unknown(chances, run.rejected(), run.unknown_interval, ())
+
+
+def _shown(
+    items: Mapping[str, Items], embedded: Mapping[str, FeatureBank], answers: Answers | None, points: Any
+) -> Shown | None:
+    """Return the examples if they can be shown; with answers, an item has the one of its label nearest to it."""
+    if "catalogue" not in items:
+        return None
+    bank, catalogue = embedded["catalogue"], _of_items(items["catalogue"], embedded["catalogue"])
+    assert catalogue.contents is not None
+    # A class of which no example could be read has no place among the answers.
+    codes = np.cumsum(bank.class_sizes > 0) - 1
+    own, nearest = codes[bank.labels], {}
+    for item in () if answers is None else answers.least_certain(MOST_ITEMS).tolist():
+        assert answers is not None
+        rows = np.flatnonzero(own == answers.labels[item])
+        examples = bank.take(rows).astype(np.float64)
+        lengths = np.linalg.norm(examples, axis=1).clip(min=np.finfo(float).tiny)
+        nearest[item] = int(rows[(examples @ np.asarray(points[item], np.float64) / lengths).argmax()])
+    return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
 def _are_items(path: Path) -> bool:

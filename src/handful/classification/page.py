@@ -1,15 +1,13 @@
 """One page about a labelled batch: the classes present, items that look like none of them, then all items.
 
-Groups of unknown items stand beside examples of the catalogue, where these can be shown. Items come least certain
-first.
+Classes, groups of unknown items and items stand beside examples of the catalogue, where these can be shown. Items come
+least certain first.
 
 It needs no other file and works on a phone: pictures are small and inside the page, and nothing is wider than it.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 from collections.abc import Sequence
 from html import escape
@@ -17,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.classification.predictions import Classified, Unknown
-from handful.extraction.decode import Unreadable, decode_image
+from handful.classification.examples import SMALL, CatalogueExamples, shortened, thumbnail
+from handful.classification.predictions import MOST_ITEMS, Classified, Unknown
 from handful.extraction.extract import Skipped
 from handful.extraction.items import pick
 
-# Items shown one by one, and examples of each class present; more would be scrolled past, and pictures take space.
-MOST_ITEMS = 240
-EXAMPLES = 6
+# Items shown of each class, and examples of the catalogue beside a class and beside a group; more would be scrolled
+# past, and pictures take space.
+MOST_CERTAIN, OF_CLASS, OF_GROUP = 6, 2, 6
 MOST_CLASSES, MOST_POSSIBLE = 60, 240
 # Items shown that look like none of the classes and are in no group.
 MOST_STRAYS = 60
@@ -32,7 +30,6 @@ MOST_STRAYS = 60
 LEAST_CHANCE = 0.05
 # Pixels of the longer side: sharp at half that size on a phone.
 THUMBNAIL = 220
-MOST_LETTERS = 280
 
 STYLE = """
 :root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2; --doubt: #b35900;
@@ -49,11 +46,11 @@ p { max-width: 46rem; margin: .3rem 0 } .quiet { color: var(--quiet) } small { f
   margin: .8rem 0; max-width: 54rem }
 ul { list-style: none; margin: .8rem 0; padding: 0; display: grid; gap: .8rem }
 .classes { grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)) }
-.pictures { grid-template-columns: repeat(auto-fill, minmax(min(47%, 10.5rem), 1fr)) }
+.pictures { grid-template-columns: repeat(auto-fill, minmax(min(47%, 11rem), 1fr)) }
 .sentences { gap: 0 }
 li { border: 1px solid var(--rule); border-radius: 8px; padding: .7rem .8rem; min-width: 0 }
-.sentences li { border-width: 0 0 1px; border-radius: 0; padding: .7rem 0; display: grid; gap: .1rem 2rem }
-@media (min-width: 720px) { .sentences li { grid-template-columns: 1fr 20rem } }
+.sentences > li { border-width: 0 0 1px; border-radius: 0; padding: .7rem 0; display: grid; gap: .1rem 2rem }
+@media (min-width: 720px) { .sentences > li { grid-template-columns: 1fr 20rem } }
 .pictures li { padding: 0; overflow: hidden } .pictures li > div { padding: .45rem .6rem .6rem }
 img { width: 100%; aspect-ratio: 1; object-fit: contain; background: var(--soft); display: block }
 .head { display: flex; justify-content: space-between; gap: .8rem; align-items: baseline }
@@ -62,6 +59,14 @@ img { width: 100%; aspect-ratio: 1; object-fit: contain; background: var(--soft)
 .bar i { display: block; height: 100%; background: var(--accent) } .doubt .bar i { background: var(--doubt) }
 .strip { display: grid; grid-template-columns: repeat(6, 1fr); gap: 4px; margin-top: .5rem }
 .strip img { border-radius: 4px }
+.like { margin-top: .45rem } .row { display: flex; flex-wrap: wrap; gap: .1rem .6rem; align-items: center }
+.row small { flex: 1 } .row .beside { order: -1 } .row .said { flex: 1 0 100%; margin: 0 }
+.beside { display: flex; flex: none; flex-wrap: wrap; gap: 4px; margin-top: .25rem; max-width: 100% }
+.beside i { width: 3.1rem; aspect-ratio: 1; border-radius: 4px; background-color: var(--soft);
+  background-size: contain; background-position: center; background-repeat: no-repeat;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact }
+.pictures small { display: block; line-height: 1.3 } .none { color: var(--doubt) }
+.name { white-space: nowrap; overflow: hidden; text-overflow: ellipsis }
 .said { margin: .4rem 0 0; padding: 0; display: block } .said li { border: 0; padding: .1rem 0; font-size: .9rem;
   color: var(--quiet) }
 details { margin: .8rem 0 } summary { cursor: pointer }
@@ -97,21 +102,23 @@ def _page(classified: Classified, title: str) -> str:
     )
     if classified.streamed:
         said += " The batch was streamed."
+    beside = "" if classified.shown is None else ", then examples of the catalogue"
+    examples = CatalogueExamples(classified.shown)
     parts = [
         f"<h1>{escape(title)}: {_counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
         _skipped(classified.batch.skipped),
         "<h2>Classes present</h2>",
         "<p class='quiet'>The expected number of items of each, the probability that there is at least one, and its "
-        "most certain items.</p>",
-        f"<ul class='classes'>{''.join(_class_card(classified, k) for k in present[:MOST_CLASSES])}</ul>",
+        f"most certain items{beside}.</p>",
+        f"<ul class='classes'>{''.join(_class_card(classified, examples, k) for k in present[:MOST_CLASSES])}</ul>",
         _left_out(len(present) - MOST_CLASSES, "class"),
         _possible(classified, present),
-        _none_of_these(classified),
+        _none_of_these(classified, examples),
         "<h2>Items, the least certain first</h2>",
-        _items(classified, MOST_ITEMS),
+        _items(classified, examples, MOST_ITEMS),
     ]
-    return _document(title, STYLE, parts)
+    return _document(title, STYLE + examples.style(), parts)
 
 
 def _document(title: str, style: str, parts: Sequence[str]) -> str:
@@ -123,22 +130,28 @@ def _document(title: str, style: str, parts: Sequence[str]) -> str:
     )
 
 
-def _class_card(classified: Classified, k: int) -> str:
+def _class_card(classified: Classified, examples: CatalogueExamples, k: int) -> str:
     count = classified.expected_counts[k]
     share = count / len(classified.batch.rows)
     mine = np.flatnonzero(classified.answers.labels == k)
-    best = mine[np.argsort(-classified.answers.probabilities[mine], kind="stable")][:EXAMPLES]
+    best = mine[np.argsort(-classified.answers.probabilities[mine], kind="stable")][:MOST_CERTAIN]
+    name = classified.class_names[k]
     return (
-        f"<li><div class='head'><b>{escape(classified.class_names[k])}</b><span>{_amount(count)}</span></div>"
+        f"<li><div class='head'><b>{escape(name)}</b><span>{_amount(count)}</span></div>"
         f"<div class='bar' role='img' aria-label='{share:.0%} of the batch'><i style='width:{share:.1%}'></i></div>"
         f"<small class='quiet'>present with probability {escape(_percent(classified.presence[k]))}</small>"
-        f"{_strip(classified, [int(i) for i in best])}</li>"
+        f"{_strip(classified, [int(i) for i in best])}"
+        f"{_of_catalogue(examples.of_class(name, OF_CLASS))}</li>"
     )
+
+
+def _of_catalogue(piece: str) -> str:
+    return f"<div class='like row'><small class='quiet'>in the catalogue</small>{piece}</div>" if piece else ""
 
 
 def _strip(classified: Classified, positions: Sequence[int]) -> str:
     """Show the items at these positions next to each other: pictures, or the first two sentences or names."""
-    pictures, names = _pictures(classified, positions), classified.batch.names
+    pictures, names = _pictures(classified, positions, SMALL), classified.batch.names
     if pictures is not None:
         return (
             f"<div class='strip'>{''.join(_image(p, names[i]) for i, p in zip(positions, pictures, strict=True))}</div>"
@@ -161,109 +174,82 @@ def _possible(classified: Classified, present: Sequence[int]) -> str:
     )
 
 
-def _none_of_these(classified: Classified) -> str:
+def _none_of_these(classified: Classified, examples: CatalogueExamples) -> str:
     """Show the rejected items: their groups, each with examples of the nearest class, then those in no group."""
     unknown = classified.unknown
     if unknown is None or not unknown.rejected.any():
         return ""
     low, high = unknown.interval
-    cards = "".join(_group_card(classified, unknown, number) for number in range(len(unknown.proposals))[:MOST_CLASSES])
+    cards = "".join(
+        _group_card(classified, examples, unknown, number) for number in range(len(unknown.proposals))[:MOST_CLASSES]
+    )
     strays = np.flatnonzero(unknown.rejected & (classified.proposals == 0))
     strays = strays[np.argsort(-unknown.chances[strays], kind="stable")]
     others = ""
     if len(strays):
         heading = f"<h3>{_counted(len(strays), 'item')} in no group</h3>"
-        others = heading + _plain_items(classified, [int(i) for i in strays[:MOST_STRAYS]])
+        others = heading + _item_cards(classified, examples, [int(i) for i in strays[:MOST_STRAYS]])
         others += _left_out(len(strays) - MOST_STRAYS, "item")
     return (
         f"<h2>None of these classes</h2><p>{escape(unknown.said(len(classified.class_names)))}</p>"
-        f"<p class='quiet'>In batches like this, {low:.0%} to {high:.0%} of the items belong to no class of the "
-        "catalogue. A group looks like one new class: name it, and add its items to the catalogue.</p>"
+        f"<p class='quiet'>Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, with a "
+        "chance of 90%. A group looks like one new class: name it, and add its items to the catalogue.</p>"
         f"<ul class='classes'>{cards}</ul>{_left_out(len(unknown.proposals) - MOST_CLASSES, 'group')}{others}"
     )
 
 
-def _group_card(classified: Classified, unknown: Unknown, number: int) -> str:
+def _group_card(classified: Classified, examples: CatalogueExamples, unknown: Unknown, number: int) -> str:
     proposal = unknown.proposals[number]
+    nearest = str(proposal.nearest)
     return (
-        f"<li><div class='head'><b>Group {number + 1}</b><span>{_counted(proposal.size, 'item')}</span></div>"
+        f"<li><div class='head'><b>New group {number + 1}</b><span>{_counted(proposal.size, 'item')}</span></div>"
         f"<small class='quiet'>two of them share a class with probability {escape(_percent(proposal.cohesion))}</small>"
-        f"{_strip(classified, [int(i) for i in proposal.items[:EXAMPLES]])}"
-        f"{_beside(classified, str(proposal.nearest))}</li>"
+        f"{_strip(classified, [int(i) for i in proposal.items[:MOST_CERTAIN]])}"
+        f"<div class='like'><small class='quiet'>nearest class: <b>{escape(nearest)}</b></small>"
+        f"{examples.of_class(nearest, OF_GROUP)}</div></li>"
     )
 
 
-def _beside(classified: Classified, name: str) -> str:
-    """Show examples of a class of the catalogue, for an eye to compare."""
-    said = f"<small class='quiet'>nearest class: <b>{escape(name)}</b></small>"
-    shown = classified.shown
-    if shown is None:
-        return said
-    rows = np.flatnonzero(shown.classes == name)[:EXAMPLES].tolist()
-    contents = list(pick(shown.contents, rows))
-    if isinstance(shown.contents, tuple):
-        lines = "".join(f"<li>{escape(_shortened(str(text)))}</li>" for text in contents[:2])
-        return f"{said}<ul class='said'>{lines}</ul>"
-    pictures = [
-        _image(_thumbnail(content), shown.names[row])
-        for row, content in zip(rows, contents, strict=True)
-        if isinstance(content, bytes)
-    ]
-    return f"{said}<div class='strip'>{''.join(pictures)}</div>"
-
-
-def _plain_items(classified: Classified, positions: Sequence[int]) -> str:
-    """Show items without their labels: pictures, or sentences or names."""
-    pictures, names = _pictures(classified, positions), classified.batch.names
-    if pictures is None:
-        return f"<ul class='said'>{''.join(f'<li>{escape(_words(classified, i))}</li>' for i in positions)}</ul>"
-    cards = "".join(f"<li>{_image(p, names[i])}</li>" for i, p in zip(positions, pictures, strict=True))
-    return f"<ul class='pictures'>{cards}</ul>"
-
-
-def _items(classified: Classified, most: int) -> str:
+def _items(classified: Classified, examples: CatalogueExamples, most: int) -> str:
     """Show the least certain items, at most that many."""
-    order = np.argsort(classified.answers.probabilities, kind="stable")[:most].tolist()
-    table = classified.predictions(order)
-    pictures = _pictures(classified, order)
+    cards = _item_cards(classified, examples, classified.answers.least_certain(most).tolist())
+    return cards + _left_out(len(classified.batch.rows) - most, "item")
+
+
+def _item_cards(classified: Classified, examples: CatalogueExamples, positions: Sequence[int]) -> str:
+    """Show items one by one, each with its label and an example of that class."""
+    table = classified.predictions(positions)
+    pictures = _pictures(classified, positions, THUMBNAIL)
     cards = []
-    for place, i in enumerate(order):
-        sure = table["probability"][place]
-        below = f"<div class='bar'><i style='width:{sure:.1%}'></i></div>"
+    for place, i in enumerate(positions):
+        sure, label = table["probability"][place], table["label"][place]
+        head = f"<div class='head'><b>{escape(label)}</b><span>{escape(_percent(sure))}</span></div>"
+        head += f"<div class='bar'><i style='width:{sure:.1%}'></i></div>"
+        said = ""
         if table["runner_up"][place] is not None and table["runner_up_probability"][place] >= 0.005:
             other = f"or {table['runner_up'][place]}, {_percent(table['runner_up_probability'][place])}"
-            below += f"<small class='quiet'>{escape(other)}</small>"
+            said += f"<div><small class='quiet'>{escape(other)}</small></div>"
         if classified.unknown is not None and classified.unknown.rejected[i]:
-            none = f"none of the classes with probability {_percent(table['unknown'][place])}"
-            below += f"<div><small>{escape(none)}</small></div>"
-        head = f"<div class='head'><b>{escape(table['label'][place])}</b><span>{escape(_percent(sure))}</span></div>"
+            none = f"none of the classes, {_percent(table['unknown'][place])}"
+            said += f"<div class='none'><small>{escape(none)}</small></div>"
+        said += _of_catalogue(examples.of_item(i, label))
         kind = " class='doubt'" if classified.answers.doubtful[i] else ""
         if pictures is None:
-            cards.append(f"<li{kind}><div>{escape(_words(classified, i))}</div><div>{head}{below}</div></li>")
+            cards.append(f"<li{kind}><div>{escape(_words(classified, i))}</div><div>{head}{said}</div></li>")
         else:
+            name = escape(classified.batch.names[i], quote=True)
             picture = _image(pictures[place], classified.batch.names[i])
-            name = f"<small class='quiet'>{escape(classified.batch.names[i])}</small>"
-            cards.append(f"<li{kind}>{picture}<div>{head}{below}<div>{name}</div></div></li>")
-    style = "sentences" if pictures is None else "pictures"
-    return f"<ul class='{style}'>{''.join(cards)}</ul>{_left_out(len(classified.batch.rows) - most, 'item')}"
+            head = f"<small class='quiet name' title='{name}'>{name}</small>{head}"
+            cards.append(f"<li{kind}>{picture}<div>{head}{said}</div></li>")
+    return f"<ul class='{'sentences' if pictures is None else 'pictures'}'>{''.join(cards)}</ul>"
 
 
-def _pictures(classified: Classified, positions: Sequence[int]) -> list[str | None] | None:
+def _pictures(classified: Classified, positions: Sequence[int], size: int) -> list[str | None] | None:
     """Return the items as data URLs of small pictures, or None if they are not images."""
     contents = classified.batch.contents
     if contents is None or isinstance(contents, tuple):
         return None
-    return [_thumbnail(content) if isinstance(content, bytes) else None for content in pick(contents, positions)]
-
-
-def _thumbnail(content: bytes) -> str | None:
-    image = decode_image(content)
-    if isinstance(image, Unreadable):  # it was readable when its features were made
-        return None
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
-    stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=75, optimize=True)
-    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
+    return [thumbnail(content, size) if isinstance(content, bytes) else None for content in pick(contents, positions)]
 
 
 def _image(address: str | None, name: str) -> str:
@@ -273,11 +259,7 @@ def _image(address: str | None, name: str) -> str:
 def _words(classified: Classified, position: int) -> str:
     """Return the text of an item, or its name if it has none."""
     contents = classified.batch.contents
-    return _shortened(contents[position] if isinstance(contents, tuple) else classified.batch.names[position])
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
+    return shortened(contents[position] if isinstance(contents, tuple) else classified.batch.names[position])
 
 
 def _skipped(skipped: Sequence[Skipped]) -> str:
@@ -305,6 +287,8 @@ def _amount(count: float) -> str:
 
 
 def _percent(chance: float) -> str:
+    """Return it in percent, with spaces at which no line breaks."""
     if chance >= 0.9995:
-        return "> 99.9 %"
-    return f"{100 * chance:.1f} %" if chance > 0.99 or chance < 0.01 else f"{100 * chance:.0f} %"
+        return ">\N{NO-BREAK SPACE}99.9\N{NO-BREAK SPACE}%"
+    digits = 1 if chance > 0.99 or chance < 0.01 else 0
+    return f"{100 * chance:.{digits}f}\N{NO-BREAK SPACE}%"

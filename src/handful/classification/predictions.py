@@ -6,7 +6,7 @@ import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from handful.machine.extras import import_extra
 from handful.machine.whole_file import written_whole
 from handful.shapes import Bool, Float, Int
 
+# Items listed one by one on the page.
+MOST_ITEMS = 240
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
 # Types as Arrow names them.
@@ -101,6 +103,10 @@ class Answers:
         second = others.argmax(-1)
         return cls(first, table[places, first], second, table[places, second])
 
+    def least_certain(self, most: int) -> Int[np.ndarray, "place"]:
+        """Return the items with the least probable labels, in that order."""
+        return np.argsort(self.probabilities, kind="stable")[:most]
+
     @classmethod
     def streamed(cls, found: large.LargeSolution) -> Answers:
         """Read them from the files of a large run."""
@@ -144,11 +150,21 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Images or sentences of the catalogue, to be shown beside items: contents, names, and the class name of each."""
+    """Images or sentences of the catalogue, to be shown beside items.
+
+    Attributes
+    ----------
+    contents, names, classes : Source, tuple of str, ndarray of str
+        The examples, not yet read, their names, and the class name of each.
+    nearest : mapping
+        Of the items listed on the page, the nearest example that has the item's label: positions in the batch to
+        positions in `contents`.
+    """
 
     contents: Source
     names: tuple[str, ...]
     classes: npt.NDArray[np.str_]
+    nearest: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +192,7 @@ class Classified:
     streamed : bool
         Whether the batch was too large to be labelled in memory.
     unknown : Unknown or None
-        Items that look like none of the classes; None if that is not known: for a streamed batch, and if the catalogue
+        Items that look like none of the classes, without proposals if the batch was streamed; None if the catalogue
         cannot tell.
     shown : Shown or None
         What the catalogue was made of, if that can be shown.

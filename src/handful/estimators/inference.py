@@ -107,7 +107,7 @@ class Inference:
         because fewer than 20 of its examples could be left out or because it is too large to train on; and for all
         other methods.
     unknown_share, unknown_interval : float, tuple of float
-        Mean of `unknown`, and an interval of 90 % for the share of unknown items in batches like this. NaN and (0, 1)
+        Mean of `unknown`, and an interval of 90 % for the share of unknown items in this batch. NaN and (0, 1)
         if the catalogue cannot tell.
     rejected : ndarray [item]
         Items that are rather unknown than known, if there is enough evidence that the batch has any (a Bayes factor of

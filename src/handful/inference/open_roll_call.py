@@ -181,31 +181,26 @@ class _Look:
         size = max(1, BLOCK_NUMBERS // max(1, slots**2))
         for start in range(0, len(small), size):
             rows = small[start : start + size]
-            found = _linked(points[rows, :slots], mask[rows, :slots], centre, strangers)
+            found = link_items(points[rows, :slots], mask[rows, :slots], centre, strangers)
             width = found.linked.shape[-1]
             linked[rows, :slots, :width], weights[rows, :slots, :width] = found.linked, found.weights
-            squares[rows, :slots], log_odds[rows] = found.squares, found.log_odds
+            squares[rows, :slots], log_odds[rows] = found.centroids.square().sum(2), found.log_odds
         for row in (n_of > MOST_LINKED).nonzero()[:, 0].tolist():
             # Dealt in turn: a batch is often sorted.
             n_parts = -(-int(n_of[row]) // MOST_LINKED)
             for part in range(n_parts):
                 mine = slice(part, int(n_of[row]), n_parts)
-                found = _linked(points[row, mine].unsqueeze(0), mask[row, mine].unsqueeze(0), centre, strangers)
+                found = link_items(points[row, mine].unsqueeze(0), mask[row, mine].unsqueeze(0), centre, strangers)
                 width = found.linked.shape[-1]
                 linked[row, mine, :width] = found.linked[0] * n_parts + part
-                weights[row, mine, :width], squares[row, mine] = found.weights[0], found.squares[0]
+                weights[row, mine, :width] = found.weights[0]
+                squares[row, mine] = found.centroids[0].square().sum(1)
                 log_odds[row] += found.log_odds[0] / n_parts
         tasks = torch.arange(n_tasks, device=points.device).unsqueeze(1)
         # Rows of two batches are different, and so is padding from items.
         keys = row_hashes(points.flatten(0, 1)).view(n_tasks, n_slots) + (2 * tasks + mask.long()) * ODD
         _, which, copies = torch.unique(keys, return_inverse=True, return_counts=True)
-        of_links = which.gather(1, linked.flatten(1)).view_as(linked)
-        same = (of_links.unsqueeze(3) == of_links.unsqueeze(2)).to(weights)
-        shares = torch.matmul(same, weights.unsqueeze(3)).squeeze(3)
-        sizes = (
-            (weights * shares).sum(2).double().where(mask, torch.ones((), dtype=torch.float64, device=points.device))
-        )
-        sizes = 1 / sizes
+        sizes = group_sizes(linked, weights, which).where(mask, 1.0)
         width = max(1, int((counts >= LEAST_HELD).sum(1).max()))
         columns = counts.topk(width).indices.sort().values
         return cls(
@@ -251,20 +246,16 @@ class _Look:
         leaning = tilts.gather(1, self.columns).masked_fill(~self.used, -torch.inf)
         u = (scores + leaning.to(scores).unsqueeze(1)).softmax(2)
         # Of the centroid x of a group: ⟨x - d, μ_k⟩ and |x - d|².
-        near = self._over_links(torch.bmm(points, means.mT)) - torch.bmm(means, moved).mT
-        squares = self.squares - 2 * self._over_links(torch.bmm(points, moved)).squeeze(2) + moved.square().sum(1)
+        near = over_links(self.linked, self.weights, torch.bmm(points, means.mT)) - torch.bmm(means, moved).mT
+        squares = (
+            self.squares
+            - 2 * over_links(self.linked, self.weights, torch.bmm(points, moved)).squeeze(2)
+            + moved.square().sum(1)
+        )
         distances = squares + (u * (lengths.unsqueeze(1) - 2 * near)).sum(2)
         said = (u * (scores - torch.bmm(classes, moved).mT)).sum(2, keepdim=True)
-        said = self._over_links(said).squeeze(2)
+        said = over_links(self.linked, self.weights, said).squeeze(2)
         return self.strangers.statistic(distances.double() + head.spread - head.spread / self.sizes, said.double())
-
-    def _over_links(self, values: Float[Tensor, "task item number"]) -> Float[Tensor, "task item number"]:
-        """`Σ_m w_nm x_m`."""
-        total = torch.zeros_like(values)
-        for link in range(self.linked.shape[2]):
-            rows = self.linked[:, :, link].unsqueeze(2).expand(-1, -1, values.shape[2])
-            total.addcmul_(values.gather(1, rows), self.weights[:, :, link].unsqueeze(2))
-        return total
 
     def groups(self, task: int, unknown: Float[Tensor, "item"]) -> list[NewGroup]:
         """Gather the items of one batch that are rather unknown."""
@@ -280,21 +271,44 @@ class _Look:
         return [group._replace(items=places[group.items]) for group in found]
 
 
-class _Linked(NamedTuple):
-    """The strongest links of each item, their weights, `|Σ_m w_nm z_m|²`, and b of each batch."""
+def over_links(
+    linked: Int[Tensor, "task item link"],
+    weights: Float[Tensor, "task item link"],
+    values: Float[Tensor, "task item number"],
+) -> Float[Tensor, "task item number"]:
+    """`Σ_m w_nm x_m`."""
+    total = torch.zeros_like(values)
+    for link in range(linked.shape[2]):
+        rows = linked[:, :, link].unsqueeze(2).expand(-1, -1, values.shape[2])
+        total.addcmul_(values.gather(1, rows), weights[:, :, link].unsqueeze(2))
+    return total
+
+
+def group_sizes(
+    linked: Int[Tensor, "task item link"], weights: Float[Tensor, "task item link"], which: Int[Tensor, "task item"]
+) -> Float[Tensor, "task item"]:
+    """`1/Σ w²`: how many items the group of each stands for; `which` is equal for copies, which count as one item."""
+    of_links = which.gather(1, linked.flatten(1)).view_as(linked)
+    same = (of_links.unsqueeze(3) == of_links.unsqueeze(2)).to(weights)
+    shares = torch.matmul(same, weights.unsqueeze(3)).squeeze(3)
+    return 1 / (weights * shares).sum(2).double()
+
+
+class Links(NamedTuple):
+    """The strongest links of each item, their weights, `Σ_m w_nm z_m`, and b of each batch."""
 
     linked: Int[Tensor, "task item link"]
     weights: Float[Tensor, "task item link"]
-    squares: Float[Tensor, "task item"]
+    centroids: Float[Tensor, "task item dim"]
     log_odds: Float[Tensor, "task"]
 
 
-def _linked(
+def link_items(
     points: Float[Tensor, "task item dim"],
     mask: Bool[Tensor, "task item"],
     centre: Float[Tensor, "dim"],
     strangers: Strangers,
-) -> _Linked:
+) -> Links:
     """Link items within each batch."""
     directions = normalize(points - centre, dim=2)
     a, b = strangers.pair_odds
@@ -307,7 +321,7 @@ def _linked(
     weights = strongest.values.sigmoid()
     weights /= weights.sum(2, keepdim=True)
     centroids = torch.bmm(odds.zero_().scatter_(2, strongest.indices, weights), points)
-    return _Linked(strongest.indices, weights, centroids.square().sum(2), log_odds)
+    return Links(strongest.indices, weights, centroids, log_odds)
 
 
 def _pair_log_odds(odds: Float[Tensor, "task item item"], n_of: Int[Tensor, "task"]) -> Float[Tensor, "task"]:

@@ -19,7 +19,8 @@ the centre of the class means.
 
 **Share.** The items of a batch are a mixture, `(1-ρ) N(κ m, v₀) + ρ N(m, v₁)`, with each group as one piece of
 evidence. ρ is uniform with a spike at zero. Known items may lie farther out than those of the catalogue, by a part κ of
-the way to the unknown ones, half-normal. Both are integrated over on a grid. The evidence of groups is limited.
+the way to the unknown ones, half-normal. Both are integrated over on a grid. The evidence of groups is limited. Given
+both, the share of this batch is taken as normal, with groups that are unknown or known as a whole.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from torch.nn.functional import normalize, softplus
 from handful.inference.calibration import evenly
 from handful.inference.head import FEWEST_LEFT_OUT, Head
 from handful.inference.left_out import first_copies
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 # Prior chance that a batch has nothing unknown in it.
 SPIKE = 0.2
@@ -45,17 +46,19 @@ DRIFT, LIMIT = 0.25, 0.6
 # Values of ρ above zero, and of κ.
 SHARES, DRIFTS = 30, 7
 # Evidence of more groups than this counts as that of this many. Levels and variances of groups are extrapolated from a
-# few examples of each class, and what is wrong with them does not average out over a large batch. Those of single items
-# are measured, so that the evidence of lone items is not limited.
-MOST_GROUPS = 16.0
-# The interval of the share leaves out this probability on either side.
-TAIL = 0.05
+# few examples of each class, and what is wrong with them does not average out over a large batch. Lone items among
+# groups then count less by the same factor: in a large batch they are the odd ones of their classes.
+MOST_GROUPS = 8.0
+# The interval of the share leaves out this probability on either side; it ends at one of this many steps, or at zero.
+TAIL, STEPS = 0.05, 60
+# A share that is certain counts as normal with this deviation, and as at most what it is by this many of them.
+LEAST_DEVIATION, ROUNDING = 1e-6, 10.0
 # Least distance of the unknown level from the known one.
 LEAST_LEVEL = 0.1
 # A class, or half of one, varies at least this share as much as a single item.
 LEAST_BASE = 0.05
-# Below this mean number of linked items, all items stand alone.
-ALONE = 1.5
+# If groups have fewer items than this on the mean, items stand alone.
+ALONE = 2.0
 # Examples that are compared with one another, of each class and of all classes.
 MOST_OF_CLASS, MOST_COMPARED = 32, 512
 # Times that classes are halved.
@@ -345,7 +348,7 @@ class Share(NamedTuple):
     """What the items of each batch say about the share of unknown ones."""
 
     chances: Float[Tensor, "task item"]  # that the item is unknown; zero where a row is padding
-    interval: Float[Tensor, "task 2"]  # quantiles of ρ
+    interval: Float[Tensor, "task 2"]  # quantiles of the share
     evidence: Float[Tensor, "task"]  # Bayes factor for something unknown, against nothing
 
 
@@ -360,37 +363,121 @@ def share_of(
     `t` and `n` are the statistic of each item and the size of its group; as evidence an item counts `weights`, zero if
     it is padding.
     """
-    mixture, (n_tasks, n_items) = _Mixture.of(strangers, t, n, weights > 0), t.shape
-    grouped = weights * (n - 1).clamp(max=1)
-    weights = weights - grouped * (1 - MOST_GROUPS / grouped.sum(1, keepdim=True)).clamp(min=0)
-    rho = (torch.arange(SHARES + 1, dtype=torch.float32, device=t.device) - 0.5).clamp(min=0) / SHARES
-    drifts = torch.linspace(0, LIMIT, DRIFTS, dtype=t.dtype, device=t.device)
-    log_prior = torch.full_like(rho, (1 - SPIKE) / SHARES).log().to(t)
-    log_prior[0] = math.log(SPIKE)
-    log_posterior = log_prior - 0.5 * (drifts / DRIFT).square().unsqueeze(1).repeat(n_tasks, 1, 1)
+    there = weights > 0
+    alone = (n * there).sum(1) < ALONE * there.sum(1)
+    posterior = posterior_of(likelihoods(strangers, t, n, weights, alone))
+    chances = chances_of(strangers, t, n, alone, posterior) * there
+    return Share(chances, posterior.interval, posterior.evidence)
+
+
+class Likelihoods(NamedTuple):
+    """What the items of each batch say at every drift and share of the grid; parts of a batch add."""
+
+    log: Float[Tensor, "task drift share"]  # log-likelihood
+    unknown: Float[Tensor, "task drift share"]  # expected number of unknown items
+    variance: Float[Tensor, "task drift share"]  # of that number, with groups unknown or known as a whole
+    n_groups: Float[Tensor, "task"]
+    n_items: Float[Tensor, "task"]
+
+    def with_part(self, other: Likelihoods) -> Likelihoods:
+        """Add other items of the same batches."""
+        return Likelihoods(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class Posterior(NamedTuple):
+    """What is known about drift and share of each batch."""
+
+    grid: Float[Tensor, "task drift share"]
+    interval: Float[Tensor, "task 2"]
+    evidence: Float[Tensor, "task"]
+
+
+def likelihoods(
+    strangers: Strangers,
+    t: Float[Tensor, "task item"],
+    n: Float[Tensor, "task item"],
+    weights: Float[Tensor, "task item"],
+    alone: Bool[Tensor, "task"],
+) -> Likelihoods:
+    """Add up what items say; `alone` says whether the items of the batch stand alone."""
+    mixture, (n_tasks, n_items) = _Mixture.of(strangers, t, n, alone), t.shape
+    there = (weights > 0).to(t)
+    # Three sums over the items, with different weights.
+    factors = torch.stack([weights, there, there * n], 1).float()
+    rho, drifts = _grid(t)
+    log, unknown, variance = torch.zeros(3, n_tasks, DRIFTS, SHARES + 1, dtype=t.dtype, device=t.device)
     for tasks, items in _blocks(n_tasks, n_items):
         known, times = mixture.densities(drifts, tasks, items)
-        share = weights[tasks, None, items].float()
+        weight, one, size = (factors[tasks, None, place, None, items] for place in range(3))
         # Single precision for the grid: logarithms are several times as fast.
-        grid = torch.log(times.unsqueeze(-1) * rho + (1 - rho))
-        log_posterior[tasks] += torch.matmul(share.unsqueeze(2), grid).squeeze(2)
-        log_posterior[tasks] += (known * share).sum(2).unsqueeze(-1)
-    posterior = log_posterior.flatten(1).softmax(1).view_as(log_posterior)
+        part = times.unsqueeze(-1) * rho
+        both = part + (1 - rho)
+        part /= both
+        log[tasks] += torch.matmul(weight, both.log_()).squeeze(2)
+        log[tasks] += torch.matmul(weight, known.unsqueeze(-1)).squeeze(2)
+        unknown[tasks] += torch.matmul(one, part).squeeze(2)
+        variance[tasks] += torch.matmul(size, part.mul_(1 - part)).squeeze(2)
+    grouped = (weights * (n - 1).clamp(max=1)).sum(1)
+    return Likelihoods(log, unknown, variance, grouped, there.sum(1))
+
+
+def posterior_of(found: Likelihoods) -> Posterior:
+    """Weigh the likelihoods with the prior; the evidence of many groups counts as that of `MOST_GROUPS`."""
+    rho, drifts = _grid(found.log)
+    log_prior = torch.full_like(rho, (1 - SPIKE) / SHARES).log().to(drifts)
+    log_prior[0] = math.log(SPIKE)
+    counted = (MOST_GROUPS / found.n_groups).clamp(max=1).view(-1, 1, 1)
+    log_posterior = log_prior - 0.5 * (drifts / DRIFT).square().unsqueeze(1) + found.log * counted
+    grid = log_posterior.flatten(1).softmax(1).view_as(log_posterior)
+    nothing = grid[..., 0].sum(1).clamp(min=torch.finfo(drifts.dtype).tiny)
+    n_items = found.n_items.clamp(min=1).view(-1, 1, 1)
+    interval = _interval(grid, found.unknown / n_items, found.variance / n_items.square())
+    return Posterior(grid, interval, (1 - nothing) / nothing * SPIKE / (1 - SPIKE))
+
+
+def _interval(
+    posterior: Float[Tensor, "task drift share"],
+    mean: Float[Tensor, "task drift share"],
+    variance: Float[Tensor, "task drift share"],
+) -> Float[Tensor, "task 2"]:
+    """Quantiles of a mixture of normal distributions, rounded outwards."""
+    ends = torch.arange(STEPS + 1, dtype=mean.dtype, device=mean.device) / STEPS
+    deviation = variance.clamp(min=0).sqrt().clamp(min=LEAST_DEVIATION)
+    below = torch.zeros(len(mean), STEPS + 1, dtype=mean.dtype, device=mean.device)
+    for step, end in enumerate(ends[:-1]):
+        # A share of zero lies at zero, not above it.
+        z = (end + LEAST_DEVIATION * ROUNDING - mean) / deviation
+        below[:, step] = (torch.special.ndtr(z) * posterior).sum((1, 2))
+    below[:, -1] = 1
+    low, high = ((below < tail).sum(1) for tail in (TAIL, 1 - TAIL))
+    return ends[torch.stack([(low - 1).clamp(min=0), high.clamp(max=STEPS)], 1)]
+
+
+def chances_of(
+    strangers: Strangers,
+    t: Float[Tensor, "task item"],
+    n: Float[Tensor, "task item"],
+    alone: Bool[Tensor, "task"],
+    posterior: Posterior,
+) -> Float[Tensor, "task item"]:
+    """Return the chance of each item to be unknown, over all shares and drifts."""
+    mixture, (n_tasks, n_items) = _Mixture.of(strangers, t, n, alone), t.shape
+    rho, drifts = _grid(t)
     chances = torch.zeros_like(t)
     for tasks, items in _blocks(n_tasks, n_items):
         _, times = mixture.densities(drifts, tasks, items)
         part = times.unsqueeze(-1) * rho
         part /= part + (1 - rho)
-        each = torch.matmul(part, posterior[tasks].float().unsqueeze(-1)).squeeze(-1)
+        each = torch.matmul(part, posterior.grid[tasks].float().unsqueeze(-1)).squeeze(-1)
         # Rounding can make a sum of probabilities a little larger than one.
         chances[tasks, items] = each.sum(1, dtype=t.dtype).clamp(max=1)
-    chances *= weights > 0
-    of_share = posterior.sum(1)
-    reached = of_share.cumsum(1)
-    low, high = ((reached < tail).sum(1).clamp(max=SHARES) for tail in (TAIL, 1 - TAIL))
-    nothing = of_share[:, 0].clamp(min=torch.finfo(t.dtype).tiny)
-    interval = torch.stack([(low - 1).clamp(min=0), high], 1).to(t) / SHARES
-    return Share(chances, interval, (1 - nothing) / nothing * SPIKE / (1 - SPIKE))
+    return chances
+
+
+def _grid(like: Tensor) -> tuple[Float[Tensor, "share"], Float[Tensor, "drift"]]:
+    """Return the values of ρ and κ."""
+    rho = (torch.arange(SHARES + 1, dtype=torch.float32, device=like.device) - 0.5).clamp(min=0) / SHARES
+    return rho, torch.linspace(0, LIMIT, DRIFTS, dtype=like.dtype, device=like.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,12 +491,15 @@ class _Mixture:
 
     @classmethod
     def of(
-        cls, strangers: Strangers, t: Float[Tensor, "task item"], n: Float[Tensor, "task item"], there: Tensor
+        cls,
+        strangers: Strangers,
+        t: Float[Tensor, "task item"],
+        n: Float[Tensor, "task item"],
+        alone: Bool[Tensor, "task"],
     ) -> _Mixture:
         known, unknown = strangers.known.at(n), strangers.unknown.at(n)
-        # If all items stand alone and the unknown vary less, these would explain any batch: its middle is narrow.
-        alone = (n * there).amax(1, keepdim=True) < ALONE
-        wide, both = alone & (known > unknown), (known + unknown) / 2
+        # If items stand alone and the unknown vary less, these would explain any batch: its middle is narrow.
+        wide, both = alone.unsqueeze(1) & (known > unknown), (known + unknown) / 2
         known, unknown = both.where(wide, known), both.where(wide, unknown)
         return cls(t, strangers.level.at(n).clamp(min=LEAST_LEVEL), known, unknown)
 

@@ -17,6 +17,7 @@ COLUMNS = {
     "probability": "float32",
     "runner_up": "int32",
     "runner_up_probability": "float32",
+    "unknown": "float32",
 }
 FOLDER = "answers"
 

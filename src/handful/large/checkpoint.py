@@ -29,7 +29,7 @@ STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
 PIECES = (STATE_FILE, "lists-*", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 3
+FORMAT = 4
 
 
 def save_state(folder: Folder, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:

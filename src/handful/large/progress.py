@@ -16,8 +16,8 @@ class Progress:
     ----------
     stage : str
         Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `add up` (queries, for
-        their mean), `iterate`, `check` (whether a class returns, PADDLE) or `answer`; in `handful.many`, `survey`,
-        `split`, `label` or `write`.
+        their mean), `iterate`, `check` (whether a class returns, PADDLE), `answer`, or `look` (for unknown queries,
+        roll call; then `answer` again); in `handful.many`, `survey`, `split`, `label` or `write`.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
@@ -39,7 +39,7 @@ class Progress:
     >>> reports = []
     >>> _ = solve(catalogue, batch, mkdtemp(), on_progress=reports.append)
     >>> list(dict.fromkeys(report.stage for report in reports))
-    ['compare', 'add up', 'iterate', 'answer']
+    ['compare', 'add up', 'iterate', 'answer', 'look']
     """
 
     stage: str

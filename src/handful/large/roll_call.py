@@ -22,6 +22,7 @@ from handful.large.remote_rows import Rows
 from handful.large.run import Run
 from handful.large.shard import Dropped, Held
 from handful.large.solution import LargeSolution
+from handful.large.unknown import Background, Evidence, Verdict
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Float
 
@@ -127,9 +128,11 @@ class RollCallRun:
     def _answer(self, name: str, alone: Alone, joint: State) -> LargeSolution:
         at, run = self.at, self.run
         weight = float(joint_weight(joint, self.head.typical_shots))
-        held: Held = run.add_up(
-            "answer", at.n_iter, "answer", name, alone.tilts[0].float(), joint.kept[0].float(), weight
-        )
+        answer = (name, alone.tilts[0].float(), joint.kept[0].float(), weight)
+        held: Held = run.add_up("answer", at.n_iter, "answer", *answer)
+        verdict = self._verdict(name, alone, joint, held)
+        if verdict is not None:
+            held = run.add_up("answer", at.n_iter, "answer", *answer, verdict)
         living = (held.counts >= LEAST_COUNT).nonzero().squeeze(-1)
         return run.solution(
             at,
@@ -140,7 +143,20 @@ class RollCallRun:
             tol=float(self.options.tol),
             joint_weight=weight,
             confidence=held.confidence / run.n_query,
+            unknown_share=None if verdict is None else held.unknown / run.n_query,
+            unknown_interval=(0.0, 1.0) if verdict is None else verdict.interval,
+            is_open=verdict is not None and verdict.is_open,
         )
+
+    def _verdict(self, name: str, alone: Alone, joint: State, held: Held) -> Verdict | None:
+        """Find the share of unknown queries; None if the catalogue cannot tell."""
+        strangers = self.run.catalogue.strangers
+        if strangers is None:
+            return None
+        tilts = alone.tilts[0] + joint.kept[0].log()
+        background = Background.of(self.head, strangers, alone.offset[0], tilts, held.counts)
+        evidence: Evidence = self.run.add_up("look", self.at.n_iter, "look", name, background)
+        return Verdict.of(background, evidence)
 
     def _count(self, name: str, tilts: Float[Tensor, "1 class"]) -> Float[Tensor, "1 class"]:
         return self.run.count(name, tilts[0].float()).unsqueeze(0)

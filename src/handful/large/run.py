@@ -117,6 +117,9 @@ class Run:
         readmitted: int = 0,
         joint_weight: float | None = None,
         confidence: float | None = None,
+        unknown_share: float | None = None,
+        unknown_interval: tuple[float, float] = (0.0, 1.0),
+        is_open: bool = False,
     ) -> LargeSolution:
         """Return the solution, in the original coordinates of the catalogue."""
         origin = self.catalogue.origin
@@ -132,6 +135,9 @@ class Run:
             converged=at.converged,
             joint_weight=joint_weight,
             confidence=confidence,
+            unknown_share=unknown_share,
+            unknown_interval=unknown_interval,
+            is_open=is_open,
             dropped_mass=at.dropped[0],
             largest_dropped_mass=at.dropped[1],
             readmitted=readmitted,

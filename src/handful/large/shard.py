@@ -7,6 +7,7 @@ same shard again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from handful.large.candidates import (
 from handful.large.inputs import read_rows
 from handful.large.remote_rows import Rows
 from handful.large.sealed import check_seal, open_sealed, seal
+from handful.large.unknown import DEALT_ROWS, Background, Evidence, Looks, Verdict
 from handful.machine.folders import Folder
 from handful.machine.whole_file import written_whole
 from handful.methods import paddle
@@ -78,12 +80,13 @@ class Held(NamedTuple):
     counts: Float[Tensor, "class"]  # Σ_n q_nk
     largest: Float[Tensor, "class"]  # max_n q_nk
     confidence: float  # Σ_n max_k of the head's own probabilities
+    unknown: float  # Σ_n of the chances to be unknown; NaN if these are not known
 
     @classmethod
     def none(cls, n_classes: int) -> Held:
         """Nothing yet."""
         zeros = torch.zeros(n_classes, dtype=torch.float64)
-        return cls(zeros, zeros.clone(), 0.0)
+        return cls(zeros, zeros.clone(), 0.0, 0.0)
 
     def with_part(self, other: Held) -> Held:
         """Add what the classes hold of other queries."""
@@ -91,6 +94,7 @@ class Held(NamedTuple):
             self.counts + other.counts,
             torch.maximum(self.largest, other.largest),
             self.confidence + other.confidence,
+            self.unknown + other.unknown,
         )
 
 
@@ -162,11 +166,7 @@ class Work:
                 else:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
-            file.parent.mkdir(exist_ok=True)
-            with written_whole(file) as place:
-                with place.open("wb") as stream:
-                    np.save(stream, words)
-                seal(place)
+            self._save(file, words)
         n_measured, mass, largest = 0, 0.0, 0.0
         for _, lists in self._lists(shard, name):
             measured = ~lists.log_totals.isnan()
@@ -187,11 +187,19 @@ class Work:
         return counts
 
     def answer(
-        self, shard: int, name: str, tilts: Float[Tensor, "class"], kept: Float[Tensor, "class"], weight: float
+        self,
+        shard: int,
+        name: str,
+        tilts: Float[Tensor, "class"],
+        kept: Float[Tensor, "class"],
+        weight: float,
+        verdict: Verdict | None = None,
     ) -> Held:
         """Write label, probability and runner-up of every query; return what the classes hold.
 
         `p_n = softmax_k(score_nk + tilt_k)`, `u_nk ∝ p_nk kept_k` and `q = weight · u + (1 - weight) p`.
+
+        With a verdict, also the chance that the query is unknown.
         """
         held = Held.none(len(tilts))
         best = Best.room(len(self._rows(shard)))
@@ -207,12 +215,34 @@ class Work:
                     lists.by_class(q, len(tilts)),
                     largest,
                     float(softmax(lists.scores).weights.amax(-1).sum(dtype=torch.float64)),
+                    0.0,
                 )
             )
             top = q.topk(min(2, q.shape[-1]))
             best.fill(block.start, lists.classes.gather(-1, top.indices), top.values)
-        self._write(shard, best)
-        return held
+        if verdict is None:
+            self._write(shard, best)
+            return held._replace(unknown=math.nan)
+        chances = verdict.chances(self._looks(shard, name, verdict.background))
+        self._write(shard, best, chances)
+        return held._replace(unknown=float(chances.sum()))
+
+    def look(self, shard: int, name: str, background: Background) -> Evidence:
+        """Compare the group of every query with the classes of its shortlist; return what that says of unknown ones."""
+        return background.evidence(self._looks(shard, name, background))
+
+    def _looks(self, shard: int, name: str, background: Background) -> Looks:
+        """Return what the queries of a shard look like; written under the name of the background, unless it exists."""
+        file = self._file(background.name, shard)
+        if not file.exists():
+            numbers = np.empty((len(self._rows(shard)), len(Looks._fields)))
+            words = open_sealed(self._file(name, shard))
+            for block, points in self._blocks(shard, DEALT_ROWS):
+                looks = background.looks(points, Lists.unpacked(words[block]))
+                numbers[block] = torch.stack(looks, 1).numpy()
+            self._save(file, numbers)
+        check_seal(file)
+        return Looks(*torch.from_numpy(np.array(open_sealed(file))).unbind(1))
 
     def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Sums:
         """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that hold any queries, with u as in `count`."""
@@ -296,8 +326,16 @@ class Work:
         self._write(shard, best)
         return counts, log_absence
 
-    def _write(self, shard: int, best: Best) -> None:
+    def _save(self, file: Path, numbers: np.ndarray) -> None:
+        file.parent.mkdir(exist_ok=True)
+        with written_whole(file) as place:
+            with place.open("wb") as stream:
+                np.save(stream, numbers)
+            seal(place)
+
+    def _write(self, shard: int, best: Best, chances: Float[Tensor, "query"] | None = None) -> None:
         rows = self._rows(shard)
+        unknown = np.full(len(rows), np.nan, np.float32) if chances is None else chances.float().numpy()
         write_answers(
             self.folder,
             shard,
@@ -307,6 +345,7 @@ class Work:
                 "probability": best.values[:, 0].numpy(),
                 "runner_up": best.labels[:, 1].numpy(),
                 "runner_up_probability": best.values[:, 1].numpy(),
+                "unknown": unknown,
             },
         )
 

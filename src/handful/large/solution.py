@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from handful.inference.open_roll_call import REJECTED
 from handful.large.answers import FOLDER, read_answers
 from handful.machine.folders import folder_at
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class LargeSolution:
     ----------
     folder : Path or str
         Folder of the run, or its URL; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 if no
-        second class was left) and its probability.
+        second class was left), its probability, and the chance that the query is unknown (NaN if that is not known).
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[Tensor, "class"]
@@ -45,6 +46,11 @@ class LargeSolution:
     joint_weight, confidence : float or None
         λ, zero where each query was labelled alone, and the mean of the largest probability of each query alone; None
         for PADDLE.
+    unknown_share, unknown_interval : float or None, tuple of float
+        Mean chance of a query to belong to no class, and an interval of 90 % for the share of such queries in batches
+        like this. None and (0, 1) if that is not known: for PADDLE, and if the catalogue cannot tell.
+    is_open : bool
+        Whether there is enough evidence for unknown queries (a Bayes factor of 3).
     tol : float
         The option `tol`.
     bytes_sent, bytes_received : list of int
@@ -63,7 +69,7 @@ class LargeSolution:
     >>> found.converged, (found.presence >= 0.5).nonzero()[:, 0].tolist()
     (True, [0, 1, 2, 3])
     >>> len(found.labels()), sorted(next(found.answers()))
-    (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability'])
+    (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability', 'unknown'])
     """
 
     folder: Path | str
@@ -80,6 +86,9 @@ class LargeSolution:
     readmitted: int
     joint_weight: float | None
     confidence: float | None
+    unknown_share: float | None
+    unknown_interval: tuple[float, float]
+    is_open: bool
     tol: float
     bytes_sent: list[int]
     bytes_received: list[int]
@@ -90,12 +99,16 @@ class LargeSolution:
         return self.expected_counts / self.expected_counts.sum()
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """Yield shard by shard the arrays `row`, `label`, `probability`, `runner_up`, `runner_up_probability`."""
+        """Yield shard by shard the arrays `row`, `label`, `probability` and the other columns of the answers."""
         return read_answers(folder_at(self.folder))
 
     def labels(self) -> Int[np.ndarray, "query"]:
         """Label of every query, four bytes each."""
         return np.concatenate([part["label"] for part in self.answers()])
+
+    def rejected(self) -> Bool[np.ndarray, "query"]:
+        """Tell which queries are rather unknown than known, if there is enough evidence that the batch has any."""
+        return np.concatenate([self.is_open & (part["unknown"] > REJECTED) for part in self.answers()])
 
     def __repr__(self) -> str:
         return (

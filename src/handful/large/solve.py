@@ -7,8 +7,9 @@ Memory of a worker, in bytes, for any |Q| (m classes per list):
     + 3 · 4 · 2²³     a block of scores and what is computed from it
     + 4 (2m + 1) R    lists of a shard of R rows, while they are made
     + 16 K            counts
+    or 4 K d + 4 · 2¹⁴ d + 7 · 4 · 2²²    means, rows and links, while unknown queries are looked for
 
-On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them.
+On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them. What queries look like takes 24 |Q|.
 """
 
 from __future__ import annotations
