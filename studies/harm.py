@@ -7,8 +7,8 @@
 The default, `roll_call`, was tuned on the data of one group alone; the other group confirms. It is asked for labels as
 if every item had one of the classes: `unknown.py` measures what looking for items of no class gains and costs. DATA is
 a folder that holds the data of the group. Rules and intervals: `side_by_side.py`. A head is fitted once per catalogue
-and used for all its batches. Five examples per class and batches of 75 items unless said; where classes have fewer rows left, a
-batch has all of them, and results say how many items that is on average.
+and used for all its batches. Five examples per class and batches of 75 items unless said; where classes have fewer rows
+left, a batch has all of them, and results say how many items that is on average.
 
 - **emq** (tuning alone): the sharpness of the two EMQs with the highest mean accuracy over banks, 5 and 10 shots, 5 and
   20 classes present, on other batches than *clean* has. The ridge of the head is the catalogue's own, C = 30.

@@ -89,9 +89,9 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
     classifier, batch, groups, _ = world
     with pytest.raises(TaskError, match="one entry per row"):
         classifier.infer(batch, groups=groups[:-1])
-    with pytest.raises(TaskError, match="some rows have no group"):
+    with pytest.raises(TaskError, match="some rows have no value in groups"):
         classifier.infer(batch[:2], groups=np.array(["a", None], dtype=object))
-    with pytest.raises(TaskError, match="some rows have no group"):
+    with pytest.raises(TaskError, match="some rows have no value in groups"):
         classifier.infer(batch[:2], groups=[1.0, np.nan])
     with pytest.raises(LabelError, match="no group 'marshland'"):  # not cut to the length of the others
         classifier.infer(batch[:2], groups=["marsh", "wood"])["marshland"]

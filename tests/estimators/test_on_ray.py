@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_said(world):
         vectors(pa.chunked_array([[[1.0]], [[2.0, 3.0]]]), "x")
     with pytest.raises(TaskError, match="a vector in every row"):
         vectors(pa.chunked_array([[[1.0], None]]), "x")
-    with pytest.raises(TaskError, match="some rows have no group"):
+    with pytest.raises(TaskError, match="some rows have no value in groups"):
         GroupLabeller(classifier, group_by="site", features="vector")(
             table.set_column(1, "site", pa.array([None] + ["here"] * (len(table) - 1)))
         )

@@ -38,7 +38,11 @@ def counted(scores: torch.Tensor):
 def settled(p: torch.Tensor, n_classes: int | None = None, max_iter: int = 500, tol: float = 1e-6) -> State:
     """Run one batch to its end."""
     rules = Rules.of(
-        p.sum(0, keepdim=True), torch.tensor([float(len(p))]).double(), n_classes or p.shape[1], max_iter, tol
+        p.sum(0, keepdim=True),
+        torch.tensor([float(len(p))]).double(),
+        torch.tensor([float(n_classes or p.shape[1])]).double(),
+        max_iter,
+        tol,
     )
     state = opening(rules)
     while int(state.stage) < DONE:
@@ -99,7 +103,7 @@ def test_uneven_batches_are_labelled_alone():
     head = head_of(means, sharpness=2.0)
     state = settled((items @ head.weights.T + head.offsets).softmax(-1))
     assert float(state.threshold) == pytest.approx(roll_call.ALONE)
-    assert float(joint_weight(state, 5.0)) == 0
+    assert float(joint_weight(state, torch.tensor([5.0]))) == 0
     spread_out = torch.arange(12).repeat_interleave(8)
     items = means[spread_out] + 0.6 * torch.randn(96, 16, dtype=torch.float64, generator=generator)
     assert float(settled((items @ head.weights.T + head.offsets).softmax(-1)).threshold) > 1
@@ -117,7 +121,7 @@ def test_the_shape_of_counts():
 def test_trust_in_the_joint_answer_grows_with_items_and_with_examples():
     means, items, _ = random_batch(4, 60)
     state = settled((items @ means.T - 0.5 * means.square().sum(-1)).softmax(-1))
-    few, many = (float(joint_weight(state, shots)) for shots in (1.0, 10.0))
+    few, many = (float(joint_weight(state, torch.tensor([shots]))) for shots in (1.0, 10.0))
     assert 0 < few < many < 1
 
 
@@ -125,7 +129,7 @@ def test_presence_rises_with_the_count_and_with_the_largest_probability():
     means, items, _ = random_batch(4, 60)
     state = settled((items @ means.T - 0.5 * means.square().sum(-1)).softmax(-1))
     counts = torch.tensor([[0.0, 0.5, 5.0, 5.0]]).double()
-    chance = presence(state, counts, torch.tensor([[0.0, 0.5, 0.5, 0.99]]).double())[0]
+    chance = presence(state, counts, torch.tensor([[0.0, 0.5, 0.5, 0.99]]).double(), torch.tensor([4.0]))[0]
     assert (chance[1:] > chance[:-1]).all()
     assert 0 < float(chance[0]) < 0.05
 

@@ -116,7 +116,7 @@ class Fixed:
             temperature=0.5,
             mass=torch.tensor([1.0, 3.0]),
         )
-        self.catalogue_ = SimpleNamespace(head=head, origin=torch.zeros(dim))
+        self.catalogue_ = SimpleNamespace(head=head, origin=torch.zeros(dim), with_fitted=lambda *_: None)
         return self
 
     def infer(self, batch):

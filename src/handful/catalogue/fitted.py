@@ -30,6 +30,7 @@ from handful.catalogue.parts import ClassMeans, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.errors import LabelError, OptionError, TaskError
 from handful.inference.head import Head, fit_head
+from handful.inference.prior import Prior
 from handful.inference.roll_call_stack import AgainstHead
 from handful.inference.strangers import Strangers, fit_strangers
 from handful.numerics.moments import labelled_moments
@@ -154,13 +155,16 @@ class Catalogue:
         return merged(self.parts)
 
     def against(
-        self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None = None
+        self,
+        batches: Float[Tensor, "task query dim"],
+        mask: Bool[Tensor, "task query"] | None = None,
+        prior: Prior | None = None,
     ) -> AgainstHead:
         """Compare batches of untransformed rows with the head; it is fitted if that was not done before."""
         points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)
-        return AgainstHead(points, mask, self.head)
+        return AgainstHead(points, mask, self.head, prior=prior)
 
     @cached_property
     def head(self) -> Head:

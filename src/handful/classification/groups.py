@@ -32,7 +32,7 @@ from handful.classification.predictions import (
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.grouped import inferred_by_group
+from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
 from handful.extraction.items import pick
 from handful.machine.extras import import_pyarrow
@@ -313,7 +313,7 @@ def label_by_group(
     for start, stop in _portions(sizes, n_classes + points.shape[1]):
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
-        found = inferred_by_group(catalogue, features, grouping.group_of[rows], options)
+        found = inferred_by_group(catalogue, features, grouping.group_of[rows], options, Known())
         answers.append(Answers.of(found.probabilities.numpy()))
         answered.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected

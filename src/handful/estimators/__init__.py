@@ -4,5 +4,14 @@ from handful.estimators.classifiers import PaddleClassifier, TransductiveClassif
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.grouped import GroupedInference
 from handful.estimators.inference import Inference, Proposal
+from handful.estimators.pooling import Pooling
 
-__all__ = ["Diagnostic", "GroupedInference", "Inference", "PaddleClassifier", "Proposal", "TransductiveClassifier"]
+__all__ = [
+    "Diagnostic",
+    "GroupedInference",
+    "Inference",
+    "PaddleClassifier",
+    "Pooling",
+    "Proposal",
+    "TransductiveClassifier",
+]

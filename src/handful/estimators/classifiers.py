@@ -22,9 +22,10 @@ from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.containers import container_of, labels_of
 from handful.estimators.diagnostics import warnings_of
-from handful.estimators.grouped import GroupedInference, inferred_by_group, labels_by_group
+from handful.estimators.grouped import GroupedInference, Known, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
+from handful.estimators.prior_weights import prior_of, weights_of
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
@@ -116,7 +117,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
-            inference = self._infer(self._catalogue, features[~kept])
+            inference = self._infer(self._catalogue, features[~kept], Known())
             _warn(inference)
             probabilities = inference.probabilities.cpu().numpy()
             codes[marked] = probabilities.argmax(-1)
@@ -163,23 +164,55 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._became(self._catalogue.without(leaving))
 
     @overload
-    def infer(self, X: Any, groups: None = None) -> Inference: ...
+    def infer(self, X: Any, groups: None = None, *, prior: Any = None, candidates: Any = None) -> Inference: ...
 
     @overload
-    def infer(self, X: Any, groups: Any) -> GroupedInference: ...
+    def infer(
+        self, X: Any, groups: Any, *, prior: Any = None, candidates: Any = None, pool: Any = None, order: Any = None
+    ) -> GroupedInference: ...
 
-    def infer(self, X: Any, groups: Any = None) -> Inference | GroupedInference:
+    def infer(
+        self,
+        X: Any,
+        groups: Any = None,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        pool: Any = None,
+        order: Any = None,
+    ) -> Inference | GroupedInference:
         """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe.
 
-        With `groups`, one value per row (or one row of values), every group is a joint batch of its own. Warnings then
-        stay with the groups: `found[group].diagnostics`.
+        Warnings about groups stay with the groups: `found[group].diagnostics`.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The items.
+        groups : [row], [row, column] or None
+            One value per row, or one row of values: every group is a joint batch of its own.
+        prior : array [class], mapping, table or None
+            Weights of the classes before the batch is seen: an array in the order of `classes_`; a mapping from classes
+            to weights, or from groups to such mappings; or a frame with the columns `class`, `weight` and, if groups
+            differ, `group`. Only their ratios count, and what is not mentioned has the weight one. Evidence in the
+            batch overcomes them, except a weight of zero: such a class cannot occur.
+        candidates : list of classes, mapping from groups to lists, or None
+            The only classes that can occur, the same as a weight of zero for all others.
+        pool : True, [row], [row, column] or None
+            Groups with the same value are siblings, and each is labelled with the help of the others if that pays, see
+            `GroupedInference.pooling`. True means that all are siblings.
+        order : [row] or None
+            When each group was, as dates or numbers. Then a group has help of its earlier siblings alone, and the
+            longer ago the less, as far as the data say so.
         """
+        known = Known(prior, candidates, pool, order)
         if groups is None:
-            inference = self._infer_like(X)
+            inference = self._infer_like(X, known)
             _warn(inference)
             return inference
         catalogue, features = self._for_groups(X)
-        found = inferred_by_group(catalogue, features, groups, METHODS[self.method].make_options(**self.options or {}))
+        options = METHODS[self.method].make_options(**self.options or {})
+        found = inferred_by_group(catalogue, features, groups, options, known)
         container = container_of(X)
         return replace(
             found,
@@ -188,26 +221,35 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             probabilities=container.probabilities(X, found.probabilities, catalogue.classes),
         )
 
-    def predict(self, X: Any, groups: Any = None, *, unknown: Any = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        groups: Any = None,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        pool: Any = None,
+        order: Any = None,
+        unknown: Any = None,
+    ) -> Any:
         """Label all rows of X jointly.
 
         Parameters
         ----------
-        X : [row, feature]
-            The items.
-        groups : [row], [row, column] or None
-            One value per row, or one row of values: every group is a joint batch of its own.
+        X, groups, prior, candidates, pool, order
+            As in `infer`.
         unknown : label or None
             The label of items that look like none of the classes, see `Inference.rejected`; for instance "other" or
             -1. None, the default, means a class for every item.
         """
+        known = Known(prior, candidates, pool, order)
         if groups is None:
-            inference = self._infer_like(X, unknown)
+            inference = self._infer_like(X, known, unknown)
             _warn(inference)
             return inference.labels
         catalogue, features = self._for_groups(X)
         options = METHODS[self.method].make_options(**self.options or {})
-        labels, rejected = labels_by_group(catalogue, features, groups, options)
+        labels, rejected = labels_by_group(catalogue, features, groups, options, known)
         return container_of(X).labels(X, labels if unknown is None else with_label(labels, rejected, unknown))
 
     def _for_groups(self, X: Any) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
@@ -219,7 +261,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
-        inference = self._infer_like(X)
+        inference = self._infer_like(X, Known())
         _warn(inference)
         return inference.probabilities
 
@@ -339,12 +381,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         return vectors.detach().to(dtype, copy=copy)
 
-    def _infer_like(self, X: Any, unknown: Any = None) -> Inference:
+    def _infer_like(self, X: Any, known: Known, unknown: Any = None) -> Inference:
         """Infer, and return the answer in the container of X; rejected items have the label `unknown`, if given."""
         if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
         catalogue, container = self._catalogue, container_of(X)
-        inference = self._infer(catalogue, self._checked_features(X, reset=False))
+        inference = self._infer(catalogue, self._checked_features(X, reset=False), known)
         labels = inference.labels if unknown is None else with_label(inference.labels, inference.rejected, unknown)
         return replace(
             inference,
@@ -361,11 +403,18 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return catalogue
         return LabelledRows.of(features, labels)
 
-    def _infer(self, catalogue: Catalogue | LabelledRows, query: Float[Tensor, "item dim"]) -> Inference:
+    def _infer(self, catalogue: Catalogue | LabelledRows, query: Float[Tensor, "item dim"], known: Known) -> Inference:
         """Label one batch; labels as an array, probabilities as a tensor."""
         options = self.options or {}
+        if known.pool is not None or known.order is not None:
+            raise OptionError("pool and order are about groups, and there are none; give the argument groups")
         if isinstance(catalogue, Catalogue):
-            return inferred(catalogue.to(query.device), query, METHODS[self.method].make_options(**options))
+            options = METHODS[self.method].make_options(**options)
+            weights = weights_of(known.prior, known.candidates, catalogue.classes, None)
+            prior = None if weights is None else prior_of(weights, 1).to(query.device)
+            return inferred(catalogue.to(query.device), query, options, prior=prior)
+        if known.prior is not None or known.candidates is not None:
+            raise OptionError(f"prior and candidates need the method roll_call, got {self.method!r}")
         support = catalogue.features.to(query.device)
         task = TaskBatch.single(support, catalogue.codes.to(query.device), query.to(support), len(catalogue.classes))
         return of_solution(transform(self._transform, task), self.method, options, catalogue.classes)

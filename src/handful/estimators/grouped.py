@@ -1,7 +1,8 @@
 """Many batches at once: every group of rows is one joint batch, all against one catalogue.
 
 Groups are stacked, those of similar size together, and labelled by `handful.inference.open_roll_call`. What a group
-is labelled does not depend on the other groups.
+is labelled does not depend on the other groups, unless they are pooled (`handful.inference.pooling`): then all are
+labelled once alone, and again with what their siblings hold as a prior.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.catalogue.labels import distinct
-from handful.errors import LabelError, TaskError
-from handful.estimators.containers import labels_of
+from handful.errors import LabelError
+from handful.estimators.columns import column_of
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.inference import Doubts, Inference, Proposal, answer
+from handful.estimators.pooling import Pooling, siblings_of
+from handful.estimators.prior_weights import prior_of, weights_of
 from handful.inference.open_roll_call import Opened, label_open
+from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
@@ -57,6 +60,10 @@ class GroupedInference:
         As in `Inference`, one entry per group. Items are positions within the group.
     catalogue : Catalogue
         What the groups were compared with.
+    prior_weight : ndarray [group] or None
+        As in `Inference`; what siblings hold is a prior too.
+    pooling : Pooling or None
+        Whether groups were labelled with the help of their siblings, and what it gained.
 
     `found[group]` is the `Inference` about one group, with its diagnostics.
 
@@ -92,6 +99,8 @@ class GroupedInference:
     unknown_interval: Float[np.ndarray, "group 2"]
     proposals: tuple[tuple[Proposal, ...], ...]
     catalogue: Catalogue
+    prior_weight: Float[np.ndarray, "group"] | None
+    pooling: Pooling | None
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -117,6 +126,7 @@ class GroupedInference:
             table[rows],
             self.presence[place],
             float(self.joint_weight[place]),
+            None if self.prior_weight is None else float(self.prior_weight[place]),
             diagnose(
                 self.catalogue.head,
                 len(rows),
@@ -144,6 +154,7 @@ def stacked(
     features: Float[Tensor, "item dim"],
     group_of: Int[np.ndarray, "item"],
     options: RollCallOptions,
+    prior: Prior | None = None,
 ) -> Iterator[Stack]:
     """Label every group as one joint batch, a stack of groups at a time; `group_of` counts the groups from zero."""
     order = np.argsort(group_of, kind="stable")
@@ -156,7 +167,8 @@ def stacked(
         inside = torch.from_numpy(there).to(features.device)
         batches = features[torch.from_numpy(rows).to(features.device)]
         mask = None if there.all() else inside
-        against = catalogue.against(batches, mask)
+        known = None if prior is None else prior.rows(torch.from_numpy(places)).to(features.device)
+        against = catalogue.against(batches, mask, known)
         found = label_open(against, catalogue.strangers, max_iter=options.max_iter, tol=options.tol)
         yield Stack(places, rows[there], inside, found)
 
@@ -179,42 +191,64 @@ def _stacks(
         start = stop
 
 
-def groups_of(groups: Any, n_items: int) -> tuple[npt.NDArray[Any], Int[np.ndarray, "item"]]:
-    """Return the distinct groups and the place of each item's; several columns make tuples."""
-    if hasattr(groups, "columns") and hasattr(groups, "to_numpy") and getattr(groups, "ndim", 2) == 2:
-        values = groups.to_numpy()
-    else:
-        values = np.asarray(labels_of(groups))
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim == 2:
-        tuples = np.empty(len(values), dtype=object)
-        tuples[:] = [tuple(row) for row in values.tolist()]
-        values = tuples
-    if values.ndim != 1 or len(values) != n_items:
-        raise TaskError(f"groups must have one entry per row of X, {n_items}, got shape {values.shape}")
-    if values.dtype.kind in {"f", "O"} and any(value is None or value != value for value in values.tolist()):
-        raise TaskError("some rows have no group; fill in the column or drop these rows")
-    return distinct(values)
+class Known(NamedTuple):
+    """What the caller knows about groups: weights of classes, which groups are siblings, and their order."""
+
+    prior: Any = None
+    candidates: Any = None
+    pool: Any = None
+    order: Any = None
+
+
+def priors_of(
+    catalogue: Catalogue,
+    features: Float[Tensor, "item dim"],
+    names: npt.NDArray[Any],
+    group_of: Int[np.ndarray, "item"],
+    options: RollCallOptions,
+    known: Known,
+) -> tuple[Prior | None, Pooling | None]:
+    """Return the prior of every group: what the caller knows, and what siblings hold when labelled without it."""
+    weights = weights_of(known.prior, known.candidates, catalogue.classes, names)
+    prior = None if weights is None else prior_of(weights, len(names))
+    siblings = siblings_of(known.pool, known.order, len(features), group_of)
+    if siblings is None:
+        return prior, None
+    counts = torch.zeros(len(names), catalogue.n_classes, dtype=torch.float64)
+    labels = torch.zeros_like(counts)
+    for places, rows, there, found in stacked(catalogue, features, group_of, options, prior):
+        counts[torch.from_numpy(places)] = found.called.expected_counts.cpu()
+        sure = ~found.rejected[there].cpu()
+        codes = found.called.log_probabilities.argmax(-1)[there].cpu()
+        entries = torch.from_numpy(group_of[rows])[sure], codes[sure]
+        labels.index_put_(entries, torch.ones((), dtype=torch.float64), accumulate=True)
+    return siblings.prior(counts, labels, prior)
 
 
 def inferred_by_group(
-    catalogue: Catalogue, features: Float[Tensor, "item dim"], groups: Any, options: RollCallOptions
+    catalogue: Catalogue,
+    features: Float[Tensor, "item dim"],
+    groups: Any,
+    options: RollCallOptions,
+    known: Known,
 ) -> GroupedInference:
     """Label every group jointly; labels as an array, probabilities as a tensor."""
-    names, group_of = groups_of(groups, len(features))
+    names, group_of = column_of(groups, len(features), "groups")
+    prior, pooling = priors_of(catalogue, features, names, group_of, options, known)
     probabilities = torch.empty(len(features), catalogue.n_classes, dtype=torch.float64, device=features.device)
-    of_groups = {name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence")}
+    of_groups = {
+        name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence", "prior_weight")
+    }
     tables = {name: np.empty((len(names), catalogue.n_classes)) for name in ("expected_counts", "presence")}
     unknown, rejected = np.empty(len(features)), np.empty(len(features), dtype=bool)
     interval: Float[np.ndarray, "group 2"] = np.empty((len(names), 2))
     proposals: list[tuple[Proposal, ...]] = [()] * len(names)
-    for places, rows, there, found in stacked(catalogue, features, group_of, options):
+    for places, rows, there, found in stacked(catalogue, features, group_of, options, prior):
         called = found.called
         probabilities[torch.from_numpy(rows).to(features.device)] = called.log_probabilities[there].double().exp_()
         for name, table in tables.items():
             table[places] = getattr(called, name).cpu().numpy()
-        for name in ("joint_weight", "n_iter", "converged"):
+        for name in ("joint_weight", "n_iter", "converged", "prior_weight"):
             of_groups[name][places] = getattr(called, name).cpu().numpy()
         of_groups["confidence"][places] = ((called.confidence * there).sum(-1) / there.sum(-1)).cpu().numpy()
         unknown[rows], rejected[rows] = found.unknown[there].cpu().numpy(), found.rejected[there].cpu().numpy()
@@ -237,15 +271,23 @@ def inferred_by_group(
         unknown_interval=interval,
         proposals=tuple(proposals),
         catalogue=catalogue,
+        prior_weight=None if prior is None else of_groups["prior_weight"],
+        pooling=pooling,
     )
 
 
 def labels_by_group(
-    catalogue: Catalogue, features: Float[Tensor, "item dim"], groups: Any, options: RollCallOptions
+    catalogue: Catalogue,
+    features: Float[Tensor, "item dim"],
+    groups: Any,
+    options: RollCallOptions,
+    known: Known,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
     codes, rejected = np.empty(len(features), np.int64), np.empty(len(features), dtype=bool)
-    for _, rows, there, found in stacked(catalogue, features, groups_of(groups, len(features))[1], options):
+    names, group_of = column_of(groups, len(features), "groups")
+    prior, _ = priors_of(catalogue, features, names, group_of, options, known)
+    for _, rows, there, found in stacked(catalogue, features, group_of, options, prior):
         codes[rows] = found.called.log_probabilities.argmax(-1)[there].cpu().numpy()
         rejected[rows] = found.rejected[there].cpu().numpy()
     return catalogue.classes[codes], rejected

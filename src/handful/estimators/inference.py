@@ -16,6 +16,7 @@ from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_
 from handful.inference.frame import Frame
 from handful.inference.new_groups import NewGroup
 from handful.inference.open_roll_call import label_open
+from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
 from handful.shapes import Float
@@ -100,6 +101,9 @@ class Inference:
     joint_weight : float or None
         With `roll_call`, λ: the answer is λ times the joint one plus 1 - λ times that of each item alone. Zero where
         joint labels would not help. None for other methods.
+    prior_weight : float or None
+        With a prior, γ: how far the batch agrees with it, from 0, it contradicts the prior and was labelled without, to
+        1. None without a prior.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
     unknown : [item]
@@ -138,6 +142,7 @@ class Inference:
     n_iter: int
     converged: bool
     joint_weight: float | None
+    prior_weight: float | None
     diagnostics: tuple[Diagnostic, ...]
     unknown: Any
     unknown_share: float
@@ -151,13 +156,17 @@ def inferred(
     query: Float[Tensor, "item dim"],
     options: RollCallOptions,
     names: npt.NDArray[Any] | None = None,
+    prior: Prior | None = None,
 ) -> Inference:
     """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
 
     `names` are the names of the classes, if they are not their labels.
     """
     opened = label_open(
-        catalogue.against(query.unsqueeze(0)), catalogue.strangers, max_iter=options.max_iter, tol=options.tol
+        catalogue.against(query.unsqueeze(0), prior=prior),
+        catalogue.strangers,
+        max_iter=options.max_iter,
+        tol=options.tol,
     )
     found = opened.called
     classes = catalogue.classes if names is None else names
@@ -175,6 +184,7 @@ def inferred(
         found.log_probabilities[0].double().exp_(),
         found.presence[0].cpu().numpy(),
         weight,
+        None if prior is None else float(found.prior_weight[0]),
         diagnose(
             catalogue.head,
             len(query),
@@ -200,6 +210,7 @@ def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: 
         weights,
         presence_if_independent(weights).cpu().numpy(),
         None,
+        None,
         tuple(diagnostic for diagnostic in found if diagnostic is not None),
         Doubts(
             np.full(len(weights), np.nan), (0.0, 1.0), np.zeros(len(weights), bool), (), weights.sum(0).cpu().numpy()
@@ -224,6 +235,7 @@ def answer(
     weights: Float[Tensor, "item class"],
     chances: npt.NDArray[np.float64],
     joint_weight: float | None,
+    prior_weight: float | None,
     diagnostics: tuple[Diagnostic, ...],
     doubts: Doubts,
     *,
@@ -243,6 +255,7 @@ def answer(
         n_iter=n_iter,
         converged=converged,
         joint_weight=joint_weight,
+        prior_weight=prior_weight,
         diagnostics=diagnostics,
         unknown=doubts.unknown,
         unknown_share=float(doubts.unknown.mean()),

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from handful.errors import OptionError, TaskError
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
-from handful.estimators.grouped import groups_of
+from handful.estimators.columns import column_of
 from handful.machine.extras import import_extra
 from handful.machine.folders import fetched, is_remote, local_path
 from handful.shapes import Float, Int
@@ -91,7 +91,7 @@ class GroupLabeller:
                     "prefix='handful_'"
                 )
         points = vectors(table[self._features], self._features)
-        _, group_of = groups_of(_names(table, self._group_by), len(points))
+        _, group_of = column_of(_names(table, self._group_by), len(points), "groups")
         codes, best = np.empty(len(points), np.int64), np.empty(len(points), np.float32)
         classes = self._classifier.classes_
         for rows in portions(group_of, max(1, MOST_SCORES // len(classes))):

@@ -129,7 +129,8 @@ def _weighted(batches: AgainstHead, rows: Int[Tensor, "open"], unknown: Float[Te
     weights = (1 - unknown).clamp(min=LEAST_WEIGHT).to(batches.points.dtype)
     mask = None if batches.mask is None else batches.mask[rows]
     points = batches.points if len(rows) == len(batches.points) else batches.points[rows]
-    return AgainstHead(points, mask, batches.head, weights if mask is None else weights * mask)
+    prior = None if batches.prior is None else batches.prior.rows(rows)
+    return AgainstHead(points, mask, batches.head, weights if mask is None else weights * mask, prior)
 
 
 def _mixed(closed: Called, known: Called, unknown: Float[Tensor, "task query"]) -> Called:

@@ -5,7 +5,9 @@ A head gives `S_nk`, the nats by which class k describes item n under equal shar
 **Alone.** The batch may come from elsewhere. A common offset d of its items, and shares that follow the numbers of
 examples, `π_k ∝ s_k^η`, are estimated as far as the batch supports them. Both add a constant to each class:
 
-    p_n = softmax_k( S_nk - ⟨d, W_k⟩ + η ln s_k ).
+    p_n = softmax_k( S_nk - ⟨d, W_k⟩ + η ln s_k + t_k ).
+
+t_k is zero unless something is known about the batch beforehand (`handful.inference.prior`).
 
 **Joint.** A class is present when it holds items. With `N_k = Σ_n u_nk`,
 
@@ -36,6 +38,7 @@ import torch
 from torch import Tensor
 
 from handful.inference.head import Head
+from handful.inference.prior import Prior, lean
 from handful.numerics.fixed_point import chosen
 from handful.shapes import Bool, Float, Int
 
@@ -78,11 +81,12 @@ Count = Callable[[Float[Tensor, "task column"]], Float[Tensor, "task column"]]
 
 
 class Alone(NamedTuple):
-    """Constants per class, the counts when each item is labelled alone, and the offset."""
+    """Constants per class, the counts when each item is labelled alone, the offset, and how far a prior holds."""
 
-    tilts: Float[Tensor, "task class"]  # η ln s_k - ⟨d, W_k⟩
+    tilts: Float[Tensor, "task class"]  # η ln s_k - ⟨d, W_k⟩ + t_k; -inf for classes that a prior bans
     counts: Float[Tensor, "task class"]  # Σ_n p_nk
     offset: Float[Tensor, "task dim"]  # d
+    trust: Float[Tensor, "task"]  # γ of the prior; one if there is none
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Rules:
 
     alone: Float[Tensor, "task column"]  # Σ_n p_nk; zero for absent classes
     n_query: Float[Tensor, "task"]
-    n_classes: int
+    n_classes: Float[Tensor, "task"]  # K, without classes that a prior bans
     max_iter: int
     tolerance: Float[Tensor, "task"]  # a stage ends when no count changes by more
 
@@ -100,7 +104,7 @@ class Rules:
         cls,
         alone: Float[Tensor, "task column"],
         n_query: Float[Tensor, "task"],
-        n_classes: int,
+        n_classes: Float[Tensor, "task"],
         max_iter: int,
         tol: float,
     ) -> Rules:
@@ -131,22 +135,31 @@ def alone(
     n_query: Float[Tensor, "task"],
     spread: Float[Tensor, "task"],
     count: Count,
+    prior: Prior | None = None,
 ) -> Alone:
     """Estimate offset and shares of each batch; `centre` is the mean of its items, `spread` that within a class.
 
     With q_k the shares that the counts give, `r = z̄ - Σ_k q_k μ_k` is what the classes do not explain. Chance alone
     makes `‖r‖²` about `V/m + V Σ_k q_k²/s_k`, from m items and from means of s_k examples; r is shrunk accordingly.
+    A prior comes last, when the batch has its place. `count` counts nothing for classes that it bans.
     """
     means, weights = head.means, head.weights
-    log_shots = head.mass.double().log()
-    log_shots = log_shots - log_shots.mean()
+    log_shots, banned = head.mass.double().log(), torch.zeros((), dtype=torch.bool, device=means.device)
+    if prior is None:
+        log_shots = log_shots - log_shots.mean()
+    else:
+        banned = prior.banned
+        log_shots = log_shots.expand_as(banned).masked_fill(banned, 0)
+        log_shots = (log_shots - log_shots.sum(-1, keepdim=True) / (~banned).sum(-1, keepdim=True)).masked_fill(
+            banned, 0
+        )
     uneven = bool(log_shots.abs().max() > 1e-6)
     centre, m = centre.double(), n_query.unsqueeze(-1)
     offset, moved = torch.zeros_like(centre), centre.new_zeros(len(centre), len(means))
     eta = centre.new_zeros(len(centre), 1)
     for step in range(OFFSETS + 1):
         for _ in range((SHARES_LATER if step else SHARES_FIRST) if uneven else 0):
-            eta = _shares(eta, log_shots, count(moved + eta * log_shots))
+            eta = _shares(eta, log_shots, banned, count(moved + eta * log_shots))
         tilts = moved + eta * log_shots
         counts = count(tilts)
         if step < OFFSETS:
@@ -156,18 +169,22 @@ def alone(
             square = unexplained.square().sum(-1).clamp(min=torch.finfo(torch.float64).tiny)
             offset = (1 - noise / square).clamp(min=0).unsqueeze(-1) * unexplained
             moved = -(offset.to(weights) @ weights.mT).double()
-    return Alone(tilts, counts, offset)
+    if prior is None:
+        return Alone(tilts, counts, offset, torch.ones_like(n_query))
+    leaning = lean(prior, n_query, lambda extra: count(tilts + extra))
+    tilts = (tilts + leaning.tilts).masked_fill(banned, -torch.inf)
+    return Alone(tilts, count(tilts), offset, leaning.trust)
 
 
 def _shares(
-    eta: Float[Tensor, "task 1"], log_shots: Float[Tensor, "class"], counts: Float[Tensor, "task class"]
+    eta: Float[Tensor, "task 1"], log_shots: Tensor, banned: Tensor, counts: Float[Tensor, "task class"]
 ) -> Float[Tensor, "task 1"]:
     """Newton steps to the mode of η under `η ~ N(0, 1)`; the counts speak for as many draws as classes they occupy."""
     shares = counts / counts.sum(-1, keepdim=True)
     draws = _perplexity(shares).unsqueeze(-1)
     seen = (shares * log_shots).sum(-1, keepdim=True)
     for _ in range(NEWTON_STEPS):
-        expected = (eta * log_shots).softmax(-1)
+        expected = (eta * log_shots).masked_fill(banned, -torch.inf).softmax(-1)
         mean = (expected * log_shots).sum(-1, keepdim=True)
         variance = (expected * log_shots.square()).sum(-1, keepdim=True) - mean.square()
         eta = (eta + (draws * (seen - mean) - eta) / (draws * variance + 1)).clamp(ETA_LOW, ETA_HIGH)
@@ -245,7 +262,7 @@ def shape(
     return even, n_query / found, found
 
 
-def joint_weight(state: State, typical_shots: float) -> Float[Tensor, "task"]:
+def joint_weight(state: State, typical_shots: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
     """λ: weight of the joint answer against that of each item alone; zero where counts are too uneven."""
     half = (TRUST + TRUST_OF_ONE_EXAMPLE / typical_shots) ** TRUST_POWER
     items = state.per_class.pow(TRUST_POWER)
@@ -254,7 +271,10 @@ def joint_weight(state: State, typical_shots: float) -> Float[Tensor, "task"]:
 
 
 def presence(
-    state: State, expected_counts: Float[Tensor, "task class"], largest: Float[Tensor, "task class"]
+    state: State,
+    expected_counts: Float[Tensor, "task class"],
+    largest: Float[Tensor, "task class"],
+    n_classes: Float[Tensor, "task"],
 ) -> Float[Tensor, "task class"]:
     """Chance that each class is present, from `Σ_n q_nk` and `max_n q_nk` of all classes.
 
@@ -262,7 +282,7 @@ def presence(
     neighbour's items are all mistaken for it at once.
     """
     constant, of_count, of_largest, of_items, of_found = PRESENCE
-    shared = constant + of_items * state.per_class.log() + of_found * (state.found / expected_counts.shape[-1]).log()
+    shared = constant + of_items * state.per_class.log() + of_found * (state.found / n_classes).log()
     own = of_count * expected_counts.clamp(min=LEAST_COUNT).log()
     own = own + of_largest * torch.logit(largest.double(), eps=LEAST_CHANCE)
     return (shared.unsqueeze(-1) + own).sigmoid()

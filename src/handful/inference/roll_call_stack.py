@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
 from handful.inference.head import Head
+from handful.inference.prior import Prior
 from handful.inference.roll_call import (
     DONE,
     LEAST_ALONE,
@@ -57,17 +58,40 @@ class AgainstHead:
     weights : Float[Tensor, "task query"] or None
         How much each item counts towards offset, shares and counts, zero where a row is padding; None where all count
         alike. Every item is labelled, whatever its weight.
+    prior : Prior or None
+        What is known about the shares of the classes beforehand.
     """
 
     points: Float[Tensor, "task query dim"]
     mask: Bool[Tensor, "task query"] | None
     head: Head
     weights: Float[Tensor, "task query"] | None = None
+    prior: Prior | None = None
 
     @property
     def n_classes(self) -> int:
         """K."""
         return len(self.head.weights)
+
+    @cached_property
+    def banned(self) -> Bool[Tensor, "task class"] | None:
+        """Classes of weight zero; None if there are none."""
+        banned = None if self.prior is None else self.prior.banned
+        return banned if banned is not None and bool(banned.any()) else None
+
+    @property
+    def candidates(self) -> Float[Tensor, "task"]:
+        """Number of classes that are not banned."""
+        if self.banned is None:
+            return torch.full_like(self.n_query, self.n_classes)
+        return (~self.banned).sum(-1, dtype=torch.float64)
+
+    @property
+    def typical_shots(self) -> Float[Tensor, "task"]:
+        """Harmonic mean of the numbers of examples of these classes."""
+        if self.banned is None:
+            return torch.full_like(self.n_query, self.head.typical_shots)
+        return self.candidates / (~self.banned / self.head.mass.double()).sum(-1)
 
     @property
     def n_query(self) -> Float[Tensor, "task"]:
@@ -95,16 +119,19 @@ class AgainstHead:
         means = self.head.means
         halves = torch.empty_like(self.points[..., 0])
         for rows in self._blocks():
-            nearest = self._products(rows, means, -0.5 * means.square().sum(-1)).amax(-1)
+            nearness = self._products(rows, means, -0.5 * means.square().sum(-1))
+            if self.banned is not None:
+                nearness.masked_fill_(self.banned[rows].unsqueeze(1), -torch.inf)
+            nearest = nearness.amax(-1)
             halves[rows] = 0.5 * self.points[rows].square().sum(-1) - nearest
         return _over_items(halves, self.counted).double() / self.n_query
 
     def scores(self) -> Float[Tensor, "task query class"]:
-        """`S_nk = ⟨z_n, W_k⟩ + b_k`."""
+        """`S_nk = ⟨z_n, W_k⟩ + b_k`; -inf if the class is banned."""
         room = self.points.new_empty(*self.points.shape[:2], self.n_classes)
         for rows in self._blocks():
             room[rows] = self._products(rows, self.head.weights, self.head.offsets)
-        return room
+        return room if self.banned is None else room.masked_fill_(self.banned.unsqueeze(1), -torch.inf)
 
     def _blocks(self) -> Iterator[slice]:
         n_tasks, slots, _ = self.points.shape
@@ -138,6 +165,8 @@ class Called:
         Iterations taken, and whether the tolerance was met.
     offset, tilts : Float[Tensor, "task dim"], Float[Tensor, "task class"]
         d, and the constants that make `ln u_nk = S_nk + tilt_k` up to a number per item.
+    prior_weight : Float[Tensor, "task"]
+        γ: how far the prior holds; one if there is none.
     """
 
     log_probabilities: Float[Tensor, "task query class"]
@@ -150,28 +179,32 @@ class Called:
     converged: Bool[Tensor, "task"]
     offset: Float[Tensor, "task dim"]
     tilts: Float[Tensor, "task class"]
+    prior_weight: Float[Tensor, "task"]
 
 
 def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     """Find the classes present in every batch and label its items."""
     scores, mask, counted = batches.scores(), batches.mask, batches.counted
-    n_query = batches.n_query
+    n_query, banned, candidates = batches.n_query, batches.banned, batches.candidates
     near = scores.sub_(scores.amax(-1, keepdim=True)).clamp(min=LOWEST).exp_()
+    if banned is not None:
+        near.masked_fill_(banned.unsqueeze(1), 0)
     confidence = near.sum(-1).reciprocal_()
-    fixed, counts, offset = alone(
+    fixed, counts, offset, trust = alone(
         batches.head,
         batches.centre,
         n_query,
         batches.spread,
         lambda tilt: _count(near, None, counted, _exponentials(tilt).to(near)).double(),
+        batches.prior,
     )
     tilts = (fixed - fixed.amax(-1, keepdim=True)).to(near).unsqueeze(1)
     p = near.mul_(tilts.clamp(min=LOWEST).exp_())
     total = p.sum(-1, keepdim=True)
     p.div_(total)
-    state, columns = settle(p, counted, counts, n_query, max_iter=max_iter, tol=tol)
+    state, columns = settle(p, counted, counts, n_query, candidates, max_iter=max_iter, tol=tol)
 
-    weight = joint_weight(state, batches.head.typical_shots)
+    weight = joint_weight(state, batches.typical_shots)
     kept = torch.full_like(counts, LEAST_KEPT).scatter_(-1, columns, state.kept)
     own = torch.bmm(p, kept.to(p).unsqueeze(-1)).reciprocal_()
     factor = own * (weight.unsqueeze(-1) * kept).unsqueeze(1).to(p)
@@ -181,18 +214,20 @@ def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     if mask is not None:
         q.mul_(mask.unsqueeze(-1))
     counts, largest = _held(q, batches.weights)
+    chances = presence(state, counts, largest, candidates)
     scores.add_(tilts).sub_(total.log_()).add_(factor.log_())
     return Called(
         scores if mask is None else scores.masked_fill_(~mask.unsqueeze(-1), -torch.inf),
         best,
         confidence,
         counts,
-        presence(state, counts, largest),
+        chances if banned is None else chances.masked_fill(banned, 0),
         weight,
         state.n_iter,
         state.converged,
         offset,
         fixed + kept.log(),
+        trust,
     )
 
 
@@ -201,6 +236,7 @@ def settle(
     counted: Tensor | None,
     counts: Float[Tensor, "task class"],
     n_query: Float[Tensor, "task"],
+    candidates: Float[Tensor, "task"],
     *,
     max_iter: int,
     tol: float,
@@ -218,7 +254,7 @@ def settle(
     # A stack decides how many columns there are; an absent class belongs to the rest whether or not it has one.
     near = p.double() * (counts >= LEAST_ALONE).unsqueeze(1)
     rest = (1 - near.sum(-1)).clamp_(min=0).mul_(LEAST_KEPT)
-    rules = Rules.of(counts, n_query, n_classes, max_iter, tol)
+    rules = Rules.of(counts, n_query, candidates, max_iter, tol)
     state, rows = opening(rules), torch.arange(len(p), device=p.device)
     ends: list[tuple[Tensor, State]] = []
     while len(rows) > 0:

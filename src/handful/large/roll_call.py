@@ -73,6 +73,7 @@ class RollCallRun:
         self.head: Head = run.catalogue.head
         self.contenders = Contenders.of(self.head.weights, self.head.offsets)
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
+        self.n_classes = torch.tensor([run.catalogue.n_classes], dtype=torch.float64)
         found = load_state(run.folder)
         self.at = RollCallCourse() if found is None else RollCallCourse.of_parts(*found)
 
@@ -82,9 +83,7 @@ class RollCallRun:
         name, dropped = run.compare(at.n_iter, self.contenders)
         if at.alone is None:
             at.alone = self._alone(name, dropped)
-        rules = Rules.of(
-            at.alone.counts, self.n_query, run.catalogue.n_classes, self.options.max_iter, self.options.tol
-        )
+        rules = Rules.of(at.alone.counts, self.n_query, self.n_classes, self.options.max_iter, self.options.tol)
         if at.joint is None:
             at.joint = opening(rules)
             run.save(*at.parts())
@@ -127,7 +126,7 @@ class RollCallRun:
 
     def _answer(self, name: str, alone: Alone, joint: State) -> LargeSolution:
         at, run = self.at, self.run
-        weight = float(joint_weight(joint, self.head.typical_shots))
+        weight = float(joint_weight(joint, torch.full_like(self.n_query, self.head.typical_shots)))
         answer = (name, alone.tilts[0].float(), joint.kept[0].float(), weight)
         held: Held = run.add_up("answer", at.n_iter, "answer", *answer)
         verdict = self._verdict(name, alone, joint, held)
@@ -137,7 +136,7 @@ class RollCallRun:
         return run.solution(
             at,
             held.counts,
-            presence(joint, held.counts.unsqueeze(0), held.largest.unsqueeze(0))[0],
+            presence(joint, held.counts.unsqueeze(0), held.largest.unsqueeze(0), self.n_classes)[0],
             living,
             self.head.means[living],
             tol=float(self.options.tol),

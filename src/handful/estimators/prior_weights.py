@@ -1,0 +1,172 @@
+"""What users know about the classes of a batch, in the forms they have it in, as one table of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from handful.catalogue.labels import places_of, same_kind
+from handful.errors import LabelError, OptionError
+from handful.estimators.containers import labels_of
+from handful.inference.prior import CONCENTRATION, Prior
+from handful.shapes import Float, Int
+
+CLASS, WEIGHT, GROUP = "class", "weight", "group"
+
+
+def weights_of(
+    prior: Any, candidates: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+) -> Float[np.ndarray, "row class"] | None:
+    """Return one row of weights for all groups, or one row for each; None if nothing is known.
+
+    Parameters
+    ----------
+    prior : array [class], mapping, table or None
+        Weights: an array in the order of the classes; a mapping from classes to weights, or from groups to such
+        mappings; a frame with the columns `class` and `weight`, and `group` if groups differ. What is not mentioned has
+        the weight one.
+    candidates : list of classes, mapping from groups to lists, or None
+        All other classes have the weight zero. Groups that are not mentioned have no list.
+    classes, groups
+        All classes, and the distinct groups; None for a single batch.
+    """
+    if prior is None and candidates is None:
+        return None
+    tables = [np.ones((1, len(classes)))]
+    if prior is not None:
+        tables.append(_prior_table(prior, classes, groups))
+    if candidates is not None:
+        tables.append(_candidate_table(candidates, classes, groups))
+    weights: Float[np.ndarray, "row class"] = np.prod(np.broadcast_arrays(*tables), axis=0)
+    empty = np.flatnonzero(weights.sum(1) == 0)
+    if len(empty):
+        where = "" if groups is None or len(weights) == 1 else f" in group {groups.tolist()[empty[0]]!r}"
+        raise OptionError(f"no class is left{where}: all weights are zero; give at least one class a positive weight")
+    return weights
+
+
+def _prior_table(
+    prior: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+) -> Float[np.ndarray, "row class"]:
+    columns = _columns(prior)
+    if columns is not None:
+        return _of_columns(columns, classes, groups)
+    if isinstance(prior, Mapping):
+        if prior and all(isinstance(value, Mapping) for value in prior.values()):
+            weights = np.ones((_n_groups(groups), len(classes)))
+            for place, name in _known_groups(prior, groups):
+                _assign(weights, np.full(len(prior[name]), place), prior[name].keys(), prior[name].values(), classes)
+            return weights
+        weights = np.ones((1, len(classes)))
+        _assign(weights, np.zeros(len(prior), np.int64), prior.keys(), prior.values(), classes)
+        return weights
+    given = np.asarray(labels_of(prior))
+    if given.shape != (len(classes),):
+        raise OptionError(
+            f"prior must have one weight for each of the {len(classes)} classes, in the order of classes_, got shape "
+            f"{given.shape}; to name classes use a mapping, and candidates for a list of classes"
+        )
+    return _numbers(given)[None]
+
+
+def _of_columns(
+    columns: Mapping[str, list[Any]], classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+) -> Float[np.ndarray, "row class"]:
+    missing = [name for name in (CLASS, WEIGHT) if name not in columns]
+    if missing:
+        raise OptionError(f"prior must have the columns class and weight, got {', '.join(columns)}")
+    if GROUP not in columns:
+        weights = np.ones((1, len(classes)))
+        _assign(weights, np.zeros(len(columns[CLASS]), np.int64), columns[CLASS], columns[WEIGHT], classes)
+        return weights
+    weights = np.ones((_n_groups(groups), len(classes)))
+    place_of = {name: place for place, name in _known_groups(dict.fromkeys(columns[GROUP]), groups)}
+    rows = [row for row, group in enumerate(columns[GROUP]) if group in place_of]
+    places = np.array([place_of[columns[GROUP][row]] for row in rows])
+    _assign(weights, places, [columns[CLASS][row] for row in rows], [columns[WEIGHT][row] for row in rows], classes)
+    return weights
+
+
+def _candidate_table(
+    candidates: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
+) -> Float[np.ndarray, "row class"]:
+    if isinstance(candidates, Mapping):
+        weights = np.ones((_n_groups(groups), len(classes)))
+        for place, name in _known_groups(candidates, groups):
+            weights[place] = _listed(candidates[name], classes)
+        return weights
+    return _listed(candidates, classes)[None]
+
+
+def _listed(candidates: Any, classes: npt.NDArray[Any]) -> Float[np.ndarray, "class"]:
+    if isinstance(candidates, (str, bytes)):
+        raise OptionError(f"candidates must be a list of classes, got the text {candidates!r}; put it in a list")
+    values = sorted(candidates) if isinstance(candidates, (set, frozenset)) else list(labels_of(candidates))
+    weights = np.zeros(len(classes))
+    weights[_places(values, classes)] = 1
+    return weights
+
+
+def _assign(
+    weights: Float[np.ndarray, "row class"], rows: npt.NDArray[Any], names: Any, values: Any, classes: npt.NDArray[Any]
+) -> None:
+    weights[rows, _places(list(names), classes)] = _numbers(np.array(list(values)))
+
+
+def _places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray, "name"]:
+    """Return the places of classes among all, which must know them."""
+    if not names:
+        return np.zeros(0, np.int64)
+    if classes.dtype.kind == "O":
+        given = np.empty(len(names), dtype=object)
+        given[:] = names
+    else:
+        given = same_kind(np.asarray(names), classes)
+    places = places_of(given, classes)
+    if (places < 0).any():
+        unknown = names[int(np.flatnonzero(places < 0)[0])]
+        raise LabelError(f"class {unknown!r} is not in the catalogue; see classes_ for those that are")
+    return places
+
+
+def _numbers(values: npt.NDArray[Any]) -> Float[np.ndarray, "value"]:
+    if values.dtype.kind not in "biuf" or not np.isfinite(values).all() or (values < 0).any():
+        raise OptionError("prior weights must be numbers of at least zero; give zero only to classes that cannot occur")
+    return values.astype(np.float64)
+
+
+def _n_groups(groups: npt.NDArray[Any] | None) -> int:
+    if groups is None:
+        raise OptionError("prior or candidates differ by group, but there are no groups; give the argument groups")
+    return len(groups)
+
+
+def _known_groups(names: Mapping[Any, Any], groups: npt.NDArray[Any] | None) -> list[tuple[int, Any]]:
+    """Return place and name of those of the groups that are mentioned; others may be mentioned as well."""
+    assert groups is not None
+    found = [(place, name) for place, name in enumerate(groups.tolist()) if name in names]
+    if not found:
+        raise OptionError(
+            f"prior or candidates mention none of the groups, for instance {next(iter(names), None)!r}, while there is "
+            f"a group {groups.tolist()[0]!r}; the names must be the same"
+        )
+    return found
+
+
+def _columns(prior: Any) -> dict[str, list[Any]] | None:
+    """Return the columns of a frame of pandas, polars or Arrow; None if it is no frame."""
+    if hasattr(prior, "column_names") and hasattr(prior, "to_pydict"):
+        return dict(prior.to_pydict())
+    if hasattr(prior, "columns") and hasattr(prior, "to_numpy"):
+        return {str(name): prior[name].to_numpy().tolist() for name in prior.columns}
+    return None
+
+
+def prior_of(weights: Float[np.ndarray, "row class"], n_batches: int) -> Prior:
+    """Return the prior of every batch; one row of weights is that of all."""
+    rows = torch.from_numpy(weights).expand(n_batches, -1)
+    return Prior.of(rows, torch.full((n_batches,), CONCENTRATION, dtype=torch.float64))

@@ -1,0 +1,312 @@
+"""What it gains to label a batch with the help of its siblings, and with what is known about it beforehand.
+
+    python studies/sites.py DATA --group tuning [--banks clinc150-minilm ...]
+    python studies/sites.py DATA --group confirmation
+    python studies/sites.py --render
+
+DATA is a folder that holds the banks of the group. The rules were chosen on the tuning group; the confirmation group
+was run once, at the end. The catalogue has five examples per class. Items of batches are never examples.
+
+**Sites.** A site has 3 to 10 of the classes, in shares drawn from a flat Dirichlet. It is visited 20 times; a visit is
+a batch of 5, 10 or 30 items. In `same`, shares stay. In `drift`, log-shares take a random step of 0.3 before each
+visit, and with a chance of 0.15 a class is replaced by another. In `fresh`, every visit has classes and shares of its
+own, so that there is nothing in common. `pooled` is `pool=site`; `carried` is `pool=site, order=visit`. Intervals are
+those of the mean difference over 50 sites.
+
+**Known beforehand.** Fresh batches, six for each of 50 draws. `right`: the classes of the batch have the weight 1, all
+others 0.01. `shares`: the true shares, at least 0.01 of the largest. `incomplete`: as `right`, but each class of the
+batch has the weight 0.01 with a chance of one quarter. `wrong`: the classes of the batch have the weight 0.01, all
+others 1. `candidates`: the classes of the batch and no others. The first batch of each draw is also labelled by a
+catalogue that has the examples of these classes alone, which is fitted again.
+
+Results are kept in `studies/results/sites/GROUP/BANK.json`; what is there is not measured again without `--again`.
+`--render` writes the page from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from handful.estimators import GroupedInference, PaddleClassifier
+from handful.reports.summary import Estimate
+from harm_data import bank, orders, rng_of
+from side_by_side import Ints
+
+RESULTS = Path(__file__).parent / "results" / "sites"
+PAGE = Path(__file__).parent.parent / "docs" / "sites_results.md"
+GROUPS = {
+    "tuning": ("clinc150-minilm", "cub200-efflite0"),
+    "confirmation": ("banking77-minilm", "tinyimagenet200-efflite0"),
+}
+SHOTS, SITES, VISITS, SIZES = 5, 50, 20, (5, 10, 30)
+KINDS = ("same", "drift", "fresh")
+FEWEST, MOST = 3, 10
+STEP, REPLACED = 0.3, 0.15
+KNOWN_VISITS, LIGHT, FORGOTTEN = 6, 0.01, 0.25
+# Part of the study, kind of shares, and items per batch.
+CELLS = [
+    *[("sites", kind, size) for kind in KINDS for size in SIZES],
+    *[("known", "fresh", size) for size in SIZES],
+]
+Row = dict[str, Any]
+Shares = dict[int, float]
+
+
+def shares_of_visits(rng: np.random.Generator, n_classes: int, kind: str, visits: int) -> Iterator[Shares]:
+    """Draw the shares of the classes at each visit to a site."""
+
+    def drawn() -> tuple[Ints, np.ndarray[Any, np.dtype[np.float64]]]:
+        n = int(rng.integers(FEWEST, MOST + 1))
+        return rng.choice(n_classes, n, replace=False), rng.dirichlet(np.ones(n))
+
+    classes, shares = drawn()
+    for visit in range(visits):
+        if kind == "fresh" and visit:
+            classes, shares = drawn()
+        if kind == "drift" and visit:
+            shares = (shares + 1e-4) * np.exp(STEP * rng.normal(size=len(shares)))
+            shares /= shares.sum()
+            if rng.random() < REPLACED:
+                classes = classes.copy()
+                others = np.setdiff1d(np.arange(n_classes), classes)
+                classes[rng.integers(len(classes))] = rng.choice(others)
+        yield dict(zip(classes.tolist(), shares.tolist(), strict=True))
+
+
+def items(rng: np.random.Generator, left: list[Ints], shares: Shares, size: int) -> Ints:
+    """Draw the items of a visit; an item comes twice only if its class has no others."""
+    numbers = rng.multinomial(size, list(shares.values()))
+    return np.concatenate(
+        [rng.choice(left[k], n, replace=n > len(left[k])) for k, n in zip(shares, numbers, strict=True) if n]
+    )
+
+
+class Visits:
+    """Visits to some sites, and what a classifier makes of them."""
+
+    def __init__(self, folder: Path, kind: str, size: int, visits: int) -> None:
+        rng = rng_of(folder.name, "sites", kind, size)
+        left = [order[SHOTS:] for order in orders(folder, 0)]
+        self.shares = [list(shares_of_visits(rng, len(left), kind, visits)) for _ in range(SITES)]
+        rows = np.concatenate([items(rng, left, shares, size) for site in self.shares for shares in site])
+        features, labels = bank(folder)
+        self.features, self.truth = features[rows], labels[rows]
+        self.visit = np.arange(SITES * visits).repeat(size)
+        self.site = self.visit // visits
+
+    def right(self, labels: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Percent of the items of each site with the right label."""
+        right: np.ndarray[Any, np.dtype[np.float64]] = (labels == self.truth).reshape(SITES, -1).mean(1)
+        return 100 * right
+
+
+def examples_of(folder: Path) -> tuple[Any, Any]:
+    """Return the examples of the catalogue and their labels."""
+    features, labels = bank(folder)
+    rows = np.concatenate([order[:SHOTS] for order in orders(folder, 0)])
+    return features[rows], labels[rows]
+
+
+def said(estimate: Estimate) -> list[float]:
+    """Mean and half width, as results keep them."""
+    return [round(estimate.mean, 2), round(estimate.half_width, 2)]
+
+
+def sites(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> Row:
+    """Compare batches alone with batches pooled and carried over."""
+    visits = Visits(folder, kind, size, VISITS)
+    x, groups, began = visits.features, visits.visit, time.process_time()
+    alone = visits.right(classifier.predict(x, groups=groups))
+    seconds = {"alone": round(time.process_time() - began, 1)}
+    row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
+    for name, order in (("pooled", None), ("carried", visits.visit)):
+        began = time.process_time()
+        found = classifier.infer(x, groups=groups, pool=visits.site, order=order)
+        seconds[name] = round(time.process_time() - began, 1)
+        assert found.pooling is not None
+        row[name] = {
+            "ahead": said(Estimate.of(visits.right(found.labels) - alone)),
+            "used": int(found.pooling.used.sum()),
+            "gain": round(float(np.median(found.pooling.gain)), 3),
+            "concentration": found.pooling.concentration,
+            "forgetting": found.pooling.forgetting,
+        }
+    return {**row, "seconds": seconds}
+
+
+def known(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> Row:
+    """Compare batches alone with batches about which something is known, right or wrong."""
+    examples, labels = examples_of(folder)
+    classes = classifier.classes_.tolist()
+    visits = Visits(folder, kind, size, KNOWN_VISITS)
+    rng = rng_of(folder.name, "known", size)
+    alone = visits.right(classifier.predict(visits.features, groups=visits.visit))
+    priors: dict[str, dict[int, dict[int, float]]] = {name: {} for name in ("right", "shares", "incomplete", "wrong")}
+    lists: dict[int, list[int]] = {}
+    smaller = np.empty_like(visits.truth)
+    for group, shares in enumerate(shares for site in visits.shares for shares in site):
+        forgotten = {k for k in shares if rng.random() < FORGOTTEN}
+        most = max(shares.values())
+        priors["right"][group] = {k: 1.0 if k in shares else LIGHT for k in classes}
+        priors["shares"][group] = {k: max(shares.get(k, 0) / most, LIGHT) for k in classes}
+        priors["incomplete"][group] = {k: 1.0 if k in shares and k not in forgotten else LIGHT for k in classes}
+        priors["wrong"][group] = {k: LIGHT if k in shares else 1.0 for k in classes}
+        lists[group] = list(shares)
+        if group % KNOWN_VISITS == 0:
+            mine, rows = np.isin(labels, lists[group]), visits.visit == group
+            smaller[rows] = PaddleClassifier().fit(examples[mine], labels[mine]).predict(visits.features[rows])
+    row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
+    for name, prior in priors.items():
+        found: GroupedInference = classifier.infer(visits.features, groups=visits.visit, prior=prior)
+        assert found.prior_weight is not None
+        row[name] = {
+            "ahead": said(Estimate.of(visits.right(found.labels) - alone)),
+            "prior_weight": round(float(found.prior_weight.mean()), 2),
+        }
+    listed = classifier.predict(visits.features, groups=visits.visit, candidates=lists)
+    ahead = (listed == visits.truth).astype(float) - (smaller == visits.truth)
+    row["candidates"] = {
+        "ahead": said(Estimate.of(visits.right(listed) - alone)),
+        "ahead_of_smaller": said(Estimate.of(100 * ahead.reshape(SITES, KNOWN_VISITS, size)[:, 0].mean(1))),
+    }
+    return row
+
+
+def keep(file: Path, found: dict[str, list[Row]]) -> None:
+    """Save what was measured on a bank, one row per line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parts = (
+        f" {json.dumps(part)}: [\n  " + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for part, rows in found.items()
+    )
+    file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def measured(group: str) -> dict[str, dict[str, list[Row]]]:
+    """Read what was kept of a group, by bank."""
+    files = {name: RESULTS / group / f"{name}.json" for name in GROUPS[group]}
+    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
+
+
+def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
+    """Say what was asked for, what was found, and whether it is reached."""
+    sites = [row for of in found.values() for row in of["sites"]]
+    known = [row for of in found.values() for row in of["known"]]
+    for name in ("pooled", "carried"):
+        for size in (5, 10):
+            gains = [row[name]["ahead"][0] for row in sites if row["kind"] == "same" and row["items"] == size]
+            mean = sum(gains) / len(gains)
+            yield f"{name}, same shares, {size} items: mean over banks at least +2", f"{mean:+.1f}", mean >= 2
+        below = [row for row in sites if row[name]["ahead"][0] < -row[name]["ahead"][1]]
+        yield f"{name}: below batches alone by an interval nowhere", f"{len(below)} of {len(sites)} cells", not below
+    lost = min(row["wrong"]["ahead"][0] for row in known if row["items"] == max(SIZES))
+    yield f"wrong weights, {max(SIZES)} items: at most 2 points lost", f"{lost:+.1f}", lost >= -2
+    least = min(row["right"]["ahead"][0] - row["right"]["ahead"][1] for row in known)
+    yield "right weights: above no weights by an interval everywhere", f"at least {least:+.1f}", least > 0
+    apart = [row["candidates"]["ahead_of_smaller"] for row in known]
+    far = [mean for mean, half in apart if abs(mean) > half]
+    said_far = f"{len(far)} of {len(apart)} cells differ" + (
+        f", by {', '.join(f'{d:+.1f}' for d in far)}" if far else ""
+    )
+    yield "candidates: as a smaller catalogue that is fitted again, to an interval", said_far, not far
+
+
+def page() -> str:
+    """Write the tables of both groups."""
+    lines = [
+        "# Sites",
+        "",
+        "Small batches, labelled with the help of their siblings or with what is known about them. Made by",
+        "`studies/sites.py`, which says how sites and batches are drawn. All numbers are percent of items with the",
+        "right label, or differences of these in points, with intervals of 95 % over 50 sites. How to ask for it:",
+        "[Many batches](how_to/many_batches.md).",
+    ]
+    for group, about in (
+        ("tuning", "The rules were chosen on these banks."),
+        ("confirmation", "These banks were run once, when the rules were final."),
+    ):
+        found = measured(group)
+        lines += ["", f"## {group.capitalize()}", "", about]
+        if not found:
+            continue
+        if all(len(of.get("sites", [])) + len(of.get("known", [])) == len(CELLS) for of in found.values()):
+            lines += ["", "| asked for | found | reached |", "|---|---|---|"]
+            lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
+        else:
+            lines[-1] += " Not all cells have been measured."
+        lines += [
+            "",
+            "**Siblings.** `pooled` minus `alone` and `carried` minus `alone`; in how many of the 50 pools siblings",
+            "are used; the median gain in nats per item; and what a count of one step ago is worth.",
+            "",
+            "| bank | shares | items | alone | pooled | used | nats | carried over | used | nats | forgetting |",
+            "|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for name, of in found.items():
+            for row in of["sites"]:
+                cells = [name.partition("-")[0], row["kind"], str(row["items"]), f"{row['alone']:.1f}"]
+                for rule in ("pooled", "carried"):
+                    one = row[rule]
+                    cells += [_said(one["ahead"]), str(one["used"]), f"{one['gain']:+.2f}"]
+                lines.append(f"| {' | '.join(cells)} | {row['carried']['forgetting']:g} |")
+        lines += [
+            "",
+            "**Known beforehand.** Each minus `alone`, with the mean of `prior_weight` in brackets. The last column is",
+            "`candidates` minus a smaller catalogue that is fitted again.",
+            "",
+            "| bank | items | alone | right | shares | incomplete | wrong | candidates | minus smaller |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        for name, of in found.items():
+            for row in of.get("known", []):
+                cells = [name.partition("-")[0], str(row["items"]), f"{row['alone']:.1f}"]
+                for rule in ("right", "shares", "incomplete", "wrong"):
+                    cells.append(f"{_said(row[rule]['ahead'])} ({row[rule]['prior_weight']:.2f})")
+                cells += [_said(row["candidates"]["ahead"]), _said(row["candidates"]["ahead_of_smaller"])]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _said(ahead: list[float]) -> str:
+    return f"{ahead[0]:+.1f} ± {ahead[1]:.1f}"
+
+
+def main() -> None:
+    """Measure a group, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
+    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
+    parser.add_argument("--banks", nargs="+", help="some of the group's banks")
+    parser.add_argument("--again", action="store_true", help="measure again what is there")
+    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
+    given = parser.parse_args()
+    if given.render:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
+    torch.set_num_threads(1)
+    for name in given.banks or GROUPS[given.group]:
+        folder, file = given.data / name, RESULTS / given.group / f"{name}.json"
+        found: dict[str, list[Row]] = (
+            {} if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
+        )
+        with warnings.catch_warnings(action="ignore"):
+            classifier = PaddleClassifier().fit(*examples_of(folder))
+            for part, kind, size in CELLS:
+                rows = found.setdefault(part, [])
+                if any((row["kind"], row["items"]) == (kind, size) for row in rows):
+                    continue
+                rows.append({"sites": sites, "known": known}[part](folder, classifier, kind, size))
+                keep(file, found)
+                print(name, part, json.dumps(rows[-1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The study of sites: what is drawn, what is asked for, and the page."""
+
+import importlib
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
+sites = importlib.import_module("sites")
+
+
+def row(kind="same", items=5, pooled=(3.0, 1.0), carried=(3.0, 1.0)):
+    """Make a cell of sites."""
+    used = {"used": 50, "gain": 1.0, "concentration": 8.0}
+    return {
+        "kind": kind,
+        "items": items,
+        "alone": 80.0,
+        "pooled": {"ahead": list(pooled), **used, "forgetting": None},
+        "carried": {"ahead": list(carried), **used, "forgetting": 0.9},
+    }
+
+
+def known(items=30, wrong=(-1.0, 0.5), right=(5.0, 1.0), smaller=(0.1, 0.3)):
+    """Make a cell of what is known."""
+    rules = {"right": right, "shares": right, "incomplete": right, "wrong": wrong}
+    cells = {name: {"ahead": list(ahead), "prior_weight": 0.5} for name, ahead in rules.items()}
+    candidates = {"ahead": [5.0, 1.0], "ahead_of_smaller": list(smaller)}
+    return {"kind": "fresh", "items": items, "alone": 80.0, **cells, "candidates": candidates}
+
+
+def found(**more):
+    whole = {"sites": [row(items=n) for n in (5, 10, 30)], "known": [known(n) for n in (5, 10, 30)]}
+    return {"a": {**whole, **more}}
+
+
+def reached(found):
+    return {asked: ok for asked, _, ok in sites.requirements(found)}
+
+
+def test_all_is_reached_where_all_is_well():
+    assert all(reached(found()).values())
+
+
+@pytest.mark.parametrize(
+    ("more", "missed"),
+    [
+        ({"sites": [row(items=5, pooled=(1.9, 0.1)), row(items=10)]}, "pooled, same shares, 5 items"),
+        ({"sites": [row(items=5), row(items=10, carried=(1.0, 0.1))]}, "carried, same shares, 10 items"),
+        ({"sites": [row(items=5), row(items=10), row("fresh", 30, (-0.5, 0.4))]}, "pooled: below"),
+        ({"known": [known(wrong=(-2.1, 3.0))]}, "wrong weights"),
+        ({"known": [known(right=(0.5, 0.6))]}, "right weights"),
+        ({"known": [known(smaller=(-1.0, 0.5))]}, "candidates"),
+    ],
+)
+def test_what_is_missed_is_said(more, missed):
+    assert next(asked for asked, ok in reached(found(**more)).items() if not ok).startswith(missed)
+
+
+def test_shares_stay_drift_or_are_drawn_afresh():
+    same, drift, fresh = (list(sites.shares_of_visits(np.random.default_rng(0), 40, kind, 20)) for kind in sites.KINDS)
+    assert all(shares == same[0] for shares in same)
+    assert all(sum(shares.values()) == pytest.approx(1) for shares in drift + fresh)
+    assert len({len(shares) for shares in drift}) == 1  # a class is replaced, not added
+    common = [len(set(one) & set(other)) / len(one) for one, other in itertools.pairwise(drift)]
+    assert np.mean(common) > 0.8
+    assert drift[0] != drift[1]
+    assert np.mean([len(set(one) & set(other)) for one, other in itertools.pairwise(fresh)]) < 3
+    assert all(sites.FEWEST <= len(shares) <= sites.MOST for shares in fresh)
+
+
+def test_items_are_of_the_shares_and_come_once():
+    left = [np.arange(100 * k, 100 * k + 50) for k in range(5)]
+    rows = sites.items(np.random.default_rng(0), left, {1: 0.75, 3: 0.25}, 40)
+    assert len(rows) == len(set(rows.tolist())) == 40
+    assert set((rows // 100).tolist()) == {1, 3}
+
+
+def test_results_are_kept_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(sites, "RESULTS", tmp_path)
+    of = found()["a"]
+    sites.keep(tmp_path / "tuning" / "clinc150-minilm.json", of)
+    assert json.loads((tmp_path / "tuning" / "clinc150-minilm.json").read_text()) == of
+    shown = sites.page()
+    assert "| clinc150 | same | 5 | 80.0 | +3.0 ± 1.0 | 50 | +1.00 | +3.0 ± 1.0 | 50 | +1.00 | 0.9 |" in shown
+    assert "| clinc150 | 30 | 80.0 | +5.0 ± 1.0 (0.50) |" in shown
+
+
+def test_the_page_is_that_of_the_results():
+    assert sites.PAGE.read_text(encoding="utf-8") == sites.page(), "the page is behind: studies/sites.py --render"
