@@ -258,3 +258,9 @@ def test_the_server_runs_what_everybody_runs():
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     commands = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
     assert commands == ["bash .ci/run"]
+
+
+def test_tables_of_unknown_items_are_those_of_their_study():
+    unknown_page = importlib.import_module("unknown_page")
+    page = unknown_page.PAGE.read_text(encoding="utf-8")
+    assert page == unknown_page.page(), f"{unknown_page.PAGE.name} is behind: python studies/unknown_page.py"
