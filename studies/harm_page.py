@@ -49,7 +49,8 @@ percent, on items that belong to a class of the catalogue. All rules get the sam
 - **LR + EMQ**, **NP + EMQ**: EM for the class proportions on the head's logits and on distances to class means, at a
   fixed sharpness that was chosen on the tuning group{sharpness}.
 - **before**: `calibrated_paddle`, the default before `roll_call`.
-- **roll_call**: the default.
+- **roll_call**: the default, asked for labels as if every item had a class. What looking for items of no class gains
+  and costs is in [Items of no class, measured](unknown_results.md).
 
 Sentences are encoded by MiniLM (banking77, clinc150, hwu64, requests), photographs by EfficientNet-Lite0 (caltech101,
 cub200, tinyimagenet200), characters by a Conv-4 (omniglot659).

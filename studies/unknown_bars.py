@@ -42,6 +42,7 @@ def where(row: Row) -> str:
     parts = [named.get(row["data"], short(row["data"]))]
     if "batch" in row:
         parts.append("all requests" if row["batch"] == "all" else f"batches of {row['batch']}")
+        parts += [] if strange(row) else ["nothing unknown"]
     elif "present" in row:
         parts.append(f"{row['present']} present")
         if row["strange"]:
