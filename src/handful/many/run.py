@@ -135,7 +135,7 @@ def label_groups(
     >>> found = label_groups(PaddleClassifier().fit(X, y), folder / "batch.parquet", folder / "out", group_by="site")
     >>> items = pq.read_table(found.items)
     >>> items.column_names, items["label"].to_pylist()
-    (['site', 'label', 'probability'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
+    (['site', 'label', 'probability', 'unknown'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
     >>> groups = pq.read_table(found.groups, filters=[("presence", ">=", 0.5)])
     >>> [(row["site"], row["class"], round(row["expected_count"], 1)) for row in groups.to_pylist()]
     [('marsh', 3, 6.0), ('marsh', 7, 4.0), ('wood', 11, 5.0)]
