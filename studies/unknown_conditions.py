@@ -1,4 +1,7 @@
-"""Conditions of the study of items of no class, as `unknown.py` describes them: each yields parts and their rows."""
+"""Conditions of the study of items of no class, as `unknown.py` describes them: each yields parts and their rows.
+
+One long file: all conditions share the same catalogues, batches and measures.
+"""
 
 from __future__ import annotations
 

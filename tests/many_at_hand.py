@@ -82,7 +82,7 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 def killed_run(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> bool:
-    """Run in a process of its own and kill it after so many files were written; whether it came to that."""
+    """Run in a process of its own, and kill it after that many files; return whether it was killed."""
     process = PROCESSES.Process(target=_drive, args=(source, out, classifier, group_by, after_file))
     process.start()
     process.join()

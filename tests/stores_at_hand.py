@@ -15,7 +15,7 @@ BUCKET = "s3://handful-tests"
 
 @contextmanager
 def s3_server() -> Iterator[dict[str, str]]:
-    """Start the server with an empty bucket; yield the environment of whoever is to use it, and set it here."""
+    """Start the server with an empty bucket; set its environment variables here, and yield them."""
     pytest.importorskip("s3fs")
     pytest.importorskip("flask")
     server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)

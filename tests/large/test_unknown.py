@@ -10,7 +10,7 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.inference import open_roll_call
 from handful.inference.roll_call_stack import label
-from handful.inference.strangers import Share
+from handful.inference.unknown_share import Share
 from handful.large import solve, unknown
 from handful.large.candidates import Contenders, exact_lists
 from handful.large.crew import in_process

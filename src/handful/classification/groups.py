@@ -347,7 +347,7 @@ def label_by_group(
 
 
 def _portions(sizes: Int[np.ndarray, "group"], numbers: int) -> Iterator[tuple[int, int]]:
-    """Cut the groups into runs of at most `PORTION_NUMBERS`, with so many numbers per item, or of a single group."""
+    """Cut the groups into runs of at most `PORTION_NUMBERS` numbers, `numbers` per item, or of a single group."""
     ends, start = np.cumsum(sizes), 0
     while start < len(sizes):
         before = int(ends[start] - sizes[start])

@@ -1,4 +1,7 @@
-"""TransductiveClassifier makes any method a scikit-learn estimator; PaddleClassifier has nothing to tune."""
+"""TransductiveClassifier makes any method a scikit-learn estimator; PaddleClassifier has nothing to tune.
+
+One long file: it is one class with the contract of scikit-learn, and half of it documents arguments.
+"""
 
 from __future__ import annotations
 

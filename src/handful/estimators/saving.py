@@ -80,7 +80,7 @@ def _labelled_rows(tensors: dict[str, Tensor], about: dict[str, Any]) -> Labelle
     classes = decode_labels(about["classes"])
     features, codes = tensors["features"], tensors["codes"]
     fits = features.ndim == 2 and codes.shape == features.shape[:1] and codes.dtype == torch.int64
-    # Every class needs a row and every row a class. They are counted last, because a huge code would need much memory.
+    # Every class needs a row and every row a class. Counting comes last, because a huge code would take much memory.
     if not fits or torch.unique(codes).tolist() != list(range(len(classes))):
         raise ValueError(f"features {tuple(features.shape)}, codes and {len(classes)} classes do not fit together")
     if len(set(classes.tolist())) != len(classes):

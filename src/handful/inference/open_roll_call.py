@@ -30,7 +30,8 @@ from handful.inference.head import Head
 from handful.inference.left_out import row_hashes
 from handful.inference.new_groups import NewGroup, new_groups
 from handful.inference.roll_call_stack import AgainstHead, Called, label
-from handful.inference.strangers import Share, Strangers, share_of
+from handful.inference.strangers import Strangers
+from handful.inference.unknown_share import Share, share_of
 from handful.numerics.fixed_point import merged, take
 from handful.shapes import Bool, Float, Int
 

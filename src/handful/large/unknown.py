@@ -25,15 +25,8 @@ from torch.nn.functional import embedding_bag
 from handful.inference.head import Head
 from handful.inference.left_out import row_hashes
 from handful.inference.open_roll_call import EVIDENCE, LEAST_HELD, MOST_LINKED, group_sizes, link_items, over_links
-from handful.inference.strangers import (
-    ALONE,
-    Likelihoods,
-    Posterior,
-    Strangers,
-    chances_of,
-    likelihoods,
-    posterior_of,
-)
+from handful.inference.strangers import Strangers
+from handful.inference.unknown_share import ALONE, Likelihoods, Posterior, chances_of, likelihoods, posterior_of
 from handful.large.candidates import Lists
 from handful.shapes import Float
 

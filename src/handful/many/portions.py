@@ -87,10 +87,13 @@ class Portion:
             {
                 "code": joined["label"].int(),
                 "probability": joined["probability"].float(),
-                "unknown": torch.full((len(rows),), torch.nan),  # a streamed run does not say
+                "unknown": joined["unknown"].float(),
             },
             torch.from_numpy(rows),
-            {"joint_weight": torch.tensor([found.joint_weight or 0.0]), "unknown_items": torch.tensor([0]).int()},
+            {
+                "joint_weight": torch.tensor([found.joint_weight or 0.0]),
+                "unknown_items": torch.tensor([int(found.rejected().sum())]).int(),
+            },
             torch.from_numpy(rows[:1]),
             torch.tensor([len(rows)]),
             found.expected_counts.unsqueeze(0),
