@@ -1,10 +1,12 @@
-"""Bars of a large batch: one a pass, with how far it is and what is left; nothing where nobody looks."""
+"""Bars of a large batch: one per pass, with how far it is and what is left; without a terminal a line now and then."""
 
 import io
+import time
 
 from rich.console import Console
 
-from handful.cli.passes import duration, passes
+from handful.cli import terminal as lines
+from handful.cli.passes import passes
 from handful.large import Progress
 
 
@@ -31,9 +33,16 @@ def test_a_bar_a_pass_with_what_is_left():
     assert "3 s left" in iterate
 
 
-def test_nothing_where_nobody_looks():
-    assert written(terminal=False).strip() == ""
+def test_short_work_says_nothing_without_a_terminal(capsys):
+    assert written(terminal=False) == ""
+    assert capsys.readouterr() == ("", "")
 
 
-def test_durations_read_as_people_say_them():
-    assert [duration(s) for s in (0.4, 59.6, 3599, 3600)] == ["0 s", "1:00 min", "59:59 min", "1:00:00 h"]
+def test_long_work_says_where_it_is_without_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(lines, "FIRST_LINE", 0.05)
+    with passes("labelling photos", Console(file=io.StringIO(), force_terminal=False)) as on_progress:
+        on_progress(Progress("compare", 0, 1, 2, None, 60.0, 65.0))
+        time.sleep(0.3)
+    assert capsys.readouterr() == (
+        "", "handful: labelling photos: compare, 1 of 2 parts, 1:05 min left, 0 s so far\n"
+    )  # fmt: skip

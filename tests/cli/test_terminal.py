@@ -1,9 +1,13 @@
 import io
 import sys
+import time
 
 import pytest
+from rich.table import Table
+from rich.text import Text
 
-from handful.cli.terminal import data, waiting
+from handful.cli import terminal as lines
+from handful.cli.terminal import data, duration, now_and_then, show, waiting
 
 
 class Terminal(io.StringIO):
@@ -16,7 +20,41 @@ def test_data_goes_to_standard_output(capsys):
     assert capsys.readouterr() == ("42\n", "")
 
 
-def test_progress_is_silent_when_nobody_watches(capsys):
+def test_durations_read_as_people_say_them():
+    assert [duration(s) for s in (0.4, 59.6, 3599, 3600)] == ["0 s", "1:00 min", "59:59 min", "1:00:00 h"]
+
+
+def test_without_a_terminal_an_answer_is_plain_and_no_line_is_broken(capsys):
+    table = Table("name", box=None)
+    table.add_row("x" * 300)
+    show(Text("head", style="bold"), table)
+    assert capsys.readouterr().out.splitlines() == ["head", " name", " " + "x" * 300]
+
+
+def test_a_terminal_gets_emphasis_and_its_own_width(capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show(Text("word " * 20, style="bold"))
+    assert "\x1b[1m" in terminal.getvalue()
+    assert len(terminal.getvalue().splitlines()) > 2
+
+
+def test_lines_come_now_and_then_with_the_latest_news(capsys, monkeypatch):
+    monkeypatch.setattr(lines, "FIRST_LINE", 0.05)
+    monkeypatch.setattr(lines, "NEXT_LINES", 0.05)
+    with now_and_then("reading photos") as news:
+        time.sleep(0.3)
+        news("3 of 4")
+        time.sleep(0.3)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "handful: reading photos, 0 s so far"
+    assert said[-1].startswith("handful: reading photos: 3 of 4, ")
+
+
+def test_short_work_is_silent_without_a_terminal(capsys):
     with waiting("working"):
         pass
     assert capsys.readouterr() == ("", "")

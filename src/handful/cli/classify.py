@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from handful.classification.groups import ClassifiedGroups, group_table_path, write_groups
-from handful.classification.groups_page import messages, write_groups_page
-from handful.classification.label import classify
-from handful.classification.page import write_batch_page
-from handful.classification.predictions import check_ending, write_predictions
-from handful.cli.passes import passes
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.terminal import data, waiting
-from handful.large.crew import in_process
-from handful.large.on_ray import on_ray
-
-# Groups printed, and classes of each; all of them are in the table of groups.
-MOST_GROUPS, MOST_CLASSES = 20, 6
-# Letters up to which names of groups are filled with blanks, so that numbers stand below one another.
-WIDEST_NAME = 40
 
 
 def classify_command(
@@ -62,10 +47,10 @@ def classify_command(
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
 ) -> None:
-    """Label a batch as a whole, and print the classes present: expected count, probability of presence, name.
+    """Label a batch as a whole; print the classes present, items in doubt, items of no class, and the files written.
 
-    A last line says how many items look like none of the classes, if there are any; their labels are then the least
-    bad ones, and the column 'unknown' holds the chance that an item has no class.
+    Each class is printed with its expected number of items and the chance that it is present. An item that looks like
+    none of the classes still gets a label, the least bad one; the column 'unknown' holds the chance that no class fits.
 
     A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
     predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
@@ -81,7 +66,22 @@ def classify_command(
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
     """
+    from handful.classification.groups import group_table_path, write_groups
+    from handful.classification.groups_page import write_groups_page
+    from handful.classification.label import classify
+    from handful.classification.page import write_batch_page
+    from handful.classification.predictions import check_ending, write_predictions
+    from handful.cli.passes import passes
+    from handful.cli.printed import print_batch, print_groups
+    from handful.cli.terminal import waiting
+    from handful.large.crew import in_process
+    from handful.large.on_ray import on_ray
+
     check_ending(out)
+    predictions, page = (
+        (out, "predictions, one row per item"),
+        [] if report is None else [(report, "a page about them")],
+    )
     if group_by:
         with waiting(f"labelling {batch}"):
             grouped = classify(
@@ -96,7 +96,7 @@ def classify_command(
             write_groups(grouped, out)
             if report is not None:
                 write_groups_page(grouped, report, title=batch.stem)
-        _tell(grouped, out)
+        print_groups(grouped, [predictions, (group_table_path(out), "groups and their classes"), *page])
         return
     executor = executor_at(on, in_process, on_ray, {})
     run = out.with_name(f"{out.name}.run")
@@ -117,37 +117,4 @@ def classify_command(
             shutil.rmtree(run)
         if report is not None:
             write_batch_page(classified, report, title=batch.stem)
-    for skipped in classified.batch.skipped:
-        sys.stderr.write(f"skipped {skipped}\n")
-    for diagnostic in classified.diagnostics:
-        sys.stderr.write(f"warning: {diagnostic.message}\n")
-    for k in classified.present:
-        data(f"{classified.expected_counts[k]:8.1f}  {classified.presence[k]:.3f}  {classified.class_names[k]}")
-    if classified.unknown is not None and (said := classified.unknown.said(len(classified.class_names))):
-        data(said)
-
-
-def _tell(grouped: ClassifiedGroups, out: Path) -> None:
-    """Print one line per group: name, items, classes present with expected counts, and unknown items."""
-    for skipped in grouped.batch.skipped:
-        sys.stderr.write(f"skipped {skipped}\n")
-    for message in messages(grouped):
-        sys.stderr.write(f"warning: {message}\n")
-    n_groups, n_items = len(grouped), len(grouped.batch.rows)
-    columns = ", ".join(grouped.grouping.columns)
-    data(f"{n_groups:,} {'group' if n_groups == 1 else 'groups'} by {columns}, {n_items:,} items")
-    listed = range(min(n_groups, MOST_GROUPS))
-    width = min(WIDEST_NAME, max(len(grouped.name(place)) for place in listed))
-    sizes, unknown = grouped.sizes, grouped.unknown_items
-    for place in listed:
-        present = grouped.present(place)
-        counted = [f"{grouped.class_names[k]} {grouped.expected_counts[place][k]:.1f}" for k in present[:MOST_CLASSES]]
-        if len(present) > MOST_CLASSES:
-            counted.append(f"{len(present) - MOST_CLASSES} more")
-        none = f"; {unknown[place]:,} like none of the classes" if unknown[place] else ""
-        data(f"{grouped.name(place):{width}}  {sizes[place]:6,}  {', '.join(counted) or 'no class for certain'}{none}")
-    if n_groups > MOST_GROUPS:
-        left = n_groups - MOST_GROUPS
-        data(f"and {left:,} more {'group' if left == 1 else 'groups'}, in {group_table_path(out).name}")
-    if said := grouped.said():
-        data(said)
+    print_batch(classified, [predictions, *page])

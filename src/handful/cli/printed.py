@@ -1,0 +1,161 @@
+"""What `handful classify` prints: what was labelled, the classes present, items in doubt and unknown, files written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from handful.cli.terminal import show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from handful.classification.groups import ClassifiedGroups
+    from handful.classification.predictions import Classified
+
+# Classes of a batch, groups, and classes of each group that are printed; files have all of them.
+MOST_CLASSES, MOST_GROUPS, MOST_CLASSES_OF_A_GROUP = 50, 20, 6
+# Skipped items named one by one.
+MOST_SKIPPED = 20
+DOUBTFUL = "in doubt, because another class is nearly as likely"
+
+
+def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
+    """Print what was found in one batch.
+
+    Parameters
+    ----------
+    found : Classified
+        The labelled batch.
+    files : sequence of path and str
+        Files that were written, and what is in them.
+    """
+    _complain(found.batch.skipped, (diagnostic.message for diagnostic in found.diagnostics))
+    how = "labelled jointly" if found.joint_weight > 0 else "each labelled alone"
+    present = found.present
+    classes = _table(("items", "right"), ("chance", "right"), ("class", "left"))
+    for k in present[:MOST_CLASSES]:
+        classes.add_row(f"{found.expected_counts[k]:,.1f}", f"{found.presence[k]:.3f}", _plain(found.class_names[k]))
+    left = len(present) - MOST_CLASSES
+    if left > 0:
+        classes.add_row("", "", _quiet(f"and {left:,} more"))
+    head = f"{counted(len(present), 'class')} present, with the expected number of items and the chance of presence"
+    unknown = "" if found.unknown is None else found.unknown.said(len(found.class_names))
+    show(
+        _plain(f"{counted(len(found.batch.rows), 'item')}, {how}{_catalogue(found)}"),
+        "",
+        *((_bold(head), classes) if present else (_bold("No class is present for certain"),)),
+        "",
+        *_last_lines(int(found.answers.doubtful.sum()), unknown, files),
+    )
+
+
+def print_groups(found: ClassifiedGroups, files: Sequence[tuple[Path, str]]) -> None:
+    """Print what was found in each group: name, items, classes present with expected counts, and unknown items.
+
+    Parameters
+    ----------
+    found : ClassifiedGroups
+        The labelled groups.
+    files : sequence of path and str
+        Files that were written, and what is in them.
+    """
+    from handful.classification.groups_page import messages
+
+    _complain(found.batch.skipped, messages(found))
+    columns = ", ".join(found.grouping.columns)
+    groups = _table((columns, "left"), ("items", "right"), ("classes present, with expected items", "left"))
+    sizes, unknown = found.sizes, found.unknown_items
+    for place in range(min(len(found), MOST_GROUPS)):
+        present = found.present(place)
+        named = [f"{found.class_names[k]} {found.expected_counts[place][k]:,.1f}" for k in present]
+        if len(named) > MOST_CLASSES_OF_A_GROUP:
+            named[MOST_CLASSES_OF_A_GROUP:] = [f"{len(named) - MOST_CLASSES_OF_A_GROUP} more"]
+        none = f"; {unknown[place]:,} like none of the classes" if unknown[place] else ""
+        classes = f"{', '.join(named) or 'no class for certain'}{none}"
+        groups.add_row(_plain(found.name(place)), f"{sizes[place]:,}", _plain(classes))
+    left = len(found) - MOST_GROUPS
+    if left > 0:
+        groups.add_row(_quiet(f"and {left:,} more"))
+    items, batches = counted(len(found.batch.rows), "item"), counted(len(found), "group")
+    show(
+        _plain(f"{items}, each group labelled as one batch{_catalogue(found)}"),
+        "",
+        _bold(f"{batches} by {columns}"),
+        groups,
+        "",
+        *_last_lines(int(found.doubtful.sum()), found.said(), files),
+    )
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
+    ('1 item', '2,000 items', '3 classes')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
+
+
+def _catalogue(found: Classified | ClassifiedGroups) -> str:
+    """Say what the items were labelled with."""
+    backbone = found.backbone.partition(", weights ")[0]
+    made_by = f", features of {backbone}" if backbone else ""
+    return f" with {counted(len(found.class_names), 'class')} of {counted(found.n_examples, 'example')}{made_by}"
+
+
+def _last_lines(n_doubtful: int, unknown: str, files: Sequence[tuple[Path, str]]) -> list[Text | Table]:
+    """Say how many items are in doubt and unknown, and where everything is."""
+    are = "is" if n_doubtful == 1 else "are"
+    lines: list[Text | Table] = []
+    if n_doubtful:
+        lines.append(_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}."))
+    if unknown:
+        lines.append(_plain(unknown))
+    written = _table()
+    for place, what in files:
+        written.add_row(_bold(str(place)), _quiet(what))
+    return [*lines, _plain("Written:"), written]
+
+
+def _complain(skipped: Iterable[object], warnings: Iterable[str]) -> None:
+    """Name items that could not be read, and what looks wrong, on standard error."""
+    lost = [f"skipped {item}" for item in skipped]
+    if len(lost) > MOST_SKIPPED:
+        lost[MOST_SKIPPED:] = [f"and {len(lost) - MOST_SKIPPED:,} more"]
+    for line in (*lost, *(f"warning: {message}" for message in warnings)):
+        sys.stderr.write(f"{line}\n")
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    """Make a table without lines, indented by two columns."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=bool(columns), header_style="dim", padding=(0, 0, 0, 2), pad_edge=True)
+    for name, side in columns:
+        table.add_column(_quiet(name), justify=side, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def _plain(text: str) -> Text:
+    """Return text as it is: a name in square brackets is no markup."""
+    from rich.text import Text
+
+    return Text(text)
+
+
+def _bold(text: str) -> Text:
+    from rich.text import Text
+
+    return Text(text, style="bold")
+
+
+def _quiet(text: str) -> Text:
+    from rich.text import Text
+
+    return Text(text, style="dim")

@@ -1,0 +1,126 @@
+"""What `handful classify` prints, piped and on terminals of two widths."""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful.classification import classify
+from handful.classification.predictions import Answers, Batch, Classified, Unknown
+from handful.cli import printed
+from handful.cli.printed import counted, print_batch, print_groups
+from handful.estimators import Diagnostic, Proposal
+from handful.extraction.extract import Skipped
+
+NAMES = ("ant", "[bold]bee", "a class with a name that is far too long for one column of a narrow terminal")
+FILES = [(Path("labels.csv"), "predictions"), (Path("labels.html"), "a page")]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def found(**changes) -> Classified:
+    probabilities = np.array([0.9, 0.55, 0.99, 0.97])
+    runners_up = np.array([0.05, 0.4, 0.01, 0.01])
+    answers = Answers(np.array([0, 1, 2, 0]), probabilities, np.array([1, 0, 0, 1]), runners_up)
+    given = {
+        "batch": Batch(range(4), ("a", "b", "c", "d"), None, (Skipped(4, "e.png", "not an image"),)),
+        "answers": answers,
+        "expected_counts": np.array([2.0, 1.25, 1234.5]),
+        "presence": np.array([0.999, 0.51, 1.0]),
+        "joint_weight": 0.9,
+        "diagnostics": (Diagnostic("weak_features", "Features look weak.", 0.0, 1.0, UserWarning),),
+        "class_names": NAMES,
+        "n_examples": 9,
+        "backbone": "minilm, weights 12ab",
+        "streamed": False,
+        "unknown": Unknown(np.zeros(4), np.array([1, 0, 0, 1], bool), (0.1, 0.9), ()),
+    }
+    return Classified(**given | changes)
+
+
+def test_a_batch_is_told_from_its_items_to_its_files(capsys):
+    print_batch(found(), FILES)
+    streams = capsys.readouterr()
+    assert streams.out.splitlines() == [
+        "4 items, labelled jointly with 3 classes of 9 examples, features of minilm",
+        "",
+        "3 classes present, with the expected number of items and the chance of presence",
+        "    items  chance  class",
+        f"  1,234.5   1.000  {NAMES[2]}",
+        "      2.0   0.999  ant",
+        "      1.2   0.510  [bold]bee",
+        "",
+        "1 item is in doubt, because another class is nearly as likely.",
+        "2 items look like none of your 3 classes.",
+        "Written:",
+        "  labels.csv   predictions",
+        "  labels.html  a page",
+    ]
+    assert streams.err.splitlines() == ["skipped e.png: not an image", "warning: Features look weak."]
+
+
+def test_nothing_present_nothing_in_doubt_each_alone(capsys):
+    sure = Answers(np.array([0]), np.array([1.0]), np.array([1]), np.array([0.0]))
+    print_batch(
+        found(batch=Batch(range(1), ("a",), None, ()), answers=sure, presence=np.zeros(3), joint_weight=0.0,
+              diagnostics=(), unknown=None, backbone=""),
+        FILES[:1],
+    )  # fmt: skip
+    assert capsys.readouterr() == (
+        "1 item, each labelled alone with 3 classes of 9 examples\n\nNo class is present for certain\n\n"
+        "Written:\n  labels.csv  predictions\n",
+        "",
+    )
+
+
+def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch):
+    monkeypatch.setattr(printed, "MOST_CLASSES", 2)
+    monkeypatch.setattr(printed, "MOST_SKIPPED", 1)
+    lost = tuple(Skipped(row, f"{row}.png", "empty") for row in range(3))
+    print_batch(found(batch=Batch(range(4), ("a", "b", "c", "d"), None, lost)), FILES)
+    streams = capsys.readouterr()
+    assert streams.out.splitlines()[6].strip() == "and 1 more"
+    assert streams.err.splitlines()[:2] == ["skipped 0.png: empty", "and 2 more"]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_terminal_never_gets_a_line_that_is_too_long(capsys, monkeypatch, columns):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for name, value in {"TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    print_batch(found(), FILES)
+    text = terminal.getvalue().replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
+    assert max(map(len, text.splitlines())) <= columns
+    assert "".join(NAMES[2].split()) in "".join(text.split())
+
+
+def test_groups_are_told_with_their_classes(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    centres = np.eye(8)
+    examples = centres.repeat(5, 0) + 0.05 * rng.normal(size=(40, 8))
+    np.savez(tmp_path / "c.npz", features=examples, labels=np.array(list("abcdefgh")).repeat(5))
+    batch = centres[[0] * 6 + [1] * 6] + 0.05 * rng.normal(size=(12, 8))
+    np.savez(tmp_path / "b.npz", features=batch, site=["wood"] * 6 + ["marsh"] * 6)
+    print_groups(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site"), FILES)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "12 items, each group labelled as one batch with 8 classes of 40 examples"
+    assert lines[2:4] == ["2 groups by site", "  site   items  classes present, with expected items"]
+    assert lines[4].startswith("  marsh      6  b ")
+    assert lines[5].startswith("  wood       6  a ")
+    assert lines[-2:] == ["  labels.csv   predictions", "  labels.html  a page"]
+
+
+def test_proposed_groups_are_counted(capsys):
+    group = Proposal(np.array([0, 3]), 0.9, "ant", 1.8)
+    print_batch(found(unknown=Unknown(np.zeros(4), np.array([1, 0, 0, 1], bool), (0.1, 0.9), (group,))), FILES)
+    assert "2 items look like none of your 3 classes; they fall into 1 group." in capsys.readouterr().out
+
+
+def test_numbers_and_their_nouns():
+    assert [counted(n, "class") for n in (0, 1, 2)] == ["0 classes", "1 class", "2 classes"]
