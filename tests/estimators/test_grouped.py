@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier, grouped
+from handful.estimators import PaddleClassifier, TransductiveClassifier, stacks
 
 N_CLASSES, DIM = 30, 16
 
@@ -29,7 +29,7 @@ def world():
 
 
 def test_groups_equal_a_loop(world, monkeypatch):
-    monkeypatch.setattr(grouped, "STACK_SCORES", 20_000)  # many stacks
+    monkeypatch.setattr(stacks, "STACK_SCORES", 20_000)  # many stacks
     classifier, batch, groups, _ = world
     found = classifier.infer(batch, groups=groups)
     labels = classifier.predict(batch, groups=groups)
@@ -98,5 +98,5 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
     with pytest.raises(LabelError, match="no group 7"):
         classifier.infer(batch[:3], groups=[1, 2, 3])[7]
     other = TransductiveClassifier("nearest_prototype").fit(batch[:4], [0, 0, 1, 1])
-    with pytest.raises(OptionError, match="call infer once per group"):
+    with pytest.raises(OptionError, match="groups need the method roll_call"):
         other.predict(batch, groups=groups)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from handful import large
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
+from handful.estimators.answer_tables import are_doubtful
 from handful.estimators.inference import PRESENT
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
@@ -73,7 +74,7 @@ class Answers:
     @property
     def doubtful(self) -> Bool[np.ndarray, "item"]:
         """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the likeliest class and of the next."""
-        return self.probabilities < 0.5 + 0.5 * self.runner_up_probabilities
+        return are_doubtful(self.probabilities, self.runner_up_probabilities)
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:

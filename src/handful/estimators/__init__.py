@@ -1,17 +1,23 @@
 """scikit-learn estimators: `fit` on the labelled catalogue; each `predict` labels its batch as one joint problem."""
 
+from handful.estimators.answer_tables import Top
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.grouped import GroupedInference
-from handful.estimators.inference import Inference, Proposal
+from handful.estimators.inference import Inference
 from handful.estimators.pooling import Pooling
+from handful.estimators.proposals import Proposal
+from handful.estimators.why import Explanation, NearExample
 
 __all__ = [
     "Diagnostic",
+    "Explanation",
     "GroupedInference",
     "Inference",
+    "NearExample",
     "PaddleClassifier",
     "Pooling",
     "Proposal",
+    "Top",
     "TransductiveClassifier",
 ]

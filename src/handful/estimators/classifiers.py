@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, overload
 
@@ -29,6 +30,7 @@ from handful.estimators.grouped import GroupedInference, Known, inferred_by_grou
 from handful.estimators.inference import Inference, inferred, of_solution
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.estimators.prior_weights import prior_of, weights_of
+from handful.estimators.why import Explanation, explained
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
@@ -213,7 +215,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             inference = self._infer_like(X, known)
             _warn(inference)
             return inference
-        catalogue, features = self._for_groups(X)
+        catalogue, features = self._with_catalogue(X, "groups")
         options = METHODS[self.method].make_options(**self.options or {})
         found = inferred_by_group(catalogue, features, groups, options, known)
         container = container_of(X)
@@ -250,15 +252,62 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             inference = self._infer_like(X, known, unknown)
             _warn(inference)
             return inference.labels
-        catalogue, features = self._for_groups(X)
+        catalogue, features = self._with_catalogue(X, "groups")
         options = METHODS[self.method].make_options(**self.options or {})
         labels, rejected = labels_by_group(catalogue, features, groups, options, known)
         return container_of(X).labels(X, labels if unknown is None else with_label(labels, rejected, unknown))
 
-    def _for_groups(self, X: Any) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
+    @overload
+    def explain(self, X: Any, item: int, *, prior: Any = None, candidates: Any = None) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, X: Any, item: Sequence[int], *, prior: Any = None, candidates: Any = None
+    ) -> tuple[Explanation, ...]: ...
+
+    def explain(
+        self, X: Any, item: int | Sequence[int], *, prior: Any = None, candidates: Any = None
+    ) -> Explanation | tuple[Explanation, ...]:
+        """Say why an item has its label: what it would be alone, what the batch adds, the nearest examples.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The whole batch. It is labelled again, so ask for several items at once.
+        item : int or list of int
+            Position of the item in the batch, or several.
+        prior, candidates
+            As in `infer`.
+
+        Returns
+        -------
+        Explanation or tuple of Explanation
+            One per item; printed, it is a few plain sentences.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> why = PaddleClassifier().fit(X, y).explain([[0.0, 2.0], [3.0, 0.1]], 1)
+        >>> why.label, why.alone, why.nearest[0].position
+        ('right', 'right', 2)
+        """
+        catalogue, features = self._with_catalogue(X, "explanations")
+        items = [item] if isinstance(item, int | np.integer) else list(item)
+        outside = [place for place in items if not 0 <= place < len(features)]
+        if outside:
+            raise TaskError(f"the batch has the items 0 to {len(features) - 1}, got {outside[0]}")
+        weights = weights_of(prior, candidates, catalogue.classes, None)
+        known = None if weights is None else prior_of(weights, 1).to(features.device)
+        options = METHODS[self.method].make_options(**self.options or {})
+        found = inferred(catalogue, features, options, prior=known)
+        said = explained(catalogue, found, features, items, prior=known)
+        return said[0] if isinstance(item, int | np.integer) else said
+
+    def _with_catalogue(self, X: Any, what: str) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
         check_is_fitted(self)
         if not isinstance(self._catalogue, Catalogue):
-            raise OptionError(f"groups need the method roll_call, got {self.method!r}; call infer once per group")
+            raise OptionError(f"{what} need the method roll_call, got {self.method!r}")
         features = self._checked_features(X, reset=False)
         return self._catalogue.to(features.device), features
 

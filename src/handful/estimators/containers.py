@@ -5,6 +5,7 @@ None of these libraries is imported here: a value of theirs can only be passed i
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.errors import TaskError
+from handful.errors import MissingExtraError, TaskError
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -34,12 +35,15 @@ class Container:
         `(X, probabilities [row, class], classes [class]) -> ` the same table beside the rows of X.
     numbers : callable
         `(X, numbers [row], name) -> ` the same numbers beside the rows of X.
+    frame : callable
+        `(columns, like) -> ` a table of these columns; with pandas, it has the index of `like`, unless that is None.
     """
 
     vectors: Callable[[Any], Any]
     labels: Callable[[Any, Array], Any]
     probabilities: Callable[[Any, Tensor, Array], Any]
     numbers: Callable[[Any, Array, str], Any]
+    frame: Callable[[dict[str, Array], Any], Any]
 
 
 def container_of(X: Any) -> Container:
@@ -110,6 +114,30 @@ def _pandas_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
     return sys.modules["pandas"].DataFrame(_as_array(probabilities), index=X.index, columns=classes)
 
 
+def _new_pandas_frame(columns: dict[str, Array], like: Any) -> Any:
+    try:
+        pandas = importlib.import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "a table needs the package 'pandas', which is not installed; run: pip install pandas"
+        ) from error
+    return pandas.DataFrame(columns)
+
+
+def _pandas_frame(columns: dict[str, Array], like: Any) -> Any:
+    return sys.modules["pandas"].DataFrame(columns, index=None if like is None else like.index)
+
+
+def _polars_frame(columns: dict[str, Array], like: Any) -> Any:
+    plain = {name: column.tolist() if column.dtype.kind == "O" else column for name, column in columns.items()}
+    return sys.modules["polars"].DataFrame(plain)
+
+
+def _arrow_frame(columns: dict[str, Array], like: Any) -> Any:
+    arrow = sys.modules["pyarrow"]
+    return arrow.table({name: arrow.array(column) for name, column in columns.items()})
+
+
 def _polars_labels(X: Any, labels: Array) -> Any:
     return sys.modules["polars"].Series("label", labels.tolist() if labels.dtype.kind == "O" else labels)
 
@@ -133,6 +161,7 @@ ARRAYS = Container(
     lambda X, labels: labels,
     lambda X, probabilities, classes: _as_array(probabilities),
     lambda X, numbers, name: numbers,
+    _new_pandas_frame,
 )
 CONTAINERS = {
     "torch": Container(
@@ -140,23 +169,27 @@ CONTAINERS = {
         _tensor_labels,
         lambda X, probabilities, classes: probabilities,
         lambda X, numbers, name: torch.from_numpy(numbers).to(X.device),
+        _new_pandas_frame,
     ),
     "pandas": Container(
         _pandas_vectors,
         _pandas_labels,
         _pandas_probabilities,
         lambda X, numbers, name: sys.modules["pandas"].Series(numbers, index=X.index, name=name),
+        _pandas_frame,
     ),
     "polars": Container(
         _polars_vectors,
         _polars_labels,
         _polars_probabilities,
         lambda X, numbers, name: sys.modules["polars"].Series(name, numbers),
+        _polars_frame,
     ),
     "pyarrow": Container(
         _arrow_vectors,
         _arrow_labels,
         _arrow_probabilities,
         lambda X, numbers, name: sys.modules["pyarrow"].array(numbers),
+        _arrow_frame,
     ),
 }

@@ -1,13 +1,12 @@
 """Many batches at once: every group of rows is one joint batch, all against one catalogue.
 
-Groups are stacked, those of similar size together, and labelled by `handful.inference.open_roll_call`. What a group
-is labelled does not depend on the other groups, unless they are pooled (`handful.inference.pooling`): then all are
-labelled once alone, and again with what their siblings hold as a prior.
+Groups are labelled in stacks (`handful.estimators.stacks`). What a group is labelled does not depend on the other
+groups, unless they are pooled (`handful.inference.pooling`): then all are labelled once alone, and again with what
+their siblings hold as a prior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,20 +17,28 @@ from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.errors import LabelError
+from handful.estimators.answer_tables import (
+    MOST_LINES,
+    Top,
+    aligned,
+    are_doubtful,
+    as_array,
+    columns_of_items,
+    counted,
+    listed,
+    top_of,
+)
 from handful.estimators.columns import column_of
+from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.inference import Doubts, Inference, Proposal, answer
+from handful.estimators.inference import PRESENT, Doubts, Inference, answer
 from handful.estimators.pooling import Pooling, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
-from handful.inference.open_roll_call import Opened, label_open
+from handful.estimators.proposals import Proposal
+from handful.estimators.stacks import stacked
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
-from handful.shapes import Bool, Float, Int
-
-# Scores in one stack, padding included.
-STACK_SCORES = 2**22
-# In one stack the largest group has at most this many times the items of the smallest, so that padding stays small.
-MOST_UNEQUAL = 2
+from handful.shapes import Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +113,140 @@ class GroupedInference:
         """Return the number of groups."""
         return len(self.groups)
 
+    def __repr__(self) -> str:
+        groups, items = counted(len(self), "group", "groups"), counted(len(self.group_of), "item", "items")
+        present = int((self.presence >= PRESENT).any(0).sum())
+        classes = counted(self.catalogue.n_classes, "class", "classes")
+        return f"GroupedInference({groups}, {items}, {present:,} of {classes} present in some group)"
+
+    def top(self, k: int = 3) -> Top:
+        """Return the k most probable classes of every item, with their probabilities; see `Inference.top`.
+
+        Parameters
+        ----------
+        k : int
+            How many; all if the catalogue has fewer.
+
+        Returns
+        -------
+        Top
+            `labels` and `probabilities`, [item, k], in the order of the rows given.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = PaddleClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"])
+        >>> found.top(2).labels.tolist()
+        [['up', 'right'], ['right', 'up']]
+        """
+        return top_of(as_array(self.probabilities), self.catalogue.classes, k)
+
+    def to_frame(self) -> Any:
+        """Return one row per item, as a table; see `Inference.to_frame`.
+
+        Returns
+        -------
+        DataFrame or Table
+            With the group of each item in a column `group`, before the others.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = PaddleClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"])
+        >>> found.to_frame()[["group", "label"]].to_numpy().tolist()
+        [['a', 'up'], ['b', 'right']]
+        """
+        columns = columns_of_items(
+            as_array(self.probabilities), self.catalogue.classes, as_array(self.unknown), self.rejected
+        )
+        columns = {"group": self.groups[self.group_of], **columns}
+        return container_of(self.probabilities).frame(columns, self.probabilities)
+
+    def by_class(self) -> Any:
+        """Return one row per group and class present there, as a table; the classes with most items come first.
+
+        Returns
+        -------
+        DataFrame or Table
+            As in `Inference.by_class`, with the group in a column `group`, before the others.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(20, 16))
+        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+        >>> batch = centres[[3] * 6 + [7] * 4 + [11] * 5] + 0.7 * rng.normal(size=(15, 16))
+        >>> found = PaddleClassifier().fit(X, y).infer(batch, groups=["marsh"] * 10 + ["wood"] * 5)
+        >>> print(found.by_class().round(1)[["group", "class", "expected_count"]])
+           group  class  expected_count
+        0  marsh      3             6.0
+        1  marsh      7             4.0
+        2   wood     11             5.0
+        """
+        places, codes = np.nonzero(self.presence >= PRESENT)
+        counts = self.expected_counts[places, codes]
+        order = np.lexsort((-counts, places))
+        places, codes, counts = places[order], codes[order], counts[order]
+        columns = {
+            "group": self.groups[places],
+            "class": self.catalogue.classes[codes],
+            "expected_count": counts,
+            "proportion": counts / np.bincount(self.group_of, minlength=len(self))[places],
+            "presence": self.presence[places, codes],
+        }
+        return container_of(self.probabilities).frame(columns, None)
+
+    def summary(self) -> str:
+        """Say in plain text what was found, one line per group.
+
+        Returns
+        -------
+        str
+            Of each group the items, the doubtful and the rejected ones, and the classes present, the largest first.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(20, 16))
+        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+        >>> batch = centres[[3] * 6 + [7] * 4 + [11] * 5] + 0.7 * rng.normal(size=(15, 16))
+        >>> print(PaddleClassifier().fit(X, y).infer(batch, groups=["marsh"] * 10 + ["wood"] * 5).summary())
+        2 groups, 15 items, 20 classes.
+        group  items  doubtful  rejected  classes present
+        marsh     10         0         0  3, 7
+        wood       5         0         0  11
+        """
+        best = self.top(2).probabilities
+        doubtful = are_doubtful(best[:, 0], best[:, 1] if best.shape[1] == 2 else np.zeros(len(best)))
+        sizes, n_doubtful, n_rejected = (
+            np.bincount(self.group_of, weights=weights, minlength=len(self)).astype(int)
+            for weights in (None, doubtful, self.rejected)
+        )
+        shown = range(min(len(self), MOST_LINES))
+        table = aligned(
+            [
+                ["group", "items", "doubtful", "rejected"],
+                *([str(self.groups[i]), f"{sizes[i]:,}", f"{n_doubtful[i]:,}", f"{n_rejected[i]:,}"] for i in shown),
+            ]
+        )
+        order = (np.argsort(-self.expected_counts[i], kind="stable") for i in shown)
+        present = [
+            listed(self.catalogue.classes[codes[self.presence[i][codes] >= PRESENT]])
+            for i, codes in zip(shown, order, strict=True)
+        ]
+        lines = [
+            f"{counted(len(self), 'group', 'groups')}, {counted(len(self.group_of), 'item', 'items')}, "
+            f"{counted(self.catalogue.n_classes, 'class', 'classes')}.",
+            *(f"{line}  {said}" for line, said in zip(table, ["classes present", *present], strict=True)),
+        ]
+        if len(self) > MOST_LINES:
+            lines.append(f"And {len(self) - MOST_LINES:,} more groups, see by_class().")
+        return "\n".join(lines)
+
     def __getitem__(self, group: Any) -> Inference:
         """Return the answer about one group, in arrays; its items come in the order of the rows given."""
         place = next((place for place, name in enumerate(self.groups.tolist()) if name == group), -1)
@@ -117,9 +258,12 @@ class GroupedInference:
             table = torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64))
         n_iter, converged = int(self.n_iter[place]), bool(self.converged[place])
         low, high = self.unknown_interval[place].tolist()
-        unknown = np.asarray(self.unknown.cpu() if isinstance(self.unknown, Tensor) else self.unknown)
         doubts = Doubts(
-            unknown[rows], (low, high), self.rejected[rows], self.proposals[place], self.expected_counts[place]
+            as_array(self.unknown)[rows],
+            (low, high),
+            self.rejected[rows],
+            self.proposals[place],
+            self.expected_counts[place],
         )
         return answer(
             self.catalogue.classes,
@@ -138,57 +282,6 @@ class GroupedInference:
             n_iter=n_iter,
             converged=converged,
         )
-
-
-class Stack(NamedTuple):
-    """Some groups, labelled together."""
-
-    places: Int[np.ndarray, "task"]  # of the groups
-    rows: Int[np.ndarray, "item"]  # of their items, group by group
-    there: Bool[Tensor, "task slot"]  # which slots of `found` hold these items
-    found: Opened
-
-
-def stacked(
-    catalogue: Catalogue,
-    features: Float[Tensor, "item dim"],
-    group_of: Int[np.ndarray, "item"],
-    options: RollCallOptions,
-    prior: Prior | None = None,
-) -> Iterator[Stack]:
-    """Label every group as one joint batch, a stack of groups at a time; `group_of` counts the groups from zero."""
-    order = np.argsort(group_of, kind="stable")
-    sizes = np.bincount(group_of)
-    starts = np.cumsum(sizes) - sizes
-    for places in _stacks(sizes, np.argsort(sizes, kind="stable"), catalogue.n_classes):
-        slots = np.arange(sizes[places].max())
-        there = slots < sizes[places][:, None]
-        rows = order[np.where(there, starts[places][:, None] + slots, 0)]
-        inside = torch.from_numpy(there).to(features.device)
-        batches = features[torch.from_numpy(rows).to(features.device)]
-        mask = None if there.all() else inside
-        known = None if prior is None else prior.rows(torch.from_numpy(places)).to(features.device)
-        against = catalogue.against(batches, mask, known)
-        found = label_open(against, catalogue.strangers, max_iter=options.max_iter, tol=options.tol)
-        yield Stack(places, rows[there], inside, found)
-
-
-def _stacks(
-    sizes: Int[np.ndarray, "group"], by_size: Int[np.ndarray, "group"], n_classes: int
-) -> Iterator[Int[np.ndarray, "task"]]:
-    """Cut the groups, the smallest first, into stacks of bounded size with little padding."""
-    start = 0
-    while start < len(by_size):
-        most = MOST_UNEQUAL * sizes[by_size[start]]
-        stop = start + int(np.searchsorted(sizes[by_size[start:]], most, side="right"))
-        while True:
-            slots = int(sizes[by_size[stop - 1]])
-            fits = max(1, STACK_SCORES // (slots * n_classes))
-            if stop - start <= fits:
-                break
-            stop = start + fits
-        yield by_size[start:stop]
-        start = stop
 
 
 class Known(NamedTuple):

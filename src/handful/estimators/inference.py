@@ -12,9 +12,21 @@ from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.dispatch import solve
+from handful.estimators.answer_tables import (
+    MOST_LINES,
+    Top,
+    aligned,
+    are_doubtful,
+    as_array,
+    columns_of_items,
+    counted,
+    listed,
+    top_of,
+)
+from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
+from handful.estimators.proposals import Proposal
 from handful.inference.frame import Frame
-from handful.inference.new_groups import NewGroup
 from handful.inference.open_roll_call import label_open
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
@@ -27,54 +39,6 @@ PRESENT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
-    """Items of a batch that look like one class that the catalogue does not have.
-
-    Attributes
-    ----------
-    items : ndarray [size]
-        Positions in the batch, the most typical first.
-    cohesion : float
-        Mean chance that two of the items share a class.
-    nearest : label
-        The known class that describes them best.
-    worth : float
-        Expected number of unknown items among them, times the cohesion.
-
-    Examples
-    --------
-    Once a person has named it, a proposal is a class:
-
-    >>> from handful.estimators import PaddleClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> centres = rng.normal(size=(31, 24))
-    >>> X, y = centres[:30].repeat(5, axis=0) + 0.4 * rng.normal(size=(150, 24)), np.arange(30).repeat(5)
-    >>> batch = centres[[3] * 12 + [7] * 12 + [30] * 12] + 0.4 * rng.normal(size=(36, 24))
-    >>> classifier = PaddleClassifier().fit(X, y)
-    >>> (proposal,) = classifier.infer(batch).proposals
-    >>> sorted(proposal.items.tolist()) == list(range(24, 36))
-    True
-    >>> classifier.add_classes(batch[proposal.items], [30] * proposal.size).predict(batch[24:]).tolist() == [30] * 12
-    True
-    """
-
-    items: npt.NDArray[np.int64]
-    cohesion: float
-    nearest: Any
-    worth: float
-
-    @classmethod
-    def of(cls, group: NewGroup, classes: npt.NDArray[Any]) -> Proposal:
-        """Name the nearest class."""
-        return cls(group.items.cpu().numpy(), group.cohesion, classes[group.nearest], group.worth)
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-
-@dataclass(frozen=True, eq=False)
 class Inference:
     """The joint answer about one batch.
 
@@ -84,17 +48,19 @@ class Inference:
 
     Attributes
     ----------
+    classes : ndarray [class]
+        All classes of the catalogue, in increasing order.
     labels : [item]
         The most probable class of each item, as one of the labels given to `fit`.
     probabilities : [item, class]
-        `p_nk`, columns in the order of `classes_`.
+        `p_nk`, columns in the order of `classes`.
     class_proportions, expected_counts : ndarray [class]
         Share of the batch, and number of its items, that each class is expected to hold: `Σ_n p_nk`. In a batch
         with unknown items, those of known ones: `Σ_n (1 - unknown_n) p_nk`.
     present_classes : ndarray
         Classes that are more likely present than not, those with most items first. Unknown items do not count.
     presence : ndarray [class]
-        Chance that the class occurs at least once, in the order of `classes_`. With `roll_call`, calibrated on other
+        Chance that the class occurs at least once, in the order of `classes`. With `roll_call`, calibrated on other
         data. With every other method `1 - Π_n (1 - p_nk)`, as if items were independent given their probabilities.
     n_iter, converged : int, bool
         Iterations taken, and whether the tolerance was met.
@@ -127,12 +93,15 @@ class Inference:
     >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
     >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
     >>> found = PaddleClassifier().fit(X, y).infer(batch)
+    >>> found
+    Inference(10 items, 2 of 20 classes present, 0 items doubtful, 0 rejected)
     >>> found.present_classes.tolist(), found.expected_counts[[3, 7, 8]].round(1).tolist()
     ([3, 7], [6.0, 4.0, 0.0])
     >>> found.labels.tolist()
     [3, 3, 3, 3, 3, 3, 7, 7, 7, 7]
     """
 
+    classes: npt.NDArray[Any]
     labels: Any
     probabilities: Any
     class_proportions: npt.NDArray[np.float64]
@@ -149,6 +118,141 @@ class Inference:
     unknown_interval: tuple[float, float]
     rejected: npt.NDArray[np.bool_]
     proposals: tuple[Proposal, ...]
+
+    def __repr__(self) -> str:
+        items = counted(len(self.rejected), "item", "items")
+        doubtful = counted(int(self.doubtful.sum()), "item", "items")
+        present = f"{len(self.present_classes):,} of {counted(len(self.classes), 'class', 'classes')} present"
+        return f"Inference({items}, {present}, {doubtful} doubtful, {int(self.rejected.sum()):,} rejected)"
+
+    @property
+    def doubtful(self) -> npt.NDArray[np.bool_]:
+        """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the most probable class and of the next."""
+        best = self.top(2).probabilities
+        return are_doubtful(best[:, 0], best[:, 1] if best.shape[1] == 2 else np.zeros(len(best)))
+
+    def top(self, k: int = 3) -> Top:
+        """Return the k most probable classes of every item, with their probabilities.
+
+        Parameters
+        ----------
+        k : int
+            How many; all if the catalogue has fewer.
+
+        Returns
+        -------
+        Top
+            `labels` and `probabilities`, [item, k], the most probable first.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = PaddleClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]])
+        >>> found.top(2).labels.tolist()
+        [['up', 'right'], ['right', 'up']]
+        """
+        return top_of(as_array(self.probabilities), self.classes, k)
+
+    def to_frame(self) -> Any:
+        """Return one row per item, as a table.
+
+        Returns
+        -------
+        DataFrame or Table
+            Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
+            are `label`, `probability`, `runner_up`, `runner_up_probability`, `doubtful`, `unknown` and `rejected`.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> table = PaddleClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]]).to_frame()
+        >>> print(table[["label", "runner_up", "rejected"]])
+           label runner_up  rejected
+        0     up     right     False
+        1  right        up     False
+        """
+        columns = columns_of_items(
+            as_array(self.probabilities), self.classes, as_array(self.unknown), np.asarray(self.rejected)
+        )
+        return container_of(self.probabilities).frame(columns, self.probabilities)
+
+    def by_class(self) -> Any:
+        """Return one row per class, as a table, those with most items first.
+
+        Returns
+        -------
+        DataFrame or Table
+            As in `to_frame`. The columns are `class`, `expected_count`, `proportion` and `presence`.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = PaddleClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1], [2.0, 0.0]])
+        >>> found.by_class()["class"].tolist()
+        ['right', 'up']
+        """
+        order = np.argsort(-self.expected_counts, kind="stable")
+        columns = {
+            "class": self.classes[order],
+            "expected_count": self.expected_counts[order],
+            "proportion": self.class_proportions[order],
+            "presence": self.presence[order],
+        }
+        return container_of(self.probabilities).frame(columns, None)
+
+    def summary(self) -> str:
+        """Say in plain text what was found.
+
+        Returns
+        -------
+        str
+            Items, the classes present with their expected counts, doubtful items, unknown ones, and diagnostics.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(20, 16))
+        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+        >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
+        >>> print(PaddleClassifier().fit(X, y).infer(batch).summary())
+        10 items, 2 of 20 classes present.
+        class  expected count  presence
+        3                 6.0      0.99
+        7                 4.0      0.98
+        """
+        lines = [
+            f"{counted(len(self.rejected), 'item', 'items')}, {len(self.present_classes):,} of "
+            f"{counted(len(self.classes), 'class', 'classes')} present."
+        ]
+        order = np.argsort(-self.expected_counts, kind="stable")
+        present = order[self.presence[order] >= PRESENT]
+        if len(present):
+            rows = [
+                [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", f"{self.presence[k]:.2f}"]
+                for k in present[:MOST_LINES]
+            ]
+            lines += aligned([["class", "expected count", "presence"], *rows])
+        if len(present) > MOST_LINES:
+            lines.append(f"And {len(present) - MOST_LINES:,} more, see by_class().")
+        doubtful = np.flatnonzero(self.doubtful)
+        if len(doubtful):
+            lines.append(f"{counted(len(doubtful), 'doubtful item', 'doubtful items')}: {listed(doubtful)}.")
+        rejected, (low, high) = np.flatnonzero(self.rejected), self.unknown_interval
+        if len(rejected):
+            look = counted(len(rejected), "item looks", "items look")
+            lines.append(
+                f"{look} like none of the classes: {listed(rejected)}. "
+                f"The share of such items is {low:.0%} to {high:.0%}."
+            )
+        lines += [
+            f"Perhaps a new class of {proposal.size:,} items, nearest to {proposal.nearest}: {listed(proposal.items)}."
+            for proposal in self.proposals
+        ]
+        return "\n".join([*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)])
 
 
 def inferred(
@@ -246,6 +350,7 @@ def answer(
     weights = weights / weights.sum(-1, keepdim=True)
     order = np.argsort(-doubts.counts, kind="stable")
     return Inference(
+        classes=classes,
         labels=classes[weights.argmax(-1).cpu().numpy()],
         probabilities=weights,
         class_proportions=doubts.counts / len(weights),

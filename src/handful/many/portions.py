@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.estimators.grouped import stacked
+from handful.estimators.stacks import stacked
 from handful.inference.open_roll_call import Opened
 from handful.large import LargeSolution
 from handful.machine.safetensors_format import read_part, write_tensors

@@ -1,0 +1,102 @@
+"""Why an item has its label."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.errors import OptionError, TaskError
+from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators.why import explained
+
+NAMES = np.array([f"class {k:02}" for k in range(20)])
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A classifier, and a batch of two classes whose first item looks like a third."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(20, 16))
+    X = centres.repeat(5, axis=0) + 0.9 * rng.normal(size=(100, 16))
+    batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
+    batch[0] = 0.4 * centres[3] + 0.6 * centres[5]
+    return PaddleClassifier().fit(X, NAMES.repeat(5)), X, batch
+
+
+def test_the_batch_changes_what_an_item_is_alone(world):
+    classifier, X, batch = world
+    found, why = classifier.infer(batch), classifier.explain(batch, 0)
+    head, catalogue = classifier.catalogue_.head, classifier.catalogue_
+    assert (why.item, why.label, why.alone, why.rival) == (0, "class 03", "class 05", "class 05")
+    assert why.probability == pytest.approx(found.probabilities[0, 3])
+    unit = torch.from_numpy(batch[0] / np.linalg.norm(batch[0])) - catalogue.origin
+    scores = head.weights @ unit + head.offsets
+    assert why.alone_probability == pytest.approx(float(scores.softmax(0)[5]))
+    assert why.from_item == pytest.approx(float(scores[3] - scores[5]))
+    assert why.from_item < 0 < why.from_batch
+    odds = np.log(found.probabilities[0, 3] / found.probabilities[0, 5])
+    assert why.from_item + why.from_batch == pytest.approx(odds)
+    others = np.asarray(found.probabilities)[1:].sum(0)
+    assert why.others_of_label == pytest.approx(others[3], abs=1e-3)
+    assert why.others_of_rival == pytest.approx(others[5], abs=1e-3)
+    cosines = (X / np.linalg.norm(X, axis=1, keepdims=True)) @ (batch[0] / np.linalg.norm(batch[0]))
+    assert [near.position for near in why.nearest] == np.argsort(-cosines)[:3].tolist()
+    assert [near.label for near in why.nearest] == NAMES.repeat(5)[np.argsort(-cosines)[:3]].tolist()
+    assert why.nearest[0].distance == pytest.approx(np.sqrt(2 - 2 * cosines.max()))
+
+
+def test_sentences(world):
+    classifier, _, batch = world
+    first, clear = classifier.explain(batch, [0, 10])
+    assert str(first).startswith("Item 0 is 'class 03' (0.9")
+    assert "Alone it would be 'class 05' (0.8" in str(first)
+    assert "Of the other 49 items of the batch, 30 are expected to be 'class 03', none to be 'class 05'." in str(first)
+    assert str(clear).startswith("Item 10 is 'class 03'")
+    assert "Alone it would be the same" in str(clear)
+    assert clear.rival not in (None, "class 03")
+
+
+def test_an_unknown_item_is_said_to_be_one():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(21, 24))
+    X, y = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24)), np.arange(20).repeat(5)
+    batch = centres[[3] * 12 + [20] * 8] + 0.4 * rng.normal(size=(20, 24))
+    why = PaddleClassifier().fit(X, y).explain(batch, 15)
+    assert why.rejected
+    assert str(why).startswith(f"Item 15 looks like none of the classes ({why.unknown:.2f}); ")
+    # Expected counts leave unknown items out, and so does what others hold.
+    assert why.others_of_label == pytest.approx(0, abs=0.5)
+
+
+def test_added_examples_are_found(world):
+    _, X, batch = world
+    more = PaddleClassifier().fit(X, NAMES.repeat(5)).partial_fit(batch[:1], ["class 03"])
+    near = more.explain(batch, 0).nearest[0]
+    assert (near.position, near.label) == (100, "class 03")
+    assert near.distance == pytest.approx(0, abs=1e-6)
+
+
+def test_candidates_hold_alone_too(world):
+    classifier, _, batch = world
+    assert classifier.explain(batch, 0, candidates=["class 03", "class 07"]).alone == "class 03"
+    only = classifier.explain(batch, 0, candidates=["class 07"])
+    assert (only.label, only.rival, only.from_batch) == ("class 07", None, 0.0)
+    assert "expected" not in str(only)
+
+
+def test_classes_may_have_other_names(world):
+    classifier, _, batch = world
+    found = classifier.infer(batch)
+    renamed = np.array([name.upper() for name in NAMES])
+    (why,) = explained(
+        classifier.catalogue_, found.__class__(**{**vars(found), "classes": renamed}), torch.from_numpy(batch), [0]
+    )
+    assert (why.label, why.alone, why.nearest[0].label) == ("CLASS 03", "CLASS 05", "CLASS 05")
+
+
+def test_what_cannot_be_explained_is_refused(world):
+    classifier, X, batch = world
+    with pytest.raises(TaskError, match="the items 0 to 49, got 50"):
+        classifier.explain(batch, 50)
+    other = TransductiveClassifier("nearest_prototype").fit(X, NAMES.repeat(5))
+    with pytest.raises(OptionError, match="explanations need the method roll_call"):
+        other.explain(batch, 0)
