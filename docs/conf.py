@@ -58,7 +58,7 @@ html_static_path = ["_static"]
 html_css_files = ["handful.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "sixty_seconds")}  # they have no neighbours to list
+html_sidebars = {page: [] for page in ("index", "first_steps")}  # they have no neighbours to list
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["navbar-icon-links"],  # figures are drawn on white, so there is no dark page to switch to
@@ -122,11 +122,10 @@ def gather_changes(app: Sphinx) -> None:
         place.write_text(page, encoding="utf-8")
 
 
-def draw_pictures(app: Sphinx) -> None:
-    """Draw what pages show, from the data and the contracts as they are now."""
+def draw_architecture(app: Sphinx) -> None:
+    """Draw the layers from the contracts as they are now."""
     tools = HERE.parent / "tools"
-    for name in ("draw_problem", "draw_architecture"):
-        subprocess.run([sys.executable, str(tools / f"{name}.py")], check=True, capture_output=True)
+    subprocess.run([sys.executable, str(tools / "draw_architecture.py")], check=True, capture_output=True)
 
 
 class Commands(RegexLexer):
@@ -210,7 +209,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("commands", Commands)
     app.connect("doctree-read", fit_pages)
     app.connect("builder-inited", gather_changes, priority=1)
-    app.connect("builder-inited", draw_pictures, priority=1)
+    app.connect("builder-inited", draw_architecture, priority=1)
 
 
 html_math_renderer = "mathml"

@@ -1,7 +1,7 @@
 """Write the documents about harm from what `harm.py` measured: python studies/harm_page.py.
 
 Reads `studies/results/harm/GROUP/CONDITION.json`; writes `docs/harm_results.md`, and the text between
-`<!-- harm summary -->` and `<!-- end of harm summary -->` in `docs/when_transduction_hurts.md` and `README.md`. It says
+`<!-- harm summary -->` and `<!-- end of harm summary -->` in `docs/when_transduction_hurts.md`. It says
 so where something was not measured yet. A test renders it again and compares.
 """
 
@@ -19,7 +19,7 @@ from harm_data import GROUPS, RESULTS, read
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "harm_results.md"
-DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/when_transduction_hurts.md"))
+DOCUMENTS = (ROOT / "docs" / "when_transduction_hurts.md",)
 MARKED = re.compile(r"(?P<begin><!-- harm summary -->\n).*?(?P<end><!-- end of harm summary -->\n)", re.DOTALL)
 NOT_YET = "Not measured yet."
 CHANGES = {

@@ -1,69 +1,95 @@
-"""Draw the problem in one picture: python tools/draw_problem.py. Writes docs/drawn/problem.svg.
+"""Draw the problem in one picture: python tools/draw_problem.py. Writes docs/images/problem.svg.
 
 One batch of 75 sentences with five intents out of 150 (CLINC150, task 0 of seed 0, five examples of each intent): how
 many sentences each intent really has, how many it gets when each sentence is labelled alone, and how many when the
 batch is labelled as a whole (`nearest_prototype` and `roll_call`).
+
+The SVG is written by hand because it has to follow the reader's light or dark mode, which matplotlib's cannot.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 
 import handful
 from handful.datasets import load_clinc150
-from handful.reports.plots import COLOURS
 
-PLACE = Path(__file__).resolve().parents[1] / "docs" / "drawn" / "problem.svg"
-RIGHT, WRONG = COLOURS[0], COLOURS[1]
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "problem.svg"
+WIDTH, PANEL, TOP, HIGHEST = 560, 136, 48, 66
+LEFT, RIGHT = 20, 540
+STYLE = """\
+  .page { fill: #ffffff; stroke: #d1d9e0 } .axis { stroke: #8c959f }
+  text { fill: #1f2328; font: 15px system-ui, sans-serif }
+  .title { font-weight: 600 } .present { fill: #0072b2 } .absent { fill: #d55e00 } .small { font-size: 13px }
+  .pointer { stroke: #d55e00; fill: none } .wrong { fill: #b04a00 }
+  @media (prefers-color-scheme: dark) {
+    .page { fill: #14181e; stroke: #3d444d } .axis { stroke: #9198a1 } text { fill: #e6edf3 }
+    .present { fill: #56b4e9 } .absent { fill: #ff9d5c } .pointer { stroke: #ff9d5c } .wrong { fill: #ff9d5c }
+  }"""
 
 
-def draw_problem(place: Path = PLACE, task_number: int = 0) -> Path:
-    """Write the picture and return where it is."""
+def answers(task_number: int = 0) -> tuple[tuple[str, ...], dict[str, np.ndarray]]:
+    """Return the names of the intents, and the labels of the batch: the true ones, and two answers."""
     bank = load_clinc150()
     spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
     task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[task_number]))
     task = handful.transform("l2", task)
-    answers = {
-        "What is in the batch": truth,
-        "Each sentence alone": handful.solve("nearest_prototype", task).predictions,
-        "The batch as a whole": handful.solve("roll_call", task).predictions,
+    return bank.class_names, {
+        "What is in the batch": truth[0].numpy(),
+        "Each sentence labelled alone": handful.solve("nearest_prototype", task).predictions[0].numpy(),
+        "The batch labelled as a whole": handful.solve("roll_call", task).predictions[0].numpy(),
     }
-    really = np.bincount(truth[0], minlength=bank.n_classes)
-    most = 1.3 * really.max()
-    figure = Figure((6.2, 6.2), layout="constrained")  # narrow: a phone shows it as well
-    panels = figure.subplots(3, 1, sharex=True, sharey=True)
-    for axis, (title, labels) in zip(panels, answers.items(), strict=True):
-        counts = np.bincount(labels[0], minlength=bank.n_classes)
-        believed, errors = int((counts > 0).sum()), int((labels != truth).sum())
-        said = f"{believed} intents" if labels is truth else f"{believed} intents, {errors} of 75 labels wrong"
-        axis.set_title(f"{title}: {said}", loc="left", fontsize=12)
-        for present, colour in ((really > 0, RIGHT), (really == 0, WRONG)):
-            chosen = np.flatnonzero(present & (counts > 0))
-            axis.vlines(chosen, 0, counts[chosen], color=colour, linewidth=3.2)
-        if labels is truth:
-            names = "\n".join(f"{counts[k]} × {bank.class_names[k]}" for k in np.flatnonzero(counts))
-            axis.text(2, most, names, va="top", fontsize=10, linespacing=1.35, bbox={"color": "white"})
-        for k in np.flatnonzero((really == 0) & (counts >= 5)):  # a class that took in many has a name worth knowing
-            axis.annotate(
-                bank.class_names[k],
-                (k, counts[k] + 0.3),
-                (k - 17, 0.86 * most),
-                ha="center",
-                color=WRONG,
-                arrowprops={"arrowstyle": "-", "color": WRONG, "linewidth": 0.8},
-            )
-        axis.set(ylim=(0, most), ylabel="sentences", xlim=(-2, bank.n_classes + 1))
-        axis.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel("the 150 intents of the catalogue; blue: in the batch, orange: not")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "handful"}):
-        figure.savefig(place, metadata={"Date": None})
-    return place
+
+
+def panel(title: str, labels: np.ndarray, truth: np.ndarray, names: tuple[str, ...], top: float) -> list[str]:
+    """Return one row of the picture: its title, a bar per intent that got a sentence, and what is worth naming."""
+    counts, really = (np.bincount(found, minlength=len(names)) for found in (labels, truth))
+    classes, errors = int((counts > 0).sum()), int((labels != truth).sum())
+    said = (
+        f"{classes} of {len(names)} intents" if labels is truth else f"{classes} intents, {errors} of 75 labels wrong"
+    )
+    base = top + TOP + HIGHEST
+    step, unit = (RIGHT - LEFT) / len(names), HIGHEST / really.max()
+    parts = [f'<text x="{LEFT}" y="{top + 22}"><tspan class="title">{title}:</tspan> {said}</text>']
+    parts.append(f'<path class="axis" d="M{LEFT} {base + 0.5}H{RIGHT}"/>')
+    for k in np.flatnonzero(counts):
+        kind, height = ("present" if really[k] else "absent"), counts[k] * unit
+        x = LEFT + (k + 0.5) * step - 2
+        parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{base - height:.1f}" width="4" height="{height:.1f}"/>')
+    if labels is truth:
+        for row, k in enumerate(np.flatnonzero(counts)):
+            parts.append(f'<text class="small" x="{LEFT}" y="{top + 43 + 15.5 * row}">{counts[k]} × {names[k]}</text>')
+    for k in np.flatnonzero((really == 0) & (counts >= 5)):  # a class that took in many has a name worth knowing
+        x, y = LEFT + (k + 0.5) * step, base - counts[k] * unit
+        parts.append(f'<path class="pointer" d="M{x:.1f} {y - 2:.1f}V{top + 44}"/>')
+        parts.append(f'<text class="small wrong" x="{x:.1f}" y="{top + 40}" text-anchor="middle">{names[k]}</text>')
+    return parts
+
+
+def picture() -> str:
+    """Return the text of the SVG."""
+    names, found = answers()
+    truth, *_ = found.values()
+    parts = [part for row, item in enumerate(found.items()) for part in panel(*item, truth, names, 6 + PANEL * row)]
+    height = 6 + PANEL * len(found) + 26
+    foot = f"The {len(names)} intents of the catalogue. Blue: in the batch. Orange: not in the batch."
+    described = "; ".join(f"{title}: {len(np.unique(labels))} intents" for title, labels in found.items())
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+            ' role="img">',
+            f"<title>{described}</title>",
+            f"<style>\n{STYLE}\n</style>",
+            f'<rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>',
+            *parts,
+            f'<text class="small" x="{LEFT}" y="{height - 12}">{foot}</text>',
+            "</svg>\n",
+        ]
+    )
 
 
 if __name__ == "__main__":
-    print(draw_problem())
+    PLACE.write_text(picture(), encoding="utf-8")
+    print(PLACE)

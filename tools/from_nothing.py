@@ -2,7 +2,7 @@
 
     python tools/from_nothing.py --out perf/results/from_nothing.json
 
-The wheel is built from this repository and installed with its extras; the README, *60 seconds* and the tutorials are
+The wheel is built from this repository and installed with its extras; the README, *First steps* and the tutorials are
 then run as written, in empty folders: first their Python (as doctests), then every `handful …` line that they give for
 a terminal. Where the README's lines need a reader's own pictures, those drawn by the tutorial are used. Exits with 1
 if anything fails.
@@ -32,21 +32,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 # In the order in which they are read; the README comes last because it borrows a tutorial's pictures.
 PAGES = (
-    "docs/sixty_seconds.md",
+    "docs/first_steps.md",
     *(f"docs/tutorials/{name}.md" for name in ("sentences", "images", "parquet")),
     "README.md",
 )
 NEEDS_TORCHVISION = ("timm", "open_clip_torch")
-# Hours, and lightning, for a sentence about what else there is.
-LEFT_OUT = ("handful train",)
-# The packaged bank as a reader might have it: enough rows of each class to draw tasks from.
-EMBEDDINGS = """
-import pyarrow, pyarrow.parquet
-from handful.datasets import load_clinc150
-bank = load_clinc150()
-columns = {"embedding": list(bank.features), "intent": [bank.class_names[k] for k in bank.labels]}
-pyarrow.parquet.write_table(pyarrow.table(columns), "embeddings.parquet")
-"""
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful\s[^`]*--[^`]*)`")
 
@@ -122,16 +112,14 @@ class Newcomer:
         if page == "README.md":
             self.lend(within)
         for line in terminal_lines(copy.read_text(encoding="utf-8")):
-            if not line.startswith(LEFT_OUT):
-                words = shlex.split(line, comments=True)
-                self.do(f"{page}: {shlex.join(words)}", [str(self.bin / words[0]), *words[1:]], within)
+            words = shlex.split(line, comments=True)
+            self.do(f"{page}: {shlex.join(words)}", [str(self.bin / words[0]), *words[1:]], within)
 
     def lend(self, folder: Path) -> None:
         """Put the files into the folder that the README takes for granted."""
         photos = next((self.place / "images").rglob("catalogue"))
         shutil.copytree(photos, folder / "photos")
         shutil.copytree(next(photos.iterdir()), folder / "new_photos")
-        self.do("write embeddings.parquet for the README", [str(self.bin / "python"), "-c", EMBEDDINGS], folder)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ The text between the two markers in README.md is made here from the clean cells 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ NOT_YET = "Not measured yet.\n"
 GROUPS = {"confirmation": "Not used for tuning", "tuning": "Used for tuning"}
 SHOTS, PRESENT = 5, (5, 20)
 ALONE = ("prototype", "head")
+KINDS = {"minilm": "sentences", "efflite0": "photographs", "conv4": "characters"}
 
 
 def cells(group: str) -> list[dict[str, Any]]:
@@ -29,29 +31,33 @@ def cells(group: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["shots"] == SHOTS and row["present"] in PRESENT]
 
 
-def line(row: dict[str, Any]) -> str:
+def line(rows: Sequence[dict[str, Any]]) -> str:
     """Return one row of the table; the gain is over the better of the two rules that label each item alone."""
-    found = row["accuracy"]
-    gain, half = row["ahead"][max(ALONE, key=found.__getitem__)]
-    accuracies = " | ".join(f"{found[rule]:.1f}" for rule in (*ALONE, "roll_call"))
-    return f"| {row['data']} | {row['classes']} | {row['present']} | {accuracies} | {gain:+.1f} ± {half:.1f} |"
+    name, _, encoder = rows[0]["data"].rpartition("-")
+    shown = [f"{name}, {KINDS[encoder]}", str(rows[0]["classes"])]
+    for row in sorted(rows, key=lambda row: PRESENT.index(row["present"])):
+        found = row["accuracy"]
+        alone = max(ALONE, key=found.__getitem__)
+        gain, half = row["ahead"][alone]
+        shown += [f"{found[alone]:.1f}", f"{found['roll_call']:.1f}", f"{gain:+.1f} ± {half:.1f}"]
+    return f"| {' | '.join(shown)} |"
 
 
 def figures() -> str:
-    """Return the table, two rows for each bank that was measured, and what each group is."""
+    """Return the table, one row for each data set that was measured, and what each group is."""
     found = {group: rows for group in GROUPS if (rows := cells(group))}
     if not found:
         return NOT_YET
-    table = [
-        "| bank | K | present | nearest prototype | head, alone | `roll_call` | gain |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    table += [line(row) for rows in found.values() for row in rows]
-    batches = sorted({row["batches"] for rows in found.values() for row in rows})
-    about = [f"{' or '.join(map(str, batches))} batches per row."]
+    measured = [what for present in PRESENT for what in (f"{present} occur: alone", "jointly", "gain")]
+    table = [f"| data | classes | {' | '.join(measured)} |", "|---" * (2 + len(measured)) + "|"]
+    about = []
     for group, rows in found.items():
-        about.append(f"{GROUPS[group]}: {', '.join(dict.fromkeys(row['data'] for row in rows))}.")
-    return "\n".join(table) + "\n\n" + "\n".join(about) + "\n"
+        names = list(dict.fromkeys(row["data"] for row in rows))
+        table += [line([row for row in rows if row["data"] == name]) for name in names]
+        about.append(f"{GROUPS[group]}: {', '.join(name.rpartition('-')[0] for name in names)}.")
+    batches = sorted({row["batches"] for rows in found.values() for row in rows})
+    about.append(f"Each figure is a mean over {' or '.join(map(str, batches))} batches.")
+    return "\n".join(table) + "\n\n" + " ".join(about) + "\n"
 
 
 def with_figures(text: str) -> str:

@@ -155,7 +155,7 @@ def test_figures_of_the_readme_come_from_the_clean_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(readme_figures, "RESULTS", tmp_path)
     assert readme_figures.figures() == readme_figures.NOT_YET
     row = {
-        "data": "made-up",
+        "data": "made-up-minilm",
         "classes": 9,
         "batches": 500,
         "accuracy": {"prototype": 70.0, "head": 71.04, "roll_call": 90.0},
@@ -163,13 +163,31 @@ def test_figures_of_the_readme_come_from_the_clean_cells(tmp_path, monkeypatch):
     }
     rows = [{**row, "shots": shots, "present": present} for shots in (1, 5, 10) for present in (5, 20, "all")]
     (tmp_path / "tuning").mkdir()
-    (tmp_path / "tuning" / "clean.json").write_text(json.dumps({"made-up": {"rows": rows}}))
+    (tmp_path / "tuning" / "clean.json").write_text(json.dumps({"made-up-minilm": {"rows": rows}}))
     shown = readme_figures.figures()
-    assert shown.count("made-up | 9") == 2
-    assert (
-        "| made-up | 9 | 20 | 70.0 | 71.0 | 90.0 | +19.0 ± 1.0 |\n\n500 batches per row.\nUsed for tuning: made-up.\n"
-        in shown
-    )
+    assert shown.count("made-up") == 2
+    assert "| made-up, sentences | 9 | 71.0 | 90.0 | +19.0 ± 1.0 | 71.0 | 90.0 | +19.0 ± 1.0 |\n\n" in shown
+    assert shown.endswith("Used for tuning: made-up. Each figure is a mean over 500 batches.\n")
+
+
+def test_links_of_the_readme_are_absolute_where_it_is_shown_outside_the_repository():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    site, hook = project["project"]["urls"]["Documentation"], project["tool"]["hatch"]["metadata"]["hooks"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for rule in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    shown = LINK.findall(FENCE.sub("", text))
+    assert len(shown) > 15
+    for link in shown:
+        assert link.startswith(site), f"{link} of README.md leads nowhere on PyPI"
+        page = link.removeprefix(site).partition("#")[0]
+        source = page.removesuffix(".html") + ".md" if page.endswith(".html") else page.replace("_images", "images")
+        assert (ROOT / "docs" / source).is_file(), link
+
+
+def test_the_picture_of_the_problem_is_drawn_from_the_data():
+    draw_problem = importlib.import_module("draw_problem")
+    assert draw_problem.PLACE.read_text(encoding="utf-8") == draw_problem.picture(), "python tools/draw_problem.py"
 
 
 def test_tables_of_the_stand_ins_are_those_of_their_study():
@@ -191,7 +209,7 @@ def test_tables_of_harm_are_those_of_their_study():
 
 
 def test_the_first_minutes_are_those_that_were_measured():
-    page = (ROOT / "docs" / "sixty_seconds.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "first_steps.md").read_text(encoding="utf-8")
     steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
     assert all(step["ended_well"] for step in steps)
     first = [

@@ -1,5 +1,5 @@
+import pydoc
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,15 +10,15 @@ from handful.cli.main import main
 from handful.machine import extras
 
 
-def test_five_methods_one_page_and_what_to_read_next(tmp_path, capsys):
+def test_five_methods_one_page_and_what_to_do_next(tmp_path, capsys):
     assert main(["demo", "--tasks", "2", "--out", str(tmp_path / "demo")]) == 0
     out = capsys.readouterr().out
     assert [out.count(f"  {method} ") for method in demo.METHODS] == [len(demo.K_EFF)] * 5
     assert len(demo.METHODS) == 5
     page = tmp_path / "demo" / "report" / "index.html"
-    assert f"The page about it: {page}\n" in out
+    assert f"The report: {page}\n" in out
     assert all(method in page.read_text() for method in demo.METHODS)
-    assert "What to read next" in out
+    assert "What to do next" in out
 
 
 def test_the_gain_is_the_difference_of_the_accuracies(tmp_path, capsys):
@@ -31,11 +31,15 @@ def test_the_gain_is_the_difference_of_the_accuracies(tmp_path, capsys):
         assert gain == pytest.approx(accuracy[method] - accuracy[demo.YARDSTICK], abs=0.11)
 
 
-def test_every_page_it_sends_to_exists():
-    root = Path(__file__).resolve().parents[2]
-    named = re.findall(r"\((docs/[^)]+)\)", demo.NEXT)
-    assert len(named) == 4
-    assert all((root / place).exists() for place in named)
+def test_what_it_sends_to_comes_with_the_package(capsys):
+    named = re.findall(r"^  handful ([\w ]+?)(?: --help)?  ", demo.NEXT, re.MULTILINE)
+    assert len(named) == 3
+    for command in named:
+        assert main([*command.split(), "--help"]) == 0
+        assert "Usage" in capsys.readouterr().out
+    explained = re.findall(r"pydoc (\S+)", demo.NEXT)
+    assert len(explained) == 1
+    assert all("Examples" in pydoc.getdoc(pydoc.locate(name)) for name in explained)
 
 
 def test_an_earlier_demo_is_not_overwritten(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`handful demo`: tasks of the packaged bank, five methods, one page, and what to read next."""
+"""`handful demo`: tasks of the packaged bank, five methods, one page, and what to do next."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ YARDSTICK = "nearest_prototype"
 METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "roll_call")
 K_EFF = (2, 5, 20)
 NEXT = """\
-What to read next, in the documentation:
-  60 seconds                 the same in Python (docs/sixty_seconds.md)
-  Tutorials                  your own sentences, images, Parquet (docs/tutorials)
-  Choose a method            by what you know about your batches (docs/choose_a_method.md)
-  When transduction hurts    and how to tell (docs/when_transduction_hurts.md)
-What to run next:
-  handful bench run --help   the same on a bank of your own
-  handful doctor             what is installed, and what is wrong with it"""
+What to do next:
+  handful classify --help    label your own photographs, sentences or vectors
+  handful bench run --help   compare methods on your own data
+  handful doctor             list what is installed, and any problems with it
+  python -m pydoc handful.PaddleClassifier
+                             the same in Python, with an example"""
 
 
 def demo(
@@ -38,7 +36,7 @@ def demo(
     ),
     tasks: Annotated[int, typer.Option(min=2, help="Tasks for each method and each number of classes present.")] = 30,
 ) -> None:
-    """Compare five methods on real sentences, write a page about it, and suggest what to read next. Takes a minute.
+    """Compare five methods on real sentences, write a report, and suggest what to do next. Takes a minute.
 
     \b
     Examples:
@@ -67,7 +65,7 @@ def demo(
         data("")
         for line in _lines(column):
             data(line)
-    data(f"\nThe page about it: {page}\n\n{NEXT}")
+    data(f"\nThe report: {page}\n\n{NEXT}")
 
 
 def _lines(column: Column) -> list[str]:
