@@ -139,7 +139,10 @@ def test_columns_can_be_named(tmp_path):
         ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "nothing missing"),
         ({"embedding": VECTORS, "label": [0, None, 0]}, "missing labels"),
         ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
-        ({"embedding": [1.0, 2.0, 3.0], "label": [0, 1, 0]}, "no column of lists of numbers; it has embedding, label"),
+        (
+            {"embedding": [1.0, 2.0, 3.0], "label": [0, 1, 0]},
+            "neither a column of lists of numbers nor one numbered column per dimension .* it has embedding, label",
+        ),
         ({"embedding": VECTORS, "other": [0, 1, 0]}, "no column that looks like labels"),
         ({"embedding": pa.array([[], []], pa.list_(pa.float32())), "label": [0, 1]}, "numbers with the axes"),
         ({"embedding": VECTORS, "label": [[1], [2, 3], [4]]}, "labels must be names or whole numbers"),

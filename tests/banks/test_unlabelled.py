@@ -18,7 +18,7 @@ def test_a_bank_and_its_parquet(tmp_path):
     bank = random_bank(provenance=Provenance(backbone="net, weights 12")).save(tmp_path / "bank")
     found = read_unlabelled(tmp_path / "bank")
     np.testing.assert_array_equal(found.features, bank.features)
-    assert found.names[:2] == ("row 1", "row 2")
+    assert found.names[:2] == ("row 0", "row 1")
     assert found.backbone == "net, weights 12"
     write_parquet(bank, tmp_path / "bank.parquet")
     np.testing.assert_array_equal(read_unlabelled(tmp_path / "bank.parquet").features, bank.features)
@@ -33,7 +33,7 @@ def test_folders_and_arrays(tmp_path):
         read_unlabelled(tmp_path / "x.npz", features="z"),
     ):
         np.testing.assert_array_equal(found.features, VECTORS)
-        assert found.names == ("row 1", "row 2", "row 3")
+        assert found.names == ("row 0", "row 1", "row 2")
 
 
 def test_names_and_sentences_come_along(tmp_path):
@@ -47,7 +47,7 @@ def test_names_and_sentences_come_along(tmp_path):
 
 def test_a_column_with_gaps_names_nothing(tmp_path):
     pyarrow.parquet.write_table(pa.table({"v": VECTORS.tolist(), "id": [7, None, 9]}), tmp_path / "x.parquet")
-    assert read_unlabelled(tmp_path / "x.parquet").names == ("row 1", "row 2", "row 3")
+    assert read_unlabelled(tmp_path / "x.parquet").names == ("row 0", "row 1", "row 2")
 
 
 def test_several_files_are_one_table(tmp_path):

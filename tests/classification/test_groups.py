@@ -55,7 +55,7 @@ def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
     assert found.grouping.groups == (("marsh",), ("quay",), ("wood",))
     assert found.sizes.tolist() == [24, 24, 36]
     table = found.predictions()
-    assert list(table)[:4] == ["row", "item", "site", "label"]
+    assert list(table)[:4] == ["row", "item", "site", "day"]
     assert table["row"] == list(range(84))
     assert table["site"] == rows["site"].tolist()
     known = rows["truth"] != rows["gone"]
@@ -204,8 +204,8 @@ def test_pictures_in_a_table_with_groups(pictures):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        (["a", None, "b", ""], "a table: 2 rows have no 'site' and so no group, the first is row 2; fill in or drop"),
-        ([1.0, float("nan")], "1 row has no 'site' and so no group, the first is row 2"),
+        (["a", None, "b", ""], "a table: 2 rows have no 'site' and so no group, the first is row 1; fill in or drop"),
+        ([1.0, float("nan")], "1 row has no 'site' and so no group, the first is row 1"),
         (["a", 1], "groups must be of one kind, text, numbers or dates; column 'site' has int, str"),
         ([True, 1], "column 'site' has bool, int"),
         ([["a"], ["b"]], "column 'site' has list"),
@@ -239,7 +239,7 @@ def test_rows_without_a_group_are_refused_by_their_number(files, rows):
     with (files / "b.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows([["text", "site"], ["one", "a"], ["two", ""]])
     (files / "c.csv").write_text("text,label\none,x\ntwo,y\n")
-    with pytest.raises(TaskError, match=r"b\.csv: 1 row has no 'site' and so no group, the first is row 2; fill in"):
+    with pytest.raises(TaskError, match=r"b\.csv: 1 row has no 'site' and so no group, the first is row 1; fill in"):
         classify(files / "c.csv", files / "b.csv", group_by="site")
 
 

@@ -58,7 +58,7 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
     for catalogue in ("catalogue.parquet", "bank"):
         found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
         table = found.predictions()
-        assert tuple(table) == PREDICTION_COLUMNS
+        assert tuple(table) == (*PREDICTION_COLUMNS[:2], "id", *PREDICTION_COLUMNS[2:])
         assert table["label"] == expected.labels.tolist()
         assert (np.array(table["label"]) == truth).mean() > 0.9
         assert table["item"][:2] == ["s0", "s1"]

@@ -206,7 +206,7 @@ def test_a_column_that_is_not_there_and_rows_without_a_group_are_sentences(sites
     np.savez(folder / "gaps.npz", features=np.eye(3), plot=["a", "", "b"])
     code, out, err = run(capsys, *arguments, "--batch", folder / "gaps.npz")
     assert (code, out) == (1, "")
-    assert "1 row has no 'plot' and so no group, the first is row 2; fill in or drop such rows" in err
+    assert "1 row has no 'plot' and so no group, the first is row 1; fill in or drop such rows" in err
     assert not (folder / "p.csv").exists()
 
 
@@ -222,3 +222,28 @@ def test_warnings_of_groups_are_said_once_each_kind(sites, capsys):
     assert err.startswith("warning: 3 of 3 groups, for example 0: The mean probability of an item's class is ")
     assert err.count("warning") == 1
     assert "warning: " not in out
+
+    assert "warning" not in out
+
+
+def test_a_table_comes_back_with_its_columns_and_labels(files, capsys):
+    """One column per dimension, as pandas writes it; the other columns come back as they were, in order."""
+    pd = pytest.importorskip("pandas")
+    folder, truth = files
+    known, batch = np.load(folder / "catalogue.npz"), np.load(folder / "batch.npz")["features"]
+    pd.DataFrame(known["features"]).assign(intent=known["intent"]).to_csv(folder / "c.csv", index=False)
+    tickets = [f"T{i:03}" for i in range(len(truth))]
+    frame = pd.DataFrame(batch, columns=[f"emb_{k}" for k in range(batch.shape[1])])
+    frame.insert(0, "ticket", tickets)
+    frame["price"], frame["label"] = "1.50", "old"
+    frame.to_csv(folder / "b.csv", index=False)
+    frame.to_parquet(folder / "b.parquet")
+    for ending in ("csv", "parquet"):
+        arguments = ("--catalogue", folder / "c.csv", "--id", "ticket", "--out", folder / f"p.{ending}")
+        assert run(capsys, *arguments, "--batch", folder / f"b.{ending}")[0] == 0
+        found = getattr(pd, f"read_{ending}")(folder / f"p.{ending}", **({"dtype": str} if ending == "csv" else {}))
+        assert list(found)[:6] == ["row", "item", "ticket", "price", "given_label", "label"]
+        assert found["item"].tolist() == found["ticket"].tolist() == tickets
+        assert found["price"].tolist() == ["1.50"] * len(truth)
+        assert found["given_label"].tolist() == ["old"] * len(truth)
+        assert (found["label"].to_numpy() == truth).mean() > 0.9

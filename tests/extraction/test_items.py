@@ -107,7 +107,7 @@ def test_characters_that_look_like_line_ends_stay_inside_sentences(tmp_path):
 
 def test_splits_share_the_numbering_of_classes(tmp_path):
     test = list_items(jsonl(tmp_path / "rows.jsonl"), split="test")
-    assert test.names == ("row 3",)
+    assert test.names == ("row 2",)
     assert test.source == ("good day",)
     assert test.class_names == ("farewell", "greeting")
     assert test.labels.tolist() == [1]
@@ -175,13 +175,13 @@ def write(path, text):
         (lambda p: write(p / "x" / "a.txt", "").parent, "holds no image"),
         (lambda p: write(p / "x.csv", ""), "has no rows"),
         (lambda p: write(p / "x.csv", "text,path,label\na,b,c\n"), "either a column 'text'"),
-        (lambda p: write(p / "x.csv", "text\na\n"), r"row 1 .* must have a 'label' .* got None"),
+        (lambda p: write(p / "x.csv", "text\na\n"), r"row 0 .* must have a 'label' .* got None"),
         (lambda p: write(p / "x.csv", "text,label\n,c\n"), "must have a 'text' that is not empty"),
         (lambda p: write(p / "x.csv", "path,label\nno.png,c\n"), "1 file.s. that do not exist, the first is 'no.png'"),
         (lambda p: write(p / "x.jsonl", "{\n"), "line 1 .* is not JSON"),
         (lambda p: write(p / "x.jsonl", "[1]\n"), "must be an object"),
         (lambda p: write(p / "x.jsonl", '{"text": 3, "label": "a"}\n'), "got 3"),
-        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 1 holds half a character"),
+        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 0 holds half a character"),
         (lambda p: write(p / "x.csv", f"text,label\n{'a' * 200_000},b\n"), "not a CSV file"),
         (lambda p: write(p / "x.jsonl.gz", "plain"), "not a complete table"),
         (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "[" * 100_000), "line 1 .* is not JSON .*too deep"),
@@ -239,7 +239,7 @@ def test_without_labels_images_may_lie_anywhere(tmp_path):
 
 def test_without_labels_a_table_needs_no_column_for_them(tmp_path):
     listed = list_items(jsonl(tmp_path / "a.jsonl", [{"text": "hello"}, {"text": "bye"}]), labelled=False)
-    assert (listed.names, list(listed.source)) == (("row 1", "row 2"), ["hello", "bye"])
+    assert (listed.names, list(listed.source)) == (("row 0", "row 1"), ["hello", "bye"])
     with pytest.raises(ItemsError, match="has no rows; expected a column 'text' or 'path'"):
         list_items(jsonl(tmp_path / "b.jsonl", []), labelled=False)
 

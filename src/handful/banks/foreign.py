@@ -1,4 +1,4 @@
-"""Other people's files as banks: folders of arrays, `.npz`, Parquet, feature pickles, Hugging Face `datasets`."""
+"""Other people's files as banks: folders of arrays, `.npz`, Parquet, CSV, feature pickles, Hugging Face `datasets`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.banks.parquet import read_parquet
 from handful.banks.pickles import read_pickle
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
+from handful.banks.wide import is_wide_csv, read_wide_csv
 from handful.errors import BankError
 from handful.machine.untrusted import parse_json, refuse_irregular
 
@@ -38,10 +39,12 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
     ----------
     path : path
         A bank saved by handful; a folder with `features.npy`, `labels.npy` and optionally `classes.json`; a `.npz`
-        file; a Parquet file or a folder of them; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), from
-        which nothing is executed.
+        file; a Parquet file or a folder of them, with a column of lists or one column per dimension; a `.csv` file with
+        one column per dimension; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), from which nothing is
+        executed.
     features, labels : str, optional
-        Names of the columns or keys, where they cannot be detected.
+        Names of the columns or keys, where they cannot be detected; of one column per dimension, what the names begin
+        with.
 
     Examples
     --------
@@ -73,8 +76,19 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         return read_parquet([place], **named)
     if ending in PICKLE_ENDINGS:
         return read_pickle(place, **named)
+    if is_wide_csv(place, features):
+        matrix, columns = read_wide_csv(place, features)
+        classes = find_column(columns, labels, LABEL_NAMES, "labels", str(place))
+        if "" in columns[classes]:
+            raise BankError(f"{place}: row {columns[classes].index('')} has no {classes!r}; drop such rows")
+        return bank_of(matrix, columns[classes], None, str(place))
+    if ending == ".csv":
+        raise BankError(
+            f"{place} has no numbered columns (0, 1, … or emb_0, emb_1, …), so it holds no vectors; if it holds "
+            "sentences or paths, extract their features first"
+        )
     raise BankError(
-        f"{place} has an unknown ending; known are folders, .npz, .parquet and "
+        f"{place} has an unknown ending; known are folders, .npz, .parquet, .csv and "
         f"{', '.join(PICKLE_ENDINGS)}; for anything else, load the arrays and use FeatureBank.from_arrays"
     )
 

@@ -1,4 +1,4 @@
-"""Read and write banks in Parquet: one column of vectors and one of labels."""
+"""Read and write banks in Parquet: one column of vectors, or one per dimension, and one of labels."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.banks.parquet_pages import count_contents
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
+from handful.banks.wide import dimension_columns
 from handful.errors import BankError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import parse_json, refuse_irregular, refuse_unfolding
@@ -31,25 +32,25 @@ MOST_BYTES_IN_MEMORY = 2**30
 def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
     """Read a bank from Parquet files, taken together as one table.
 
-    The vectors are a column of lists or fixed-size lists of numbers, all of the same length; labels are numbers or
-    names. Class names that handful or Hugging Face `datasets` stored in the metadata are used.
+    The vectors are a column of lists or fixed-size lists of numbers, all of the same length, or one column of numbers
+    per dimension; labels are numbers or names. Class names that handful or Hugging Face `datasets` stored in the
+    metadata are used.
     """
     pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
         schema = _schema(files)
         ours = _metadata(schema, METADATA_KEY)
-        vectors = features or vector_column(pa, schema, where)
-        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
+        vectors = _vector_columns(pa, schema, features, where)
         classes = labels or ("label" if ours else None)
-        classes = find_column([n for n in schema.names if n != vectors], classes, LABEL_NAMES, "labels", where)
+        classes = find_column([n for n in schema.names if n not in vectors], classes, LABEL_NAMES, "labels", where)
         names = ours.get("class_names") if ours and classes == "label" else _hugging_face_names(schema, classes)
         if not isinstance(names, (list, type(None))):
             raise BankError(f"what handful noted in the metadata of {where} is damaged; export it again")
         matrix, others = _columns(pa, _opened(pa, files, vectors, [classes]), vectors, [classes], where)
-        if None in others[classes]:
+        if others[classes].null_count:
             raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
-        bank = bank_of(matrix, others[classes], names, where)
+        bank = bank_of(matrix, plain_values(pa, others[classes]), names, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, error) from error
     if not ours:
@@ -69,19 +70,18 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
 
 
 def read_vectors(
-    files: Sequence[Path], *, features: str | None = None, others: Sequence[str] = (), groups: Sequence[str] = ()
-) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the vectors of Parquet files that need no labels, those other columns that exist, and columns of groups."""
+    files: Sequence[Path], *, features: str | None = None, groups: Sequence[str] = ()
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, Any]]:
+    """Read the vectors of Parquet files that need no labels, and all other columns as Arrow arrays."""
     pa, _ = import_pyarrow()
     where = str(files[0]) if len(files) == 1 else f"{files[0].parent} ({len(files)} files)"
     try:
         schema = _schema(files)
-        vectors = features or vector_column(pa, schema, where)
-        vectors = find_column(schema.names, vectors, FEATURE_NAMES, "features", where)
-        left = [name for name in schema.names if name != vectors]
-        grouped = [find_column(left, name, (), "groups", where) for name in groups]
-        there = list(dict.fromkeys([*(name for name in others if name in left), *grouped]))
-        return _columns(pa, _opened(pa, files, vectors, there), vectors, there, where)
+        vectors = _vector_columns(pa, schema, features, where)
+        left = [name for name in schema.names if name not in vectors]
+        for name in groups:
+            find_column(left, name, (), "groups", where)
+        return _columns(pa, _opened(pa, files, vectors, left), vectors, left, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, error) from error
 
@@ -92,7 +92,7 @@ def copy_vectors(files: Sequence[Path], path: Path) -> None:
     where = str(files[0])
     try:
         schema = _schema(files)
-        vectors = find_column(schema.names, vector_column(pa, schema, where), FEATURE_NAMES, "features", where)
+        vectors = _vector_columns(pa, schema, None, where)
         with written_whole(path) as place:
 
             def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
@@ -161,6 +161,23 @@ def vector_column(pa: Any, schema: Any, where: str) -> str | None:
     return columns[0] if len(columns) == 1 else None
 
 
+def _vector_columns(pa: Any, schema: Any, asked: str | None, where: str) -> list[str]:
+    """Return the one column of lists, or else the columns of numbers that are one dimension each."""
+    lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
+    if asked in schema.names or (asked is None and lists):
+        column = asked or vector_column(pa, schema, where)
+        return [find_column(schema.names, column, FEATURE_NAMES, "features", where)]
+    numbers = [field.name for field in schema if is_number(pa, field.type)]
+    if wide := dimension_columns(numbers, asked, where):
+        return wide
+    if asked is not None:
+        return [find_column(schema.names, asked, (), "features", where)]
+    raise BankError(
+        f"{where} has neither a column of lists of numbers nor one numbered column per dimension (0, 1, … or emb_0, "
+        f"emb_1, …); it has {', '.join(schema.names)}"
+    )
+
+
 def _is_list(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -181,7 +198,7 @@ def _schema(files: Sequence[Path]) -> Any:
     return schema
 
 
-def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str]) -> list[Any]:
+def _opened(pa: Any, files: Sequence[Path], vectors: Sequence[str], others: Sequence[str]) -> list[Any]:
     """Open files, refusing those whose columns are too large for the file's size.
 
     Text is read as a dictionary, so that a long text that occurs in every row is held once.
@@ -190,7 +207,7 @@ def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str])
     tables = []
     for file in files:
         schema = parquet.read_schema(file)
-        if not {vectors, *others} <= set(schema.names):
+        if not {*vectors, *others} <= set(schema.names):
             raise BankError(f"{file} lacks columns that {files[0]} has; it has {', '.join(schema.names)}")
         texts = [name for name in others if _is_text(pa, schema.field(name).type)]
         numbers = _checked_numbers(file, vectors, others)
@@ -201,18 +218,18 @@ def _opened(pa: Any, files: Sequence[Path], vectors: str, others: Sequence[str])
     return tables
 
 
-def _checked_numbers(file: Path, vectors: str, others: Sequence[str]) -> int:
-    """Return how many numbers the column of vectors has, if what is read fits the size of the file."""
+def _checked_numbers(file: Path, vectors: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many numbers the vectors have, if what is read fits the size of the file."""
     size = file.stat().st_size
     try:
-        numbers, texts = count_contents(file, [vectors]), count_contents(file, others)
+        numbers, texts = count_contents(file, vectors), count_contents(file, others)
         refuse_unfolding(str(file), size, numbers.unfolded + texts.unfolded)
     except ValueError as error:
         raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
     if numbers.values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
         raise BankError(
-            f"{file} has {size} bytes and says that column {vectors!r} has {numbers.values} numbers; features do not "
-            "compress like that, so it is refused"
+            f"{file} has {size} bytes and says that column {vectors[0]!r} has {numbers.values} numbers; features do "
+            "not compress like that, so it is refused"
         )
     return numbers.values
 
@@ -224,45 +241,70 @@ def _is_text(pa: Any, kind: Any) -> bool:
 def _columns(
     pa: Any,
     tables: Sequence[Any],
-    vectors: str,
+    vectors: Sequence[str],
     others: Sequence[str],
     where: str,
     room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
-) -> tuple[Float[np.ndarray, "row dim"], dict[str, list[Any]]]:
-    """Read the column of vectors into an array allocated for it, and other columns as plain values."""
+) -> tuple[Float[np.ndarray, "row dim"], dict[str, Any]]:
+    """Read the vectors into an array allocated for them, and other columns as Arrow arrays."""
     n_rows = sum(table.metadata.num_rows for table in tables)
     matrix: np.ndarray | None = None
     values: dict[str, list[Any]] = {name: [] for name in others}
     start = 0
-    for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[vectors, *others])):
+    for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[*vectors, *others])):
         batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-        block = matrix_of(pa, batch.column(vectors), f"{where}, column {vectors!r}, from row {start}")
+        if len(vectors) == 1:
+            block = matrix_of(pa, batch.column(vectors[0]), f"{where}, column {vectors[0]!r}, from row {start}")
+        else:
+            block = _stacked(batch, vectors, f"{where}, from row {start}")
         if matrix is None:
             matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
         if block.shape[1] != matrix.shape[1]:
             raise BankError(
-                f"{where}: vectors of column {vectors!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
+                f"{where}: vectors of column {vectors[0]!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
                 "all must be equally long"
             )
         if start + len(block) > n_rows:
             break
         matrix[start : start + len(block)] = block
         for name in others:
-            values[name].extend(_plain(pa, batch.column(name)))
+            values[name].append(batch.column(name))
         start += len(block)
     if start != n_rows:
         raise BankError(f"{where} says that it has {n_rows} rows but has another number; it is damaged: write it again")
     if matrix is None:
         raise BankError(f"{where} has no rows")
-    return matrix, values
+    return matrix, {name: _joined(pa, parts) for name, parts in values.items()}
 
 
-def _plain(pa: Any, column: Any) -> list[Any]:
+def _joined(pa: Any, parts: Sequence[Any]) -> Any:
+    """Put parts of a column one after another; parts of several files may differ in how they hold text."""
+    if len({part.type for part in parts}) == 1:
+        return pa.chunked_array(parts).unify_dictionaries()
+    plain = [part.dictionary_decode() if pa.types.is_dictionary(part.type) else part for part in parts]
+    return pa.chunked_array([part.cast(plain[0].type) for part in plain])
+
+
+def plain_values(pa: Any, column: Any) -> list[Any]:
     """Return a column as Python values, with one object for all rows of equal text."""
     if not pa.types.is_dictionary(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
-    words = column.dictionary.to_pylist()
-    return [None if k is None else words[k] for k in column.indices.to_pylist()]
+    return [
+        None if k is None else words[k]
+        for part in column.chunks
+        for words in [part.dictionary.to_pylist()]
+        for k in part.indices.to_pylist()
+    ]
+
+
+def _stacked(batch: Any, columns: Sequence[str], where: str) -> Float[np.ndarray, "row dim"]:
+    """Turn columns of numbers into a matrix."""
+    empty = next((name for name in columns if batch.column(name).null_count), None)
+    if empty is not None:
+        raise BankError(f"{where}: column {empty!r} has rows without a number; fill in or drop them")
+    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
+        parts = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.float32) for name in columns]
+    return np.stack(parts, axis=1)
 
 
 def matrix_of(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:

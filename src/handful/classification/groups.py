@@ -25,6 +25,8 @@ from handful.classification.predictions import (
     Classified,
     Shown,
     Unknown,
+    column_types,
+    in_front,
     predicted,
     runs_of,
     write_table,
@@ -103,7 +105,7 @@ def _refuse_gaps(name: str, values: Sequence[Any], where: str) -> None:
     if gaps:
         have = "1 row has" if len(gaps) == 1 else f"{len(gaps):,} rows have"
         raise TaskError(
-            f"{where}: {have} no {name!r} and so no group, the first is row {gaps[0] + 1}; fill in or drop such rows"
+            f"{where}: {have} no {name!r} and so no group, the first is row {gaps[0]}; fill in or drop such rows"
         )
     kinds = {type(value) for value in values}
     if kinds & {list, dict, bytes} or (len(kinds) > 1 and kinds != {int, float}):
@@ -219,6 +221,7 @@ class ClassifiedGroups:
                 tuple(batch.names[i] for i in positions),
                 None if batch.contents is None else pick(batch.contents, positions),
                 (),
+                batch.carried.of_items(positions),
             ),
             self.answers.of_items(items),
             self.expected_counts[place],
@@ -243,7 +246,7 @@ class ClassifiedGroups:
         columns = predicted(self.batch, self.answers, self.class_names, chances, self._proposals, chosen)
         keys = [self.grouping.groups[place] for place in self.grouping.group_of[np.asarray(chosen, int)].tolist()]
         named = {name: [key[k] for key in keys] for k, name in enumerate(self.grouping.columns)}
-        return {name: columns.pop(name) for name in ("row", "item")} | named | columns
+        return in_front(columns) | named | columns
 
     @cached_property
     def _proposals(self) -> Int[np.ndarray, "item"]:
@@ -377,15 +380,14 @@ def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> 
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
     >>> write_groups(found, folder / "labels.csv")
     >>> [row.split(",")[:4] for row in (folder / "labels.csv").read_text().splitlines()[1:3]]
-    [['0', 'row 1', 'wood', 'dog'], ['1', 'row 2', 'wood', 'dog']]
+    [['0', 'row 0', 'wood', 'dog'], ['1', 'row 1', 'wood', 'dog']]
     >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
     keys = _key_types(classified.grouping, Path(path))
-    in_front = {name: PREDICTION_TYPES[name] for name in ("row", "item")}
     write_table(
         path,
-        in_front | keys | {name: kind for name, kind in PREDICTION_TYPES.items() if name not in in_front},
+        in_front(PREDICTION_TYPES) | keys | column_types(classified.batch, Path(path)),
         map(classified.predictions, runs_of(len(classified.batch.rows))),
     )
     write_table(group_table_path(path), keys | GROUP_TYPES, [classified.group_table()])

@@ -21,6 +21,7 @@ import torch
 from handful import large
 from handful.banks import FeatureBank, read_bank
 from handful.banks.unlabelled import Vectors, read_unlabelled
+from handful.banks.wide import is_wide_csv
 from handful.catalogue import Catalogue
 from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
@@ -55,6 +56,7 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    item_column: str | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -71,6 +73,7 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    item_column: str | None = None,
     device: str = "cpu",
 ) -> ClassifiedGroups: ...
 
@@ -83,6 +86,7 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    item_column: str | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -106,7 +110,10 @@ def classify(
         As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
         items, `efficientnet-lite0` for images and `minilm` for sentences.
     features, labels : str, optional
-        Names of the columns of vectors and labels, where they cannot be detected.
+        Names of the columns of vectors and labels, where they cannot be detected. Of vectors with one column per
+        dimension, `features` is what their names begin with.
+    item_column : str, optional
+        Column of the batch that identifies an item; by default one with a usual name, such as `id`.
     device : str
         Where the backbone runs.
     folder : path, optional
@@ -134,14 +141,14 @@ def classify(
     columns = () if group_by is None else asked_columns(group_by)
     items: dict[str, Items] = {}
     bank = vectors = None
-    if _are_items(catalogue):
+    if _are_items(catalogue, features):
         items["catalogue"] = list_items(catalogue)
     else:
         bank = read_bank(catalogue, features=features, labels=labels)
-    if _are_items(batch):
-        items["batch"] = list_items(batch, labelled=False, groups=columns)
+    if _are_items(batch, features):
+        items["batch"] = list_items(batch, labelled=False, groups=columns, item_column=item_column)
     else:
-        vectors = read_unlabelled(batch, features=features, groups=columns)
+        vectors = read_unlabelled(batch, features=features, groups=columns, item_column=item_column)
     groups = vectors.groups if vectors else items["batch"].groups
     grouping = Grouping.of(groups, str(batch)) if columns else None
     recorded = (bank.provenance.backbone if bank else "", vectors.backbone if vectors else "")
@@ -246,8 +253,10 @@ def _shown(
     return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
-def _are_items(path: Path) -> bool:
-    """Tell images and sentences from features; a folder that holds features is read as features."""
+def _are_items(path: Path, features: str | None) -> bool:
+    """Tell images and sentences from features; a folder or a table that holds features is read as features."""
+    if is_wide_csv(path, features):
+        return False
     holds_features = path.is_dir() and (any(path.glob("*.npy")) or any(path.glob("*.parquet")))
     return not holds_features and holds_items(path)
 
@@ -286,7 +295,7 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 
 
 def _of_vectors(vectors: Vectors) -> Batch:
-    return Batch(range(len(vectors.features)), vectors.names, vectors.texts, ())
+    return Batch(range(len(vectors.features)), vectors.names, vectors.texts, (), vectors.carried)
 
 
 def _of_items(items: Items, bank: FeatureBank) -> Batch:
@@ -296,4 +305,5 @@ def _of_items(items: Items, bank: FeatureBank) -> Batch:
     rows = [row for row in range(len(items)) if row not in lost]
     if len(rows) != bank.n_rows:
         raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
-    return Batch(rows, tuple(items.names[row] for row in rows), pick(items.source, rows), skipped)
+    names = tuple(items.names[row] for row in rows)
+    return Batch(rows, names, pick(items.source, rows), skipped, items.carried.of_items(rows))

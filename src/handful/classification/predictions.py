@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful import large
+from handful.banks.carried import Carried
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.answer_tables import are_doubtful
@@ -54,12 +55,15 @@ class Batch:
         The images or sentences, not yet read; None if only vectors were given.
     skipped : tuple of Skipped
         Items that could not be read and have no vector, each with its position in what was given, name and reason.
+    carried : Carried
+        The other columns of what was given, which come back with the predictions.
     """
 
     rows: Sequence[int]
     names: tuple[str, ...]
     contents: Source | None
     skipped: tuple[Skipped, ...]
+    carried: Carried = field(default_factory=Carried)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +233,8 @@ class Classified:
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
         """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
 
-        Also the chance that it is unknown, and the number of the proposed class, from 1, if it is in one.
+        Also the chance that it is unknown, and the number of the proposed class, from 1, if it is in one. The columns
+        of the batch stand between name and label, under their own names, or as `given_label` where these are taken.
 
         `items` are positions in the batch; by default all.
         """
@@ -259,7 +264,13 @@ def predicted(
         [None] * len(places) if chances is None else chances[places].tolist(),
         [number or None for number in proposals[places].tolist()],
     )
-    return dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+    ours = dict(zip(PREDICTION_COLUMNS, columns, strict=True))
+    return in_front(ours) | batch.carried.of_items(items).beside(PREDICTION_TYPES).values() | ours
+
+
+def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that come first: position and name of the item."""
+    return {name: columns[name] for name in ("row", "item")}
 
 
 def check_ending(path: Path) -> None:
@@ -270,7 +281,18 @@ def check_ending(path: Path) -> None:
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
     """Write the predictions as Parquet or CSV, by the ending of the path; the file appears complete or not at all."""
-    write_table(path, PREDICTION_TYPES, map(classified.predictions, runs_of(len(classified.batch.rows))))
+    write_table(
+        path,
+        column_types(classified.batch, Path(path)),
+        map(classified.predictions, runs_of(len(classified.batch.rows))),
+    )
+
+
+def column_types(batch: Batch, path: Path) -> dict[str, Any]:
+    """Return the types of the columns of the predictions, in their order; a CSV file needs none of carried columns."""
+    carried = batch.carried.beside(PREDICTION_TYPES)
+    others = dict.fromkeys(carried.columns) if path.suffix.lower() == ".csv" else carried.types()
+    return in_front(PREDICTION_TYPES) | others | PREDICTION_TYPES
 
 
 def runs_of(n_items: int) -> Iterator[range]:

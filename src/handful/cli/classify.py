@@ -15,15 +15,15 @@ def classify_command(
     catalogue: Annotated[
         Path,
         typer.Option(
-            help="Labelled examples: a bank, .parquet or .npz with vectors and labels; or images, one folder per class "
-            "(also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns 'label' and 'text' or 'path'."
+            help="Labelled examples: a bank, .parquet, .csv or .npz with vectors and labels; or images, one folder per "
+            "class (also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns 'label' and 'text' or 'path'."
         ),
     ],
     batch: Annotated[
         Path,
         typer.Option(
-            help="Items to label, all at once: a bank, .parquet, .npz or .npy with vectors; or a folder or .zip of "
-            "images, or a table with a column 'text' or 'path'."
+            help="Items to label, all at once: a bank, .parquet, .csv, .npz or .npy with vectors; or a folder or .zip "
+            "of images, or a table with a column 'text' or 'path'."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Predictions, one row per item: .parquet or .csv.")],
@@ -42,8 +42,13 @@ def classify_command(
             "the catalogue; where both sides are items, efficientnet-lite0 for images and minilm for sentences."
         ),
     ] = None,
-    features: Annotated[str | None, typer.Option(help="Column of vectors, where it cannot be detected.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Column of vectors, or beginning of the names of their columns.")
+    ] = None,
     labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
+    item_column: Annotated[
+        str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
+    ] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
 ) -> None:
@@ -51,6 +56,7 @@ def classify_command(
 
     Each class is printed with its expected number of items and the chance that it is present. An item that looks like
     none of the classes still gets a label, the least bad one; the column 'unknown' holds the chance that no class fits.
+    All other columns of the batch come back with the predictions.
 
     A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
     predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
@@ -91,6 +97,7 @@ def classify_command(
                 backbone=backbone,
                 features=features,
                 labels=labels,
+                item_column=item_column,
                 device=device,
             )
             write_groups(grouped, out)
@@ -107,6 +114,7 @@ def classify_command(
             backbone=backbone,
             features=features,
             labels=labels,
+            item_column=item_column,
             device=device,
             folder=run,
             executor=executor,

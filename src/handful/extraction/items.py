@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from handful.banks.carried import Carried
 from handful.errors import ItemsError
 from handful.extraction.decode import Unreadable
 from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_json, refuse_irregular, refuse_unfolding
@@ -120,6 +121,8 @@ class Items:
         SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
     groups : mapping of str to sequence
         The columns of groups that were asked for, one value per item.
+    carried : Carried
+        All columns of a table, one value per item.
     """
 
     kind: Kind
@@ -129,13 +132,19 @@ class Items:
     source: Source
     data_hash: str
     groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    carried: Carried = field(default_factory=Carried)
 
     def __len__(self) -> int:
         return len(self.names)
 
 
 def list_items(
-    path: str | Path, *, split: str | None = None, labelled: bool = True, groups: Sequence[str] = ()
+    path: str | Path,
+    *,
+    split: str | None = None,
+    labelled: bool = True,
+    groups: Sequence[str] = (),
+    item_column: str | None = None,
 ) -> Items:
     r"""List the items at `path` (see the module's docstring) and hash all of them.
 
@@ -150,6 +159,9 @@ def list_items(
         all items are of one class, `unlabelled`.
     groups : sequence of str
         Columns that say to which group an item belongs; `folder` for images in folders.
+    item_column : str, optional
+        Column of a table that identifies an item; by default the path of an image, and the number of the row of a
+        sentence.
 
     Examples
     --------
@@ -162,9 +174,11 @@ def list_items(
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return _list_table(path, split, labelled, groups)
+        return _list_table(path, split, labelled, groups, item_column)
     if split is not None:
         raise ItemsError(f"a split can be chosen only from a table with a column 'split', got {path}; leave it out")
+    if item_column is not None:
+        raise ItemsError(f"{path} is not a table, so it has no column {item_column!r}; images are known by their paths")
     if path.is_dir():
         return _with_folders(_list_folder(path, labelled), groups, path)
     archive = _archive_above(path)
@@ -224,10 +238,13 @@ def _with_folders(items: Items, groups: Sequence[str], where: Path) -> Items:
         raise ItemsError(
             f"{outside[0]!r} is in no folder of {where}, so it belongs to no group; move it into one, or remove it"
         )
-    return replace(items, groups={FOLDER: [name.rsplit("/", 1)[0] for name in items.names]})
+    folders = {FOLDER: [name.rsplit("/", 1)[0] for name in items.names]}
+    return replace(items, groups=folders, carried=Carried(folders))
 
 
-def _list_table(table: Path, split: str | None, labelled: bool, groups: Sequence[str]) -> Items:
+def _list_table(
+    table: Path, split: str | None, labelled: bool, groups: Sequence[str], item_column: str | None
+) -> Items:
     rows = list(_table_rows(table))
     if not rows:
         wanted = "a column 'label' and a column" if labelled else "a column"
@@ -244,20 +261,25 @@ def _list_table(table: Path, split: str | None, labelled: bool, groups: Sequence
         labels = [str(value) for value in _column(rows, "label", table, (str, int))]
     chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
     kept = tuple(values[row] for row in chosen)
-    for name in groups:
-        if not any(name in row for row in rows):
-            raise ItemsError(f"{table} has no column {name!r} for the groups; it has {', '.join(map(str, rows[0]))}")
-    grouped = {name: [rows[row].get(name) for row in chosen] for name in groups}
+    there: list[Any] = list(dict.fromkeys(name for row in rows for name in row))
+    for name, role in [*((name, "groups") for name in groups), *([(item_column, "items")] if item_column else [])]:
+        if name not in there:
+            raise ItemsError(f"{table} has no column {name!r} for the {role}; it has {', '.join(map(str, rows[0]))}")
+    carried = {name: [rows[row].get(name) for row in chosen] for name in there if name is not None}
+    besides: dict[str, Any] = {"groups": {name: carried[name] for name in groups}, "carried": Carried(carried)}
+    asked = None if item_column is None else tuple(str(v) for v in _column(rows, item_column, table, (str, int, float)))
+    if asked is not None:
+        besides["names"] = tuple(_writable(asked[row]) for row in chosen)
     if columns[0] == "text":
-        names = tuple(f"row {row + 1}" for row in chosen)
-        return replace(_items("text", names, labels, kept, chosen), groups=grouped)
+        names = tuple(f"row {row}" for row in chosen)
+        return replace(_items("text", names, labels, kept, chosen), **besides)
     missing = [value for value in kept if not (table.parent / value).is_file()]
     if missing:
         raise ItemsError(
             f"{table} names {len(missing)} file(s) that do not exist, the first is {missing[0]!r}; "
             f"paths are relative to {table.parent}"
         )
-    return replace(_items("image", kept, labels, FolderFiles(table.parent, kept), chosen), groups=grouped)
+    return replace(_items("image", kept, labels, FolderFiles(table.parent, kept), chosen), **besides)
 
 
 def _rows_of_split(splits: Sequence[str], wanted: str, table: Path) -> list[int]:
@@ -308,7 +330,7 @@ def _unpacked(table: Path) -> bytes:
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: Any = str) -> list[Any]:
     """Return one column of the table, refusing rows that lack it."""
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows):
         if not isinstance(row.get(name), types) or isinstance(row[name], bool) or row[name] == "":
             raise ItemsError(
                 f"row {number} of {table} must have a {name!r} that is not empty, got {row.get(name)!r}; "

@@ -1,0 +1,70 @@
+"""Columns that nobody computes with: they come back beside the answers, in their order and with their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from handful.machine.extras import import_pyarrow
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """Columns of the input, each a list, an array with one axis or an Arrow array; one value per item.
+
+    Arrow arrays stay as they are until they are written, so a long table costs little memory.
+
+    Examples
+    --------
+    >>> carried = Carried({"ticket": ["T1", "T2", "T3"], "open": np.array([True, False, True])})
+    >>> carried.of_items([2, 0]).values()
+    {'ticket': ['T3', 'T1'], 'open': [True, True]}
+    """
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def of_items(self, items: Sequence[int]) -> Carried:
+        """Keep these items alone, in this order."""
+        return Carried({name: _taken(column, items) for name, column in self.columns.items()})
+
+    def values(self) -> dict[str, list[Any]]:
+        """Return the columns as lists of plain values."""
+        return {name: _plain(column) for name, column in self.columns.items()}
+
+    def beside(self, taken: Collection[str]) -> Carried:
+        """Rename columns whose names are taken: `label` becomes `given_label`; what has no free name is left out."""
+        free = {name: f"given_{name}" if name in taken else name for name in self.columns}
+        kept = {new: self.columns[name] for name, new in free.items() if new == name or new not in self.columns}
+        return Carried(kept)
+
+    def types(self) -> dict[str, Any]:
+        """Return the Arrow type of each column; values of several kinds are written as text."""
+        return {name: _type_of(column) for name, column in self.columns.items()}
+
+
+def _taken(column: Any, items: Sequence[int]) -> Any:
+    if isinstance(column, list):
+        return [column[item] for item in items]
+    if isinstance(column, np.ndarray):
+        return column[np.asarray(items, dtype=np.int64)]
+    return column.take(np.asarray(items, dtype=np.int64))
+
+
+def _plain(column: Any) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _type_of(column: Any) -> Any:
+    pa, _ = import_pyarrow()
+    if not isinstance(column, (list, np.ndarray)):
+        return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    try:
+        found = pa.array(column).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.string()
+    return pa.string() if pa.types.is_null(found) else found
