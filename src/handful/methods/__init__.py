@@ -9,6 +9,7 @@ from handful.methods import (
     baseline_pp,
     bd_cspn,
     calibrated_paddle,
+    em_dirichlet,
     eol,
     ici,
     laplacian_shot,
@@ -21,8 +22,10 @@ from handful.methods import (
     pt_map,
     roll_call,
     soft_kmeans,
+    stata,
     tim,
     tim_adm,
+    transclip,
 )
 from handful.methods.method import Method
 
@@ -47,6 +50,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "oslo": oslo.METHOD,
         "ostim": ostim.METHOD,
         "eol": eol.METHOD,
+        "em_dirichlet": em_dirichlet.METHOD,
+        "transclip": transclip.METHOD,
+        "stata": stata.METHOD,
     }
 )
 
