@@ -10,10 +10,12 @@ from handful.methods import METHODS, Method
 from handful.solution import DescriptionLength, Solution
 from handful.task import TaskBatch
 from handful.tasks import (
+    Arrivals,
     Balanced,
     Dirichlet,
     Draw,
     FixedSupport,
+    RangeOverPool,
     ShotsPerClass,
     TaskSpec,
     UniformOverPool,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "TRANSFORMS",
+    "Arrivals",
     "Balanced",
     "DescriptionLength",
     "Dirichlet",
@@ -38,6 +41,7 @@ __all__ = [
     "Method",
     "PaddleClassifier",
     "Provenance",
+    "RangeOverPool",
     "ShotsPerClass",
     "Solution",
     "TaskBatch",

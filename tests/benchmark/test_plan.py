@@ -4,7 +4,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful import Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful import (
+    Arrivals,
+    Dirichlet,
+    FixedSupport,
+    RangeOverPool,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+)
 from handful.benchmark.plan import Cell, bound_plan, grid, read_plan
 from handful.errors import OptionError, PlanError
 from tests.banks_at_hand import random_bank
@@ -42,6 +51,8 @@ def test_what_a_row_does_not_depend_on_leaves_the_hash():
         replace(CELL, options={"max_iter": 7}, cpu_budget=2.5),
         replace(CELL, spec=TaskSpec(ShotsPerClass(1), Dirichlet(3, 0.5), 9, 4)),
         replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), UniformOverPool(1))),
+        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), RangeOverPool(4, 2))),
+        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), Arrivals(4, 0.5))),
         replace(CELL, spec=TaskSpec(FixedSupport.whole([0, 1]), UniformOverPool(1)), support_bank="library"),
         replace(CELL, transform="cl2n", parameters={"base_mean": np.arange(3.0)}),
     ],
@@ -140,3 +151,19 @@ def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
     assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
     closed = Cell("toy", TaskSpec(ShotsPerClass(5), UniformOverPool(5)), "paddle")
     assert closed.content_hash == "e2c9d63dae283657"  # of the version before unknown classes existed
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ({"query": "range", "k_eff": 10, "k_eff_least": 2}, RangeOverPool(10, 2)),
+        ({"query": "range", "k_eff": 10}, RangeOverPool(10, 1)),
+        ({"query": "arrivals", "k_eff": 4}, Arrivals(4, 0.1)),
+        ({"query": "arrivals", "k_eff": 4, "concentration": 0.01}, Arrivals(4, 0.01)),
+        ({"query": "dirichlet", "k_eff": 4}, Dirichlet(4, 2.0)),
+        ({"query": "uniform", "k_eff": 4, "concentration": 1.0}, UniformOverPool(4)),
+    ],
+)
+def test_an_entry_names_its_query_rule(entry, rule):
+    (cell,) = grid([{"bank": "toy", "method": "paddle", **entry}], {})
+    assert cell.spec.query == rule

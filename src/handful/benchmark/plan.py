@@ -22,17 +22,29 @@ from typing import Any, TypeAlias
 from handful.banks import FeatureBank
 from handful.errors import PlanError
 from handful.methods import METHODS
-from handful.tasks import Balanced, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, UnknownClasses
+from handful.tasks import (
+    Arrivals,
+    Balanced,
+    Dirichlet,
+    FixedSupport,
+    RangeOverPool,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+)
 from handful.tasks.query import QueryRule
 from handful.tasks.support import SupportRule
 from handful.transforms import parameters_of
 
 Banks: TypeAlias = Mapping[str, FeatureBank]
 
-QUERY_RULES: Mapping[str, type[UniformOverPool] | type[Balanced] | type[Dirichlet]] = {
+QUERY_RULES: Mapping[str, type[QueryRule]] = {
     "uniform": UniformOverPool,
+    "range": RangeOverPool,
     "balanced": Balanced,
     "dirichlet": Dirichlet,
+    "arrivals": Arrivals,
 }
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
@@ -46,7 +58,8 @@ ENTRY_DEFAULTS: Mapping[str, Any] = {
     "support_bank": "",
     "query": "uniform",
     "k_eff": 5,
-    "concentration": 2.0,
+    "k_eff_least": None,
+    "concentration": None,
     "n_query": 75,
     "n_classes": 0,
     "unknown_classes": 0,
@@ -253,7 +266,7 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     if entry["query"] not in QUERY_RULES:
         raise PlanError(f"no query rule is called {entry['query']!r}; there are {', '.join(QUERY_RULES)}")
     rule = QUERY_RULES[entry["query"]]
-    query = rule(entry["k_eff"], entry["concentration"]) if rule is Dirichlet else rule(entry["k_eff"])
+    query = rule(entry["k_eff"], **_rule_options(entry, rule))
     support: SupportRule = ShotsPerClass(entry["shots"])
     if entry["support_bank"]:
         other = named_bank(banks, entry["support_bank"])
@@ -271,6 +284,12 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         cpu_budget=entry["cpu_budget"] or None,
         support_bank=entry["support_bank"],
     )
+
+
+def _rule_options(entry: Mapping[str, Any], rule: type[QueryRule]) -> dict[str, Any]:
+    """Return what the entry says about its query rule besides k_eff, of what the rule has."""
+    given = {"least": entry["k_eff_least"], "concentration": entry["concentration"]}
+    return {k: value for k, value in given.items() if value is not None and k in rule.__dataclass_fields__}
 
 
 def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:

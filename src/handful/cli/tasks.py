@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +15,12 @@ from handful.banks import FeatureBank, read_bank
 from handful.cli.terminal import data
 from handful.errors import TaskError
 from handful.tasks import (
+    Arrivals,
     Balanced,
     Dirichlet,
     Draw,
     FixedSupport,
+    RangeOverPool,
     ShotsPerClass,
     TaskSpec,
     UniformOverPool,
@@ -43,8 +46,10 @@ class Spread(StrEnum):
     """Query rules by name."""
 
     UNIFORM = "uniform"
+    RANGE = "range"
     BALANCED = "balanced"
     DIRICHLET = "dirichlet"
+    ARRIVALS = "arrivals"
 
 
 @app.command("draw")
@@ -60,7 +65,10 @@ def draw_tasks(
         int | None, typer.Option(help="Classes of a task, drawn again for each; all if left out.")
     ] = None,
     query: Annotated[Spread, typer.Option(help="How queries are spread over their classes.")] = Spread.UNIFORM,
-    concentration: Annotated[float, typer.Option(help="Concentration of the Dirichlet rule.")] = 2.0,
+    k_eff_least: Annotated[
+        int, typer.Option(help="Least number of classes of the range rule; --k-eff is its most.")
+    ] = 1,
+    concentration: Annotated[float, typer.Option(help="Concentration of the rules dirichlet and arrivals.")] = 2.0,
     unknown_classes: Annotated[
         int | None, typer.Option(help="Classes of the query that have no support; none if left out.")
     ] = None,
@@ -87,14 +95,16 @@ def draw_tasks(
             f"{bank} and {support_bank} must have the same classes in the same order, got {source.n_classes} and "
             f"{library.n_classes}; make both with the same class names"
         )
-    rules: dict[Spread, QueryRule] = {
-        Spread.UNIFORM: UniformOverPool(k_eff),
-        Spread.BALANCED: Balanced(k_eff),
-        Spread.DIRICHLET: Dirichlet(k_eff, concentration),
+    rules: dict[Spread, Callable[[], QueryRule]] = {
+        Spread.UNIFORM: lambda: UniformOverPool(k_eff),
+        Spread.RANGE: lambda: RangeOverPool(k_eff, k_eff_least),
+        Spread.BALANCED: lambda: Balanced(k_eff),
+        Spread.DIRICHLET: lambda: Dirichlet(k_eff, concentration),
+        Spread.ARRIVALS: lambda: Arrivals(k_eff, concentration),
     }
     spec = TaskSpec(
         ShotsPerClass(shots) if library is None else FixedSupport.whole(library.labels),
-        rules[query],
+        rules[query](),
         n_query,
         n_classes,
         _unknown(unknown_classes, unknown_share),

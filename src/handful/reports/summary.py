@@ -19,7 +19,7 @@ from handful.benchmark.plan import Cell
 from handful.benchmark.versions import NOT_NOTED
 from handful.methods import METHODS
 from handful.shapes import Float
-from handful.tasks import ShotsPerClass, TaskSpec
+from handful.tasks import RangeOverPool, ShotsPerClass, TaskSpec
 
 METRICS = (
     "accuracy",
@@ -139,10 +139,11 @@ class Column:
         shots = f"{spec.support.shots}-shot" if isinstance(spec.support, ShotsPerClass) else "fixed support"
         ways = "" if spec.n_classes is None else f", K={spec.n_classes}"
         rule = type(spec.query).__name__
-        spread = "" if rule == "UniformOverPool" else f", {rule.lower()}"
+        spread = "" if rule in ("UniformOverPool", "RangeOverPool") else f", {rule.lower()}"
+        k_eff = f"{spec.query.least}–" if isinstance(spec.query, RangeOverPool) else ""
         queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
         name = f"{self.bank}/{self.split}" if self.split else self.bank
-        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
+        return f"{name}, {shots}, K_eff={k_eff}{spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
 
     @property
     def unknown(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from handful.errors import TaskError
 from handful.shapes import Bool, Int
 from handful.tasks.class_rows import ClassRows
+from handful.tasks.query import Arrivals
 from handful.tasks.randomness import Stream, distinct, uniforms
 from handful.tasks.spec import TaskSpec
 from handful.tasks.support import FixedSupport
@@ -162,8 +163,12 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
         support = spec.support.draw(pool, classes, seed, indices)
 
     k_eff = spec.query.k_eff
-    uniform = uniforms(seed, indices, Stream.QUERY_CLASSES, k_eff)
-    occurring = distinct(uniform, np.full(n_tasks, classes.shape[1]), k_eff)
+    if isinstance(spec.query, Arrivals):
+        _refuse_some_classes(k_eff, source.n_classes, every_class=every_class)
+        occurring = np.broadcast_to(classes, (n_tasks, k_eff))
+    else:
+        uniform = uniforms(seed, indices, Stream.QUERY_CLASSES, k_eff)
+        occurring = distinct(uniform, np.full(n_tasks, classes.shape[1]), k_eff)
     of_bank = np.take_along_axis(np.broadcast_to(classes, (n_tasks, classes.shape[1])), occurring, axis=-1)
     shots = 0 if support.offsets is None else support.offsets.shape[-1]
     picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, indices)
@@ -188,6 +193,15 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
         support_mask=support.mask,
         support_elsewhere=isinstance(spec.support, FixedSupport) and spec.support.elsewhere,
     )
+
+
+def _refuse_some_classes(k_eff: int, n_classes: int, *, every_class: bool) -> None:
+    """Refuse arrivals of some classes: batches of one order share its classes, and tasks would draw their own."""
+    if not every_class or k_eff != n_classes:
+        raise TaskError(
+            f"items arrive from all {n_classes} classes, so k_eff={k_eff} must be {n_classes}, and neither n_classes "
+            "nor unknown classes can be drawn; choose the classes beforehand with bank.classes(...)"
+        )
 
 
 def _draw_unknown(

@@ -52,6 +52,103 @@ class UniformOverPool:
 
 
 @dataclass(frozen=True)
+class RangeOverPool:
+    """|Q| rows as in `UniformOverPool`, of a number of classes that is drawn for each task from `least` … `k_eff`.
+
+    Zanella et al. (CVPR 2025) draw it from 1 … 4, 2 … 10 and 5 … 25 for batches of 64, and from 5 … 25, 25 … 50 and
+    50 … 100 for batches of 1,000.
+
+    Examples
+    --------
+    >>> import handful
+    >>> labels = [0] * 10 + [1] * 10 + [2] * 10
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(2), RangeOverPool(k_eff=3, least=2), n_query=6)
+    >>> tasks = handful.draw(labels, spec, seed=0, indices=range(20))
+    >>> sorted({len(set(labels)) for labels in tasks.query_labels.tolist()})
+    [2, 3]
+    """
+
+    k_eff: int
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("k_eff", "least"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, error=TaskError))
+        if self.least > self.k_eff:
+            raise TaskError(
+                f"a range of classes must begin at or below its end, got least={self.least} and k_eff={self.k_eff}"
+            )
+
+    def pick(
+        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
+    ) -> Picks:
+        """Pick queries among the `free` rows of some of the classes."""
+        uniform = uniforms(seed, indices, Stream.QUERY_RANGE, 1 + self.k_eff)
+        count = self.least + (uniform[:, :1] * (self.k_eff - self.least + 1)).astype(np.int64)
+        rank = uniform[:, 1:].argsort(-1).argsort(-1)
+        who = f"the pool of its query's {self.least} to {self.k_eff} classes"
+        return pick_pooled(np.where(rank < count, free, 0), n_query, seed, indices, Stream.QUERY, who)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Task i is the i-th batch of |Q| items in the order in which they arrive; class after class, for a while each.
+
+    The order consists of `k_eff` slots. Each class spreads its rows over the slots in proportions
+    p ~ Dirichlet(concentration · 1). In a slot, the classes follow each other in random order. So at a small
+    concentration a batch has few classes, and the next batch nearly the same. Rows at the end that do not fill a batch
+    are left out; then another order of the same rows begins.
+
+    `k_eff` must be the number of all classes. All tasks of a seed are batches of the same order. Give a fixed support:
+    a support that is drawn takes other rows away for each task, so that a row may arrive twice.
+
+    Examples
+    --------
+    >>> import handful
+    >>> labels = [0] * 12 + [1] * 12 + [2] * 12
+    >>> spec = handful.TaskSpec(handful.ShotsPerClass(2), Arrivals(k_eff=3, concentration=0.01), n_query=10)
+    >>> tasks = handful.draw(labels, spec, seed=1, indices=range(3))
+    >>> [len(set(labels)) for labels in tasks.query_labels.tolist()]
+    [1, 1, 1]
+    """
+
+    k_eff: int
+    concentration: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
+        if not 0 < self.concentration < np.inf:
+            raise TaskError(f"concentration must be a positive number, got {self.concentration}")
+
+    def pick(
+        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
+    ) -> Picks:
+        """Pick the batches; the classes and their `free` rows must be the same for all tasks."""
+        pooled = free.sum(-1)
+        _refuse_scarcity(pooled < n_query, indices, pooled, n_query, "the pool of all classes")
+        rounds, batches = np.divmod(indices, pooled // n_query)
+        orders = {number: self._order(free[0], seed, number) for number in set(rounds.tolist())}
+        picked = [
+            orders[number][:, first : first + n_query]
+            for number, first in zip(rounds.tolist(), (batches * n_query).tolist(), strict=True)
+        ]
+        present, offsets = np.stack(picked, 1)
+        return Picks(present, offsets)
+
+    def _order(self, free: Int[np.ndarray, "present"], seed: int, number: int) -> Int[np.ndarray, "2 row"]:
+        """Class and row within the class of every item, in the order of the given round."""
+        rng = generator(seed, number, Stream.ARRIVALS)
+        turns = rng.random((self.k_eff, self.k_eff))  # [slot, class]
+        rows = []
+        for k, size in enumerate(free.tolist()):
+            counts = round_to_sum(rng.dirichlet(np.full(self.k_eff, self.concentration)), size)
+            slots = np.repeat(np.arange(self.k_eff), counts)
+            rows.append(np.stack([slots, turns[slots, k], np.full(size, k), rng.permutation(size)]))
+        slots, turn, classes, offsets = np.concatenate(rows, 1)
+        return np.stack([classes, offsets])[:, np.lexsort((turn, slots))].astype(np.int64)
+
+
+@dataclass(frozen=True)
 class Balanced:
     """|Q| / `k_eff` rows of each of `k_eff` classes, without replacement.
 
@@ -189,4 +286,4 @@ def _refuse_scarcity(
         )
 
 
-QueryRule: TypeAlias = UniformOverPool | Balanced | Dirichlet
+QueryRule: TypeAlias = UniformOverPool | RangeOverPool | Balanced | Dirichlet | Arrivals

@@ -19,6 +19,8 @@ class Stream(IntEnum):
     QUERY_COUNTS = 4
     UNKNOWN_CLASSES = 5
     UNKNOWN_QUERY = 6
+    QUERY_RANGE = 7
+    ARRIVALS = 8
 
 
 def generator(seed: int, index: int, stream: Stream) -> np.random.Generator:

@@ -19,7 +19,7 @@ class TaskSpec:
     ----------
     support : ShotsPerClass or FixedSupport
         Which labelled rows a task has.
-    query : UniformOverPool, Balanced or Dirichlet
+    query : UniformOverPool, RangeOverPool, Balanced, Dirichlet or Arrivals
         How the rows to label are spread over the classes that occur.
     n_query : int
         |Q|, number of rows to label.
