@@ -43,6 +43,8 @@ class Vectors:
         The columns of groups that were asked for, one value per item.
     carried : Carried
         All columns of the file but the vectors.
+    rows : sequence of int or None
+        Positions of the items in the file; None means all rows.
     """
 
     features: Float[np.ndarray, "row dim"]
@@ -51,6 +53,7 @@ class Vectors:
     backbone: str = ""
     groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     carried: Carried = field(default_factory=Carried)
+    rows: Sequence[int] | None = None
 
 
 def read_unlabelled(

@@ -29,6 +29,7 @@ from handful.classification.predictions import (
     in_front,
     predicted,
     runs_of,
+    write_back,
     write_table,
 )
 from handful.errors import LabelError, OptionError, TaskError
@@ -36,6 +37,7 @@ from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
+from handful.exchange.cells import is_h5ad
 from handful.extraction.items import pick
 from handful.machine.extras import import_pyarrow
 from handful.methods.roll_call import RollCallOptions
@@ -317,7 +319,7 @@ def label_by_group(
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
         found = inferred_by_group(catalogue, features, grouping.group_of[rows], options, Known())
-        answers.append(Answers.of(found.probabilities.numpy()))
+        answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
         answered.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected
         counts[start:stop], presence[start:stop] = found.expected_counts, found.presence
@@ -360,15 +362,16 @@ def _portions(sizes: Int[np.ndarray, "group"], numbers: int) -> Iterator[tuple[i
 
 
 def group_table_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv`."""
+    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
     final = Path(path)
-    return final.with_name(f"{final.stem}.groups{final.suffix}")
+    return final.with_name(f"{final.stem}.groups{'.csv' if is_h5ad(final) else final.suffix}")
 
 
 def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> None:
     """Write the predictions, and beside them the table of groups, as Parquet or CSV, by the ending of the path.
 
-    Each file appears complete or not at all.
+    Predictions of cells can go into a copy of their `.h5ad` file, see `write_predictions`. Each file appears complete
+    or not at all.
 
     Examples
     --------
@@ -384,13 +387,17 @@ def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> 
     >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
-    keys = _key_types(classified.grouping, Path(path))
-    write_table(
-        path,
-        in_front(PREDICTION_TYPES) | keys | column_types(classified.batch, Path(path)),
-        map(classified.predictions, runs_of(len(classified.batch.rows))),
-    )
-    write_table(group_table_path(path), keys | GROUP_TYPES, [classified.group_table()])
+    beside = group_table_path(path)
+    keys = _key_types(classified.grouping, beside)
+    if is_h5ad(Path(path)):
+        write_back(classified, classified.grouping.columns, path)
+    else:
+        write_table(
+            path,
+            in_front(PREDICTION_TYPES) | keys | column_types(classified.batch, Path(path)),
+            map(classified.predictions, runs_of(len(classified.batch.rows))),
+        )
+    write_table(beside, keys | GROUP_TYPES, [classified.group_table()])
 
 
 def _key_types(grouping: Grouping, path: Path) -> dict[str, Any]:

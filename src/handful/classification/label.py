@@ -28,6 +28,7 @@ from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Class
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.inference import Inference, inferred
+from handful.exchange.cells import is_h5ad, label_column, read_cells, read_labelled_cells
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
@@ -144,9 +145,14 @@ def classify(
     if _are_items(catalogue, features):
         items["catalogue"] = list_items(catalogue)
     else:
-        bank = read_bank(catalogue, features=features, labels=labels)
+        read = read_labelled_cells if is_h5ad(catalogue) else read_bank
+        bank = read(catalogue, features=features, labels=labels)
     if _are_items(batch, features):
         items["batch"] = list_items(batch, labelled=False, groups=columns, item_column=item_column)
+    elif is_h5ad(batch):
+        # In one file with the catalogue, the batch is the cells without a label.
+        without = label_column(batch, labels) if catalogue.resolve() == batch.resolve() else None
+        vectors = read_cells(batch, features=features, groups=columns, item_column=item_column, without=without)
     else:
         vectors = read_unlabelled(batch, features=features, groups=columns, item_column=item_column)
     groups = vectors.groups if vectors else items["batch"].groups
@@ -165,7 +171,7 @@ def classify(
         if vectors is None:
             ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
         else:
-            ready, points = _of_vectors(vectors), vectors.features
+            ready, points = _of_vectors(vectors, batch), vectors.features
         if points.shape[1] != examples.dim:
             raise BankError(
                 f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
@@ -176,7 +182,13 @@ def classify(
         if grouping is not None:
             shown = _shown(items, embedded, None, points)
             return label_by_group(
-                fitted, points, ready, grouping.of_items(ready.rows), STREAMED.make_options(), *about, shown
+                fitted,
+                points,
+                ready,
+                grouping if vectors else grouping.of_items(ready.rows),
+                STREAMED.make_options(),
+                *about,
+                shown,
             )
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
             found = inferred(
@@ -185,7 +197,7 @@ def classify(
                 STREAMED.make_options(),
                 np.array(examples.class_names),
             )
-            answers = Answers.of(found.probabilities.numpy())
+            answers = Answers.of(found.probabilities.numpy(), keep=ready.source is not None)
             return Classified(
                 ready,
                 answers,
@@ -294,8 +306,10 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
         )
 
 
-def _of_vectors(vectors: Vectors) -> Batch:
-    return Batch(range(len(vectors.features)), vectors.names, vectors.texts, (), vectors.carried)
+def _of_vectors(vectors: Vectors, path: Path) -> Batch:
+    rows = range(len(vectors.features)) if vectors.rows is None else vectors.rows
+    source = path if is_h5ad(path) else None
+    return Batch(rows, vectors.names, vectors.texts, (), vectors.carried, source)
 
 
 def _of_items(items: Items, bank: FeatureBank) -> Batch:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful import large
+from handful import __version__, large
 from handful.banks.carried import Carried
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.answer_tables import are_doubtful
 from handful.estimators.inference import PRESENT
+from handful.exchange.cells import is_h5ad, write_labelled_cells
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
 from handful.machine.extras import import_extra
@@ -57,6 +58,8 @@ class Batch:
         Items that could not be read and have no vector, each with its position in what was given, name and reason.
     carried : Carried
         The other columns of what was given, which come back with the predictions.
+    source : Path or None
+        The file they came from, where answers can go back into a file of its kind.
     """
 
     rows: Sequence[int]
@@ -64,16 +67,21 @@ class Batch:
     contents: Source | None
     skipped: tuple[Skipped, ...]
     carried: Carried = field(default_factory=Carried)
+    source: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The two most likely classes of every item, as positions in the class names; runner-up -1 if there is none."""
+    """The two most likely classes of every item, as positions in the class names; runner-up -1 if there is none.
+
+    `table` has the probabilities of all classes, where these are written.
+    """
 
     labels: Int[np.ndarray, "item"]
     probabilities: Float[np.ndarray, "item"]
     runners_up: Int[np.ndarray, "item"]
     runner_up_probabilities: Float[np.ndarray, "item"]
+    table: Float[np.ndarray, "item class"] | None = None
 
     @property
     def doubtful(self) -> Bool[np.ndarray, "item"]:
@@ -88,25 +96,33 @@ class Answers:
             np.concatenate([part.probabilities for part in parts]),
             np.concatenate([part.runners_up for part in parts]),
             np.concatenate([part.runner_up_probabilities for part in parts]),
+            None
+            if parts[0].table is None
+            else np.concatenate([part.table for part in parts if part.table is not None]),
         )
 
     def of_items(self, items: Int[np.ndarray, "chosen"]) -> Answers:
         """Return those of some items."""
         return Answers(
-            self.labels[items], self.probabilities[items], self.runners_up[items], self.runner_up_probabilities[items]
+            self.labels[items],
+            self.probabilities[items],
+            self.runners_up[items],
+            self.runner_up_probabilities[items],
+            None if self.table is None else self.table[items],
         )
 
     @classmethod
-    def of(cls, table: Float[np.ndarray, "item class"]) -> Answers:
-        """Read them off the probabilities of all classes."""
+    def of(cls, table: Float[np.ndarray, "item class"], *, keep: bool = False) -> Answers:
+        """Read them off the probabilities of all classes; `keep` these too."""
+        kept = table if keep else None
         places = np.arange(len(table))
         first = table.argmax(-1)
         if table.shape[1] == 1:
-            return cls(first, table[:, 0], np.full(len(table), -1), np.zeros(len(table)))
+            return cls(first, table[:, 0], np.full(len(table), -1), np.zeros(len(table)), kept)
         others = table.copy()
         others[places, first] = -1
         second = others.argmax(-1)
-        return cls(first, table[places, first], second, table[places, second])
+        return cls(first, table[places, first], second, table[places, second], kept)
 
     def least_certain(self, most: int) -> Int[np.ndarray, "place"]:
         """Return the items with the least probable labels, in that order."""
@@ -273,19 +289,44 @@ def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: columns[name] for name in ("row", "item")}
 
 
-def check_ending(path: Path) -> None:
-    """Refuse a path that `write_predictions` would refuse, before any work is done."""
-    if path.suffix.lower() not in (".parquet", ".csv"):
+def check_ending(path: Path, source: Path | None = None) -> None:
+    """Refuse a path that `write_predictions` would refuse for a batch from `source`, before any work is done."""
+    if is_h5ad(path):
+        if source is None or not is_h5ad(source):
+            raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
+    elif path.suffix.lower() not in (".parquet", ".csv"):
         raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
 
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
-    """Write the predictions as Parquet or CSV, by the ending of the path; the file appears complete or not at all."""
+    """Write the predictions as Parquet or CSV, by the ending of the path; the file appears complete or not at all.
+
+    Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
+    and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`.
+    """
+    if is_h5ad(Path(path)):
+        write_back(classified, (), path)
+        return
     write_table(
         path,
         column_types(classified.batch, Path(path)),
         map(classified.predictions, runs_of(len(classified.batch.rows))),
     )
+
+
+def write_back(classified: Any, group_by: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Write the predictions of a batch, or of groups, into a copy of the file that the items came from."""
+    source, rows = classified.batch.source, classified.batch.rows
+    check_ending(Path(path), source)
+    found = classified.predictions()
+    ours = {name: found[name] for name in PREDICTION_COLUMNS if name not in in_front(PREDICTION_TYPES)}
+    about = {
+        "version": __version__,
+        "vectors": classified.backbone,
+        "examples": classified.n_examples,
+        "group_by": np.array(group_by, dtype=object),
+    }
+    write_labelled_cells(source, Path(path), rows, ours, classified.class_names, classified.answers.table, about)
 
 
 def column_types(batch: Batch, path: Path) -> dict[str, Any]:

@@ -15,18 +15,24 @@ def classify_command(
     catalogue: Annotated[
         Path,
         typer.Option(
-            help="Labelled examples: a bank, .parquet, .csv or .npz with vectors and labels; or images, one folder per "
-            "class (also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns 'label' and 'text' or 'path'."
+            help="Labelled examples: a bank, .parquet, .csv, .npz or .h5ad with vectors and labels; or images, one "
+            "folder per class (also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns "
+            "'label' and 'text' or 'path'."
         ),
     ],
     batch: Annotated[
         Path,
         typer.Option(
-            help="Items to label, all at once: a bank, .parquet, .csv, .npz or .npy with vectors; or a folder or .zip "
-            "of images, or a table with a column 'text' or 'path'."
+            help="Items to label, all at once: a bank, .parquet, .csv, .npz, .npy or .h5ad with vectors; or a folder "
+            "or .zip of images, or a table with a column 'text' or 'path'."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Predictions, one row per item: .parquet or .csv.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Predictions, one row per item: .parquet or .csv; or .h5ad, a copy of the batch with labels."
+        ),
+    ],
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
     group_by: Annotated[
         list[str] | None,
@@ -71,6 +77,7 @@ def classify_command(
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
+      handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
     """
     from handful.classification.groups import group_table_path, write_groups
     from handful.classification.groups_page import write_groups_page
@@ -83,7 +90,7 @@ def classify_command(
     from handful.large.crew import in_process
     from handful.large.on_ray import on_ray
 
-    check_ending(out)
+    check_ending(out, batch)
     predictions, page = (
         (out, "predictions, one row per item"),
         [] if report is None else [(report, "a page about them")],
