@@ -140,7 +140,9 @@ def bars(found: Found, *, confirmed: bool) -> list[Bar]:
         right = {rule: sum(row["accuracy"][rule] for row in rows) / len(rows) for rule in rows[0]["accuracy"]}
         others = f"before {right['before']:.1f}, nearest prototype {right['prototype']:.1f}, head {right['head']:.1f}"
         said_right = f"{right['roll_call']:.1f} % over {len(rows)} banks ({others})"
-        judged.append(Bar("a stray item: right in at least 60 %", said_right, right["roll_call"] >= 60))
+        judged.append(
+            Bar("the single item of another class: right in at least 60 %", said_right, right["roll_call"] >= 60)
+        )
     if rows := found.get("sizes"):
         judged.append(never_below("1 to 5,000 items: no cell below alone by an interval", rows, "alone"))
     if all(found.get(condition) for condition in STRESS):

@@ -38,40 +38,49 @@ PARTS = {"prototype": "NP", "head": "head", "before": "before", "roll_call": "ro
 OPENING = """\
 # Where labelling jointly helps and where it does harm, measured
 
-Tables are written by `python studies/harm_page.py` from what `python studies/harm.py DATA --group GROUP` measured; the
-docstring of `studies/harm.py` says what DATA must hold and how catalogues and batches are drawn. Accuracy is in
-percent, on items that belong to a class of the catalogue. All rules get the same unit vectors:
+When is it better to label a batch as a whole, and when is it worse than labelling each item alone? This page has the
+answers for many kinds of catalogues and batches. [When transduction hurts](when_transduction_hurts.md) explains what
+to do about it, and the [glossary](glossary.md) explains the words.
 
-- **NP**: nearest prototype, each item alone.
-- **head**: the head that is fitted with the catalogue, each item alone, all classes equally probable beforehand.
-- **logistic**: the same with classes as probable as their share of the examples. With equally many examples of every
-  class it agrees with **head**.
-- **LR + EMQ**, **NP + EMQ**: EM for the class proportions on the head's logits and on distances to class means, at a
-  fixed sharpness that was chosen on the tuning group{sharpness}.
-- **before**: `calibrated_paddle`, the default before `roll_call`.
-- **roll_call**: the default, asked for labels as if every item had a class. What looking for items of no class gains
+`python studies/harm.py DATA --group GROUP` measures, and `python studies/harm_page.py` writes this page. The docstring
+of `studies/harm.py` says which data are needed and how catalogues and batches are drawn.
+
+Accuracy is in percent, on items that belong to a class of the catalogue. All rules get the same vectors, scaled to
+length one:
+
+- **NP**: nearest prototype, the nearest class mean. Each item alone.
+- **head**: the linear classifier that is fitted to the catalogue. Each item alone, with all classes equally likely.
+- **logistic**: the same, but a class is as likely as its share of the examples. If all classes have the same number of
+  examples, it agrees with **head**.
+- **LR + EMQ**, **NP + EMQ**: EM for the class proportions, on the head's logits and on distances to class means. The
+  sharpness is fixed and was chosen on the tuning group{sharpness}.
+- **before**: `calibrated_paddle`, the default until `roll_call` replaced it.
+- **roll_call**: the default, labelling as if every item had a class. What looking for items of no class gains
   and costs is in [Items of no class, measured](unknown_results.md).
 
 Sentences are encoded by MiniLM (banking77, clinc150, hwu64, requests), photographs by EfficientNet-Lite0 (caltech101,
 cub200, tinyimagenet200), characters by a Conv-4 (omniglot659).
 
-*Alone* is the best of NP, head and logistic in the cell, named in brackets. Columns that begin with − have `roll_call`
-minus another rule on the same batches, ± 95 %: Student's t over means of catalogues where there are five or more,
-because batches of one catalogue share its luck and catalogues are few; otherwise over batches. Requests and cells come
-again in several batches, so their intervals are over items. A batch is *harmed* if it is more than 5 points below
-alone, and *warned* if its answer came with a diagnostic. A cell is *below by an interval* if the whole interval of the
-difference is below zero.
-[When transduction hurts](when_transduction_hurts.md) says what to do about it.
+How to read the tables:
+
+- A *cell* is one row: one data set under one condition.
+- *Alone* is the best of NP, head and logistic in the cell, named in brackets.
+- Columns that begin with − show `roll_call` minus another rule on the same batches, with a 95 % interval (Student's t).
+  It is computed over the means of catalogues if there are five or more, because the batches of one catalogue are not
+  independent, and over batches otherwise. Requests and cells of a laboratory occur in several batches, so their
+  intervals are computed over items.
+- A batch is *harmed* if it is more than 5 points below alone, and *warned* if its answer came with a diagnostic.
+- A cell is *below by an interval* if the whole interval of the difference is below zero.
 """
 SECTIONS = {
-    "tuning": ("The tuning group", "The method was tuned on these data; figures here are not evidence for other data."),
+    "tuning": ("The tuning group", "The method was tuned on these data, so these figures say little about other data."),
     "confirmation": (
         "The confirmation group",
-        "These data were not used for tuning and were run once, with one exception. The first run met catalogues with "
-        "wrong labels in which one class won most items. The fault was found and fixed on clinc150, and unequal shots, "
-        "requests, laboratories and mislabelled examples were then measured again, in both groups. In the first run of "
-        "this group requests were 3.4 points below alone on the mean and mislabelled examples 7.3 above it; unequal "
-        "shots and laboratories were within a point of what stands here.",
+        "These data were not used for tuning and were run once, with one exception. In the first run, one class "
+        "got most items in some catalogues with wrong labels. The fault was found and fixed on clinc150. Unequal "
+        "shots, requests, laboratories and mislabelled examples were then measured again, in both groups. In the first "
+        "run of this group requests were 3.4 points below alone on average and mislabelled examples 7.3 above it; "
+        "unequal shots and laboratories were within a point of the figures here.",
     ),
 }
 TITLES = {
@@ -103,7 +112,7 @@ MEANING = (
 )
 WHOSE = {
     "confirmation": "Nothing was tuned on these data.",
-    "tuning": "The method was tuned on these data, so that other data may give less.",
+    "tuning": "The method was tuned on these data, so other data may give less.",
 }
 Column = tuple[str, Callable[[Row], object]]
 

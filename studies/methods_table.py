@@ -229,19 +229,19 @@ def page(cells: Sequence[Cell]) -> str:
     budgets = ", ".join(f"{minutes:g}" for minutes in sorted({cell["budget_minutes"] for cell in cells}))
     return f"""# All methods on real features
 
-Accuracy in percent with its 95 % interval (Student's, over tasks); in brackets the number of tasks and the CPU seconds
-per task of `solve`, on one thread of a machine that did other work as well.
+Accuracy in percent with a 95 % interval (Student's t, over tasks). In brackets: the number of tasks, and the CPU
+seconds per task of `solve`, on one thread of a machine that did other work as well.
 
 {table(cells)}
 
-Made by `python studies/methods_table.py {" ".join(f"…/{bank}" for bank in banks)} --budget-minutes …`
-and, from what that stored in `studies/results/methods_table.json`, by `python studies/methods_table.py --render`.
+Measured by `python studies/methods_table.py {" ".join(f"…/{bank}" for bank in banks)} --budget-minutes …`
+and stored in `studies/results/methods_table.json`. `python studies/methods_table.py --render` makes this page of it.
 Budgets used: {budgets} CPU minutes per cell.
 
-- Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from what the
-  support left of {SPEC.query.k_eff} classes; seed {SEED}. All methods see the same tasks; a method with fewer
-  tasks sees the first of them. A class of omniglot659 has 20 drawings, so there the query is all that is left of five
-  classes, 15 each.
+- Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from the rows of
+  {SPEC.query.k_eff} classes that are not in the support; seed {SEED}. All methods see the same tasks; a method with
+  fewer tasks sees the first of them. A class of omniglot659 has 20 drawings, so there the query is all other drawings
+  of five classes, 15 each.
 - Tasks per cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
   {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
 - Options are the defaults and the transform is the one the method names, except `cl2n` (nearest_prototype, bd_cspn,

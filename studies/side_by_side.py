@@ -3,12 +3,12 @@
 The rules, by the names that results use:
 
 - `prototype`: the nearest class mean, each item alone.
-- `head`: the highest score of the catalogue's head, each item alone, all classes equally probable beforehand.
+- `head`: the highest score of the catalogue's head, each item alone, with all classes equally likely.
 - `logistic`: the same with classes as probable as their share of the examples, as plain logistic regression has it;
   the same labels as `head` where all classes have equally many examples.
 - `head_emq`, `prototype_emq`: EM for the class proportions (EMQ) on the scores of the head, or on half squared
   distances to class means, at a fixed sharpness.
-- `before`: `calibrated_paddle`, the default before `roll_call`.
+- `before`: `calibrated_paddle`, the default until `roll_call` replaced it.
 - `roll_call`: the default, through `PaddleClassifier`.
 """
 

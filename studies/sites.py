@@ -1,4 +1,4 @@
-"""What it gains to label a batch with the help of its siblings, and with what is known about it beforehand.
+"""What a batch gains from the labels of its siblings, and from what is known about it in advance.
 
     python studies/sites.py DATA --group tuning [--banks clinc150-minilm ...]
     python studies/sites.py DATA --group confirmation
@@ -13,7 +13,7 @@ visit, and with a chance of 0.15 a class is replaced by another. In `fresh`, eve
 own, so that there is nothing in common. `pooled` is `pool=site`; `carried` is `pool=site, order=visit`. Intervals are
 those of the mean difference over 50 sites.
 
-**Known beforehand.** Fresh batches, six for each of 50 draws. `right`: the classes of the batch have the weight 1, all
+**Known in advance.** Fresh batches, six for each of 50 draws. `right`: the classes of the batch have the weight 1, all
 others 0.01. `shares`: the true shares, at least 0.01 of the largest. `incomplete`: as `right`, but each class of the
 batch has the weight 0.01 with a chance of one quarter. `wrong`: the classes of the batch have the weight 0.01, all
 others 1. `candidates`: the classes of the batch and no others. The first batch of each draw is also labelled by a
@@ -197,7 +197,7 @@ def measured(group: str) -> dict[str, dict[str, list[Row]]]:
 
 
 def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
-    """Say what was asked for, what was found, and whether it is reached."""
+    """Say what was required, what was found, and whether it is reached."""
     sites = [row for of in found.values() for row in of["sites"]]
     known = [row for of in found.values() for row in of["known"]]
     for name in ("pooled", "carried"):
@@ -206,17 +206,17 @@ def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, 
             mean = sum(gains) / len(gains)
             yield f"{name}, same shares, {size} items: mean over banks at least +2", f"{mean:+.1f}", mean >= 2
         below = [row for row in sites if row[name]["ahead"][0] < -row[name]["ahead"][1]]
-        yield f"{name}: below batches alone by an interval nowhere", f"{len(below)} of {len(sites)} cells", not below
+        yield f"{name}: nowhere below batches alone by an interval", f"{len(below)} of {len(sites)} cells", not below
     lost = min(row["wrong"]["ahead"][0] for row in known if row["items"] == max(SIZES))
     yield f"wrong weights, {max(SIZES)} items: at most 2 points lost", f"{lost:+.1f}", lost >= -2
     least = min(row["right"]["ahead"][0] - row["right"]["ahead"][1] for row in known)
-    yield "right weights: above no weights by an interval everywhere", f"at least {least:+.1f}", least > 0
+    yield "right weights: everywhere above no weights by an interval", f"at least {least:+.1f}", least > 0
     apart = [row["candidates"]["ahead_of_smaller"] for row in known]
     far = [mean for mean, half in apart if abs(mean) > half]
     said_far = f"{len(far)} of {len(apart)} cells differ" + (
         f", by {', '.join(f'{d:+.1f}' for d in far)}" if far else ""
     )
-    yield "candidates: as a smaller catalogue that is fitted again, to an interval", said_far, not far
+    yield "candidates: the same as a smaller catalogue that is fitted again, within an interval", said_far, not far
 
 
 def page() -> str:
@@ -224,10 +224,10 @@ def page() -> str:
     lines = [
         "# Sites",
         "",
-        "Small batches, labelled with the help of their siblings or with what is known about them. Made by",
-        "`studies/sites.py`, which says how sites and batches are drawn. All numbers are percent of items with the",
-        "right label, or differences of these in points, with intervals of 95 % over 50 sites. How to ask for it:",
-        "[Many batches](how_to/many_batches.md).",
+        "How much do small batches gain from other batches of the same site (siblings), or from what is known about",
+        "their classes? [Many batches](how_to/many_batches.md) explains how to use it. The docstring of",
+        "`studies/sites.py`, which makes this page, says how sites and batches are drawn. All numbers are percent of",
+        "items with the right label, or differences of these in points, with 95 % intervals over 50 sites.",
     ]
     for group, about in (
         ("tuning", "The rules were chosen on these banks."),
@@ -238,14 +238,14 @@ def page() -> str:
         if not found:
             continue
         if all(len(of.get("sites", [])) + len(of.get("known", [])) == len(CELLS) for of in found.values()):
-            lines += ["", "| asked for | found | reached |", "|---|---|---|"]
+            lines += ["", "| required | found | reached |", "|---|---|---|"]
             lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
         else:
             lines[-1] += " Not all cells have been measured."
         lines += [
             "",
             "**Siblings.** `pooled` minus `alone` and `carried` minus `alone`; in how many of the 50 pools siblings",
-            "are used; the median gain in nats per item; and what a count of one step ago is worth.",
+            "are used; the median gain in nats per item; and the weight of a count from one step ago.",
             "",
             "| bank | shares | items | alone | pooled | used | nats | carried over | used | nats | forgetting |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -259,7 +259,7 @@ def page() -> str:
                 lines.append(f"| {' | '.join(cells)} | {row['carried']['forgetting']:g} |")
         lines += [
             "",
-            "**Known beforehand.** Each minus `alone`, with the mean of `prior_weight` in brackets. The last column is",
+            "**Known in advance.** Each minus `alone`, with the mean of `prior_weight` in brackets. The last column is",
             "`candidates` minus a smaller catalogue that is fitted again.",
             "",
             "| bank | items | alone | right | shares | incomplete | wrong | candidates | minus smaller |",

@@ -227,7 +227,7 @@ def findings(study: Study) -> list[str]:
     table_part, sweep = study.where(k_eff=5).usual, study.where(shots=5).usual
     everything = Study([r for r in sweep.found if r.cell.spec.query.k_eff not in K_EFFS])
     few = Study([r for r in sweep.found if r.cell.spec.query.k_eff <= 2])
-    lines = ["## What carries over, and what does not", ""]
+    lines = ["## What we found", ""]
     ours = table_part.where(label=OURS).found
     lines += [
         "- **With five classes present, counting classes helps.** Calibrated PADDLE is first or tied for first in "
@@ -307,16 +307,17 @@ def render() -> None:
         "# The paper's study on open features",
         "",
         "Every table, figure and ablation of the paper, on seven banks of real features that anyone can reproduce.",
-        "Measured by `python studies/banks_study.py run RUN BANK …`, summarised by",
-        "`python studies/banks_study.py keep RUN …` into `studies/results/study/` (a summary of each cell, with its",
-        "plan, versions and hashes), and written from there by `python studies/study_page.py`.",
+        "`python studies/banks_study.py run RUN BANK …` measures. `python studies/banks_study.py keep RUN …` stores a",
+        "summary of each cell, with its plan, versions and hashes, in `studies/results/study/`, and",
+        "`python studies/study_page.py` writes this page.",
         "",
-        "All K classes of a bank are in the support. Accuracy in percent, ± 95 % over tasks; 1,000 tasks, or the",
-        f"number in brackets: the first of the same list. **Bold**: {SLOW_TASKS} tasks or more, and no method in that",
-        "column is ahead by a paired interval. Settings are published ones, untuned; tuned competitors are in",
-        "[against the field](field_results.md). calibrated_paddle was built on clinc150, cub200 and omniglot659.",
-        "Sentences (clinc150, banking77, hwu64) are MiniLM's features, photographs EfficientNet-Lite0's, and the",
-        "characters of omniglot659 those of a Conv-4 that had not seen their alphabets.",
+        "All K classes of a bank are in the support. Accuracy is in percent, with 95 % intervals over tasks. There are",
+        "1,000 tasks, or the number in brackets, which are then the first of the same list. **Bold** means",
+        f"{SLOW_TASKS} tasks or more, and no method in that column is ahead by a paired interval. Settings are the",
+        "published ones; tuned competitors are in [against the field](field_results.md). calibrated_paddle was built",
+        "on clinc150, cub200 and omniglot659. Sentences (clinc150, banking77, hwu64) are encoded by MiniLM,",
+        "photographs by EfficientNet-Lite0, and the characters of omniglot659 by a Conv-4 that was not trained on",
+        "their alphabets.",
         "",
         *findings(plain),
     ]

@@ -15,8 +15,8 @@ cell. Other scores: `unknown_scores.py`.
 - **ten**: 75 items of seven classes of the catalogue and three removed ones, which have 22.
 - **scattered**: 60 items of five classes of the catalogue and 15 of all ten removed ones.
 - **proposals**: 36 items of five classes of the catalogue and 12 of each of three removed ones. In some batches all
-  proposals are added to the catalogue as classes, and it is asked again about the same batch and about other items of
-  its classes.
+  proposals are added to the catalogue as classes, and the same batch is labelled again, and so are
+  other items of its classes.
 - **requests** (`hint3-*-minilm`): the catalogue is what a company wrote, the batch what people really asked. Ten
   shuffles, each cut into batches of 75; and all requests at once.
 - **real** (confirmation alone): 56 items of five classes and 19 real items of none (`clinc-oos-minilm`,

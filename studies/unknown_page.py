@@ -22,29 +22,32 @@ NOT_YET = "Not measured yet."
 OPENING = """\
 # Items of no class, measured
 
-Tables are written by `python studies/unknown_page.py` from what `python studies/unknown.py DATA --group GROUP`
-measured; the docstring of `studies/unknown.py` says what DATA must hold and how catalogues and batches are drawn.
-Everything is in percent or in points, ± 95 %: Student's t over the means of catalogues (requests: of shuffles, which
-have the same requests in other batches; cells: of the laboratory's batches).
+How well does handful recognise items whose class is not in the catalogue, and what does looking for them cost?
+[None of these](how_to/classify.md#none-of-these) explains how to use it.
 
-- **AUROC**: chance that an unknown item has a larger `unknown` than a known one; 50 is a guess.
-- **share**: that of unknown items. *Said* is `unknown_share`, *error* its mean distance from the truth, *inside* how
-  often `unknown_interval` has the truth, *width* its mean width.
-- **rejected**: items that are called unknown; *of the known* is the part of known items among which this is wrong.
+`python studies/unknown.py DATA --group GROUP` measures, and `python studies/unknown_page.py` writes this page. The
+docstring of `studies/unknown.py` says which data are needed and how catalogues and batches are drawn. All figures are
+in percent or in points, with 95 % intervals (Student's t). They are computed over the means of catalogues; for requests
+over shuffles, which put the same requests into other batches; for cells over the batches of the laboratory.
+
+- **AUROC**: the chance that an unknown item has a larger `unknown` than a known one. 50 is no better than a guess.
+- **share**: the share of unknown items. *Said* is `unknown_share`, *error* its mean distance from the truth, *inside*
+  how often `unknown_interval` contains the truth, *width* the mean width of that interval.
+- **rejected**: items that are called unknown. *Of the known* is the share of known items that are wrongly called so.
   *Open* are batches with enough evidence for something unknown; in all others nothing is rejected.
-- **accuracy**: on known items. *Closed* is the default if every item had to have a class, *alone* the head for each
+- **accuracy**: on known items. *Closed* is the default when every item has to have a class, *alone* the head for each
   item alone. *− closed* is the paired difference.
 - **precision**, **recall**: of `present_classes`.
-- **two found**: batches in which at least two of the three unknown classes are found: a proposal of which 80 % are of
-  the class, with half of its items or more.
+- **two found**: batches in which at least two of the three unknown classes are found. A class is found if there is a
+  proposal with at least half of its items, and at least 80 % of the proposal belong to the class.
 
-The *trial* was done before there was a method: a regression on distances that is trained on the catalogue, averaged
+The *trial* was done before the method existed: a regression on distances that is trained on the catalogue, averaged
 over the three nearest neighbours in the batch (`calibrated, averaged` below). For requests its figures are those of the
-plain distance, and for real items of no class those of the best of four scores. It had three of the six batches of lung
-cells; here are all six. EOL must be told the share of unknown items, and is told a half.
+plain distance, and for real items of no class those of the best of four scores. It used three of the six batches of
+lung cells; this page uses all six. EOL has to be told the share of unknown items, and is told one half.
 """
 TUNED = (
-    "The method was tuned on these data; figures here are not evidence for other data. A first look at them led to "
+    "The method was tuned on these data, so these figures say little about other data. A first look at them led to "
     "four changes, out of about 15 variants: lone items count less in batches of many groups, fewer groups count "
     "fully, batches of mostly lone items have one variance, and the interval is that of the share of this batch."
 )
@@ -162,7 +165,7 @@ def proposals(rows: Sequence[Row]) -> str:
         with_interval("labelled_fresh", "labelled, other items"),
         mean("rejected_fresh", "rejected"),
     )
-    text = "All proposals added as classes, and asked again; items of unknown classes that were found:"
+    text = "All proposals added as classes, and the batch labelled again; items of unknown classes that were found:"
     return "\n\n".join((cells(rows), text, table(again, ("data", where), *columns)))
 
 

@@ -51,7 +51,7 @@ def test_all_is_reached_where_all_is_well():
     [
         ({"sites": [row(items=5, pooled=(1.9, 0.1)), row(items=10)]}, "pooled, same shares, 5 items"),
         ({"sites": [row(items=5), row(items=10, carried=(1.0, 0.1))]}, "carried, same shares, 10 items"),
-        ({"sites": [row(items=5), row(items=10), row("fresh", 30, (-0.5, 0.4))]}, "pooled: below"),
+        ({"sites": [row(items=5), row(items=10), row("fresh", 30, (-0.5, 0.4))]}, "pooled: nowhere below"),
         ({"known": [known(wrong=(-2.1, 3.0))]}, "wrong weights"),
         ({"known": [known(right=(0.5, 0.6))]}, "right weights"),
         ({"known": [known(smaller=(-1.0, 0.5))]}, "candidates"),
