@@ -7,7 +7,10 @@ from types import ModuleType
 from jaxtyping import install_import_hook
 
 with install_import_hook("handful", "beartype.beartype"):
-    import handful  # noqa: F401
+    import handful.dispatch
+    import handful.gathering
+    import handful.methods
+    import handful.transforms  # noqa: F401
 
 import pytest
 import torch

@@ -37,7 +37,7 @@ def interrupted(arguments, wait_for, seconds):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize("seconds", [0.05, 0.4])
+@pytest.mark.parametrize("seconds", [0.01, 0.05, 0.4, 0.8])
 def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
     arguments = [
         "bench",

@@ -3,30 +3,29 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from handful.banks import FeatureBank, Provenance, read_bank
-from handful.dispatch import solve
-from handful.gather import gather
-from handful.methods import METHODS, Method
-from handful.solution import DescriptionLength, Solution
-from handful.task import TaskBatch
-from handful.tasks import (
-    Arrivals,
-    Balanced,
-    Dirichlet,
-    Draw,
-    FixedSupport,
-    RangeOverPool,
-    ShotsPerClass,
-    TaskSpec,
-    UniformOverPool,
-    UnknownClasses,
-    draw,
-)
-from handful.transforms import TRANSFORMS, transform
-
 if TYPE_CHECKING:
+    from handful.banks import FeatureBank, Provenance, read_bank
     from handful.classification import classify
+    from handful.dispatch import solve
     from handful.estimators import PaddleClassifier
+    from handful.gathering import gather
+    from handful.methods import METHODS, Method
+    from handful.solution import DescriptionLength, Solution
+    from handful.task import TaskBatch
+    from handful.tasks import (
+        Arrivals,
+        Balanced,
+        Dirichlet,
+        Draw,
+        FixedSupport,
+        RangeOverPool,
+        ShotsPerClass,
+        TaskSpec,
+        UniformOverPool,
+        UnknownClasses,
+        draw,
+    )
+    from handful.transforms import TRANSFORMS, transform
 
 __all__ = [
     "METHODS",
@@ -57,17 +56,39 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-
-# Loaded on first use, so that `import handful` needs neither scikit-learn nor the packages that read images.
-_LATER = {"PaddleClassifier": "handful.estimators", "classify": "handful.classification"}
+# Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
+# neither torch nor scikit-learn.
+_HOMES = {
+    "banks": ("FeatureBank", "Provenance", "read_bank"),
+    "classification": ("classify",),
+    "dispatch": ("solve",),
+    "estimators": ("PaddleClassifier",),
+    "gathering": ("gather",),
+    "methods": ("METHODS", "Method"),
+    "solution": ("DescriptionLength", "Solution"),
+    "task": ("TaskBatch",),
+    "tasks": (
+        *("Arrivals", "Balanced", "Dirichlet", "Draw", "FixedSupport", "RangeOverPool", "ShotsPerClass", "TaskSpec"),
+        *("UniformOverPool", "UnknownClasses", "draw"),
+    ),
+    "transforms": ("TRANSFORMS", "transform"),
+}
+_HOME = {name: f"handful.{home}" for home, names in _HOMES.items() for name in names}
+# Modules that are there after `import handful` alone.
+_PARTS = frozenset(
+    {*_HOMES, "benchmark", "catalogue", "datasets", "errors", "exchange", "extraction", "features", "large", "many"}
+    | {"networks", "numerics", "reports", "training"}
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name in _PARTS:
+        return import_module(f"handful.{name}")
+    if name not in _HOME:
         raise AttributeError(f"module 'handful' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import handful
+from handful.gathering import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
@@ -28,6 +29,8 @@ def test_every_method_has_its_file_and_its_page(name):
 
 def test_import_is_light():
     heavy = [
+        "torch",
+        "numpy",
         "ray",
         "matplotlib",
         "pandas",
@@ -45,6 +48,17 @@ def test_import_is_light():
     program = f"import sys, handful; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_every_name_of_the_package_and_every_part_is_found_when_asked_for():
+    for name in handful.__all__:
+        assert getattr(handful, name) is not None
+    parts = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
+    private = {"__init__", "__pycache__", "arguments", "cli", "inference", "machine", "shapes"}
+    assert {name for name in parts - private if name not in dir(handful)} == set()
+    assert handful.gather is gather
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        handful.nonsense  # noqa: B018
 
 
 def test_the_three_updates_of_paddle_fit_on_one_screen():

@@ -23,7 +23,7 @@ def test_the_code_of_a_method_is_what_its_rows_pass_through_and_no_other_method(
     behind = modules_behind(method)
     others = {f"handful.methods.{name}" for name in handful.METHODS if name != method}
     assert {f"handful.methods.{method}", "handful.benchmark.run", "handful.benchmark.score"} <= set(behind)
-    assert {"handful.tasks.draw", "handful.gather", "handful.transforms", "handful.dispatch"} <= set(behind)
+    assert {"handful.tasks.draw", "handful.gathering", "handful.transforms", "handful.dispatch"} <= set(behind)
     assert not others & set(behind)
     assert not any(name.startswith(("handful.cli", "handful.reports")) for name in behind)
     assert "handful.benchmark.journal" not in behind

@@ -3,12 +3,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 pytest.importorskip("typer")
 from handful import FeatureBank, UnknownClasses
 from handful.benchmark import run as benchmark_run
 from handful.benchmark.journal import Journal
-from handful.benchmark.paper import TABLE_1_METHODS
+from handful.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
 from handful.benchmark.versions import versions_text
 from handful.cli import bench
 from handful.cli.main import main
@@ -323,7 +324,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
 
     out = tmp_path / "a run"
     with monkeypatch.context() as patch:
-        patch.setattr(bench, "complete", interrupt)
+        patch.setattr("handful.benchmark.completion.complete", interrupt)
         assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--workers", 2))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted; rows that were written are kept. "
@@ -331,7 +332,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     )
     assert " 2/2 " in run(capsys, "run", "--resume", "--out", out, "--workers", 2)[1]
     with monkeypatch.context() as patch:
-        patch.setattr(bench, "open_bank", interrupt)
+        patch.setattr("handful.cli.banks.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted before anything was changed; give the same command again\n"
@@ -346,8 +347,12 @@ def test_a_run_that_was_killed_before_it_had_a_plan_is_started(bank, tmp_path, c
 
 
 def test_whoever_watches_sees_the_time_left(bank, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bench, "Console", partial(bench.Console, force_terminal=True, width=150))
+    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=150))
     assert main(["bench", *map(str, grid(bank, tmp_path / "run", "--tasks", 3))]) == 0
     said = capsys.readouterr().err
     assert "all cells" in said
     assert "0:00:00 left" in said
+
+
+def test_the_plans_of_the_paper_in_the_help_are_those_there_are():
+    assert list(bench.PAPER_NAMES) == list(PAPER_PLANS)

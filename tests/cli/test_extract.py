@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from handful.banks import FeatureBank
-from handful.cli import extract as command
 from handful.cli.main import main
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
@@ -18,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def run(monkeypatch, capfd):
     """Run the command with the small backbone in the place of the named ones: exit code, output, errors."""
-    monkeypatch.setattr(command, "load_backbone", lambda name, device: small_backbone())
+    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
 
     def run(*arguments):
         code = main(["features", "extract", *map(str, arguments)])
@@ -31,7 +30,11 @@ def test_a_bank_is_made_and_its_hash_printed(tmp_path, run):
     folder, out = image_folder(tmp_path / "images"), tmp_path / "bank"
     found = run("--items", folder, "--backbone", "b", "--out", out, "--licence", "CC0", "--dtype", "float32")
     bank = FeatureBank.load(out)
-    assert found == (0, f"{bank.content_hash}  {out}\n", "")  # no terminal, no bar
+    told = (
+        "24 vectors of 32 numbers, 3 classes with 8 each, features of small\n"
+        f"Written:\n  {out}  bank, content hash {bank.content_hash}\n"
+    )
+    assert found == (0, told, "")  # no terminal, no bar
     assert (bank.n_rows, bank.dtype, bank.provenance.licence) == (24, "float32", "CC0")
 
 
@@ -51,7 +54,7 @@ def test_skipped_items_are_listed_on_standard_error(tmp_path, run):
 def test_the_same_hash_on_one_worker_and_on_two(tmp_path, run):
     folder = image_folder(tmp_path / "images")
     shared = ("--items", folder, "--backbone", "b", "--shard-size", 5)
-    printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--workers", n)[1].split()[0] for n in (1, 2)]
+    printed = [run(*shared, "--out", tmp_path / f"bank{n}", "--workers", n)[1].split()[-1] for n in (1, 2)]
     assert printed[0] == printed[1]
 
 
@@ -84,11 +87,11 @@ def test_sizes_below_one_are_a_usage_error(tmp_path, run, option):
 
 ON_A_TERMINAL = """
 import sys
-from handful.cli import extract as command
 from handful.cli.main import main
+from handful.extraction import backbones
 from tests.items_at_hand import small_backbone
 
-command.load_backbone = lambda name, device: small_backbone()
+backbones.load_backbone = lambda name, device: small_backbone()
 sys.exit(main(["features", "extract", *sys.argv[1:]]))
 """
 
@@ -120,4 +123,4 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left(tmp_path):
     assert b"24/24" in drawn
     assert b"items/s" in drawn
     assert b"0:00:00" in drawn
-    assert output.decode() == f"{FeatureBank.load(tmp_path / 'bank').content_hash}  {tmp_path / 'bank'}\n"
+    assert FeatureBank.load(tmp_path / "bank").content_hash in output.decode()

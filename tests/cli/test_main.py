@@ -16,6 +16,34 @@ def test_help_lists_the_commands(capsys):
     assert "report" in out
 
 
+COMMANDS = [
+    "",
+    "classify",
+    "report",
+    "train",
+    "demo",
+    "doctor",
+    "features extract",
+    "features info",
+    "tasks draw",
+    "bench run",
+]
+
+
+def test_no_help_waits_for_torch():
+    """All of them at once, in a new process: what one of them imported would be there at the end."""
+    program = f"""
+import sys
+from handful.cli.main import main
+for words in {COMMANDS}:
+    assert main([*words.split(), "--help"]) == 0
+assert main(["--version"]) == 0
+print([name for name in ("torch", "numpy", "sklearn", "pyarrow") if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "x", "--shots", "many"]])
 def test_a_command_line_that_cannot_be_understood_exits_with_two(arguments, capsys):
     assert main(arguments) == 2
@@ -35,7 +63,7 @@ def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("handful.cli.features.read_bank", full)
+    monkeypatch.setattr("handful.banks.read_bank", full)
     assert main(["features", "info", str(tmp_path)]) == 1
     assert "No space left" in capsys.readouterr().err
 
@@ -52,7 +80,7 @@ def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("handful.cli.features.read_bank", interrupt)
+        patch.setattr("handful.banks.read_bank", interrupt)
         assert main(["features", "info", "somewhere"]) == 130
     assert capsys.readouterr() == ("", "handful: interrupted; give the same command again\n")
     monkeypatch.setattr("handful.cli.main.make_app", interrupt)

@@ -3,6 +3,7 @@ import pytest
 from handful.banks.bank import FeatureBank
 from handful.cli import train
 from handful.cli.main import main
+from handful.networks import NETWORKS
 from handful.networks.checkpoint import Checkpoint
 from handful.training import splits
 from tests.items_at_hand import image_folder, zipped
@@ -127,3 +128,8 @@ def test_where_somebody_looks_the_check_of_the_images_is_shown(capsys):
     train._checked(500, 1000)
     train._checked(1000, 1000)
     assert capsys.readouterr().err == "\rchecked 500 of 1,000 images\rchecked 1,000 of 1,000 images\n"
+
+
+def test_the_names_in_the_help_are_those_there_are():
+    assert list(train.NETWORK_NAMES) == list(NETWORKS)
+    assert list(train.BENCHMARK_NAMES) == list(splits.BENCHMARKS)

@@ -27,7 +27,7 @@ from handful.benchmark.plan import Banks, Cell, named_bank
 from handful.benchmark.score import Scores, score
 from handful.benchmark.versions import code_version, versions_text
 from handful.dispatch import solve
-from handful.gather import gather
+from handful.gathering import gather
 from handful.machine.threads import one_thread
 from handful.numerics.fixed_point import Trace
 from handful.shapes import Float, Int

@@ -8,26 +8,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from handful.benchmark.completion import CellProgress, complete, progress, refuse_a_mix
-from handful.benchmark.journal import PLAN_FILE, Journal
-from handful.benchmark.local import in_process
-from handful.benchmark.on_ray import on_ray
-from handful.benchmark.paper import PAPER_PLANS
-from handful.benchmark.plan import Banks, Plan, bound_plan, grid, read_plan
-from handful.benchmark.time_left import TimeLeft, time_left
-from handful.cli.banks import open_bank
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.rate import Rate
 from handful.cli.terminal import Interrupted, data
 from handful.errors import OptionError, PlanError
-from handful.reports.summary import columns_of, paired_difference, remarks, results, verdict
 
+if TYPE_CHECKING:
+    from handful.benchmark.completion import CellProgress
+    from handful.benchmark.plan import Banks, Plan
+    from handful.benchmark.time_left import TimeLeft
+
+# Plans of the paper. Written out here because the module that makes them imports torch, which help should not wait for;
+# a test compares.
+PAPER_NAMES = (
+    *("table1", "table2", "accuracy_against_k_eff", "partition_term", "optimisation", "accuracy_against_weight"),
+    "best_weight_against_n_query",
+)
 # Where a plan comes from.
 TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
 # Options that make a grid.
@@ -58,7 +57,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder of the run.")],
     plan: Annotated[Path | None, typer.Argument(help="A plan in TOML.", show_default=False)] = None,
     paper: Annotated[
-        str | None, typer.Option(help=f"A plan of the paper: {', '.join(PAPER_PLANS)}.", show_default=False)
+        str | None, typer.Option(help=f"A plan of the paper: {', '.join(PAPER_NAMES)}.", show_default=False)
     ] = None,
     bank: Annotated[
         list[str] | None,
@@ -115,6 +114,11 @@ def run(
       handful bench run plan.toml --out runs/mine --on ray
       handful bench run --resume --out runs/mine
     """
+    from handful.benchmark.completion import complete, progress, refuse_a_mix
+    from handful.benchmark.journal import PLAN_FILE, Journal
+    from handful.benchmark.local import in_process
+    from handful.benchmark.on_ray import on_ray
+
     executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
     options = {
         **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
@@ -159,6 +163,10 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     Examples:
       handful bench status runs/one
     """
+    from handful.benchmark.completion import progress
+    from handful.benchmark.journal import Journal
+    from handful.reports.summary import columns_of, remarks, results
+
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
     for column in columns_of(results(journal)):
@@ -190,6 +198,9 @@ def compare(
     Examples:
       handful bench compare runs/one --methods paddle,tim_adm
     """
+    from handful.benchmark.journal import Journal
+    from handful.reports.summary import columns_of, paired_difference, results, verdict
+
     names = [name.strip() for name in methods.split(",")]
     if len(names) != 2:
         raise OptionError(f"--methods must be two names separated by a comma, got {methods!r}")
@@ -237,6 +248,10 @@ def _asked(
     source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
 ) -> tuple[dict[str, str], Banks, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
+    from handful.benchmark.journal import Journal
+    from handful.benchmark.plan import bound_plan, grid, read_plan
+    from handful.cli.banks import open_bank
+
     named = set(places)
     entries: list[dict[str, Any]] = []
     if plan is not None:
@@ -270,6 +285,8 @@ def _asked(
 
 
 def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
+    from handful.benchmark.paper import PAPER_PLANS
+
     if name not in PAPER_PLANS:
         raise PlanError(f"the paper has no {name!r}; there are {', '.join(PAPER_PLANS)}")
     sizes = {("n_tasks" if key == "tasks" else key): value for key, value in given.items()}
@@ -291,10 +308,28 @@ def _absolute(places: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
-    """Show the progress of the run and of the current cell, with rate and time left; silent without a terminal."""
+    """Show the progress of the run and of the current cell, with rate and time left, or a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from handful.benchmark.time_left import time_left
+    from handful.cli.rate import Rate
+    from handful.cli.terminal import now_and_then
+
     console = Console(stderr=True)
     current = {state.cell.content_hash: state for state in states}
     begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
+    if not console.is_terminal:
+        with now_and_then("running") as news:
+
+            def tell(state: CellProgress) -> None:
+                current[state.cell.content_hash] = state
+                cell = f"{state.cell.method} on {state.cell.bank} {state.done} of {state.wanted} tasks"
+                done, wanted = (sum(getattr(one, name) for one in current.values()) for name in ("done", "wanted"))
+                news(f"{cell}, all cells {done} of {wanted}")
+
+            yield tell
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -302,7 +337,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
         Rate("tasks"),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as bars:
+    with Progress(*columns, console=console, speed_estimate_period=30) as bars:
         overall = bars.add_task("all cells", completed=sum(state.done for state in states), left="")
         one = bars.add_task("", left="")
         shown = ""
@@ -334,6 +369,7 @@ def time_said(left: TimeLeft, pace: float) -> str:
 
     Examples
     --------
+    >>> from handful.benchmark.time_left import TimeLeft
     >>> time_said(TimeLeft(90.0, 0), 0.5), time_said(TimeLeft(90.0, 2), 0.5)
     ('0:00:45 left', '0:00:45 left and 2 cells not timed yet')
     """

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handful.benchmark.completion import complete
-from handful.benchmark.journal import Journal
-from handful.benchmark.plan import Cell, bound_plan
 from handful.cli.terminal import data, waiting
-from handful.datasets import load_clinc150
-from handful.machine.extras import import_extra
-from handful.reports.page import write_report
-from handful.reports.summary import Column, columns_of, paired_difference, results
-from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
+
+if TYPE_CHECKING:
+    from handful.reports.summary import Column
 
 # One that labels each item alone, and four that label jointly: three cheap ones and the default.
 YARDSTICK = "nearest_prototype"
@@ -43,6 +38,15 @@ def demo(
       handful demo
       handful demo --tasks 10 --out /tmp/demo
     """
+    from handful.benchmark.completion import complete
+    from handful.benchmark.journal import Journal
+    from handful.benchmark.plan import Cell, bound_plan
+    from handful.datasets import load_clinc150
+    from handful.machine.extras import import_extra
+    from handful.reports.page import write_report
+    from handful.reports.summary import columns_of, results
+    from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
+
     import_extra("matplotlib", "plots")  # checked before the work, which would be lost
     bank = load_clinc150()
     data(
@@ -70,6 +74,8 @@ def demo(
 
 def _lines(column: Column) -> list[str]:
     """One line per method: its accuracy, and the gain from the batch."""
+    from handful.reports.summary import paired_difference
+
     alone = next(result for result in column.results if result.label == YARDSTICK)
     lines = [f"{column.spec.query.k_eff} intents occur"]
     for result in column.results:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
-import torch
 import typer
 
 import handful
@@ -38,6 +37,8 @@ def doctor() -> None:
     Examples:
       handful doctor
     """
+    import torch
+
     versions = installed_versions()
     data(f"handful         {handful.__version__}")
     data(f"python          {platform.python_version()} on {platform.system()} {platform.machine()}")
@@ -67,6 +68,8 @@ def installed_versions() -> dict[str, str]:
 
 def devices() -> list[str]:
     """Where torch can compute, as it names devices."""
+    import torch
+
     cuda = [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())]
     return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
 

@@ -7,21 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.rate import Rate
-from handful.cli.terminal import data, waiting
-from handful.extraction.backbones import load_backbone
-from handful.extraction.extract import extract, in_process, skipped_items
-from handful.extraction.items import list_items
-from handful.extraction.on_ray import on_ray
-
-# Skipped items named on the terminal; the bank's notes have all of them.
-SHOWN = 20
 
 
 def extract_command(
@@ -52,7 +40,7 @@ def extract_command(
     dataset: Annotated[str, typer.Option(help="Noted in the bank: what the items are.")] = "",
     licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
 ) -> None:
-    """Turn images or sentences into a bank, and print its content hash.
+    """Turn images or sentences into a bank; print what it holds, where it is, and its content hash.
 
     \b
     Examples:
@@ -60,12 +48,20 @@ def extract_command(
       handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
+    import torch
+
+    from handful.cli.printed import complain_of_skipped, print_bank
+    from handful.cli.terminal import waiting
+    from handful.extraction.backbones import load_backbone
+    from handful.extraction.extract import extract, in_process, skipped_items
+    from handful.extraction.items import list_items
+    from handful.extraction.on_ray import on_ray
+
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, lambda: in_process(workers or torch.get_num_threads()), on_ray, only_here)
     with waiting(f"listing {items}"):
         listed = list_items(items, split=split)
-    console = Console(stderr=True)
-    with _bar(console) as on_progress:
+    with _bar(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
             load_backbone(backbone, device=device),
@@ -78,19 +74,26 @@ def extract_command(
             licence=licence,
             on_progress=on_progress,
         )
-    skipped = skipped_items(bank)
-    if skipped:
-        rest = [f"and {len(skipped) - SHOWN} more, see the bank's notes"] if len(skipped) > SHOWN else []
-        lines = [f"skipped {len(skipped)} of {len(listed)} items:", *map(str, skipped[:SHOWN]), *rest]
-        typer.echo("\n  ".join(lines), err=True)
-    data(f"{bank.content_hash}  {out}")
+    complain_of_skipped(skipped_items(bank), len(listed))
+    print_bank(bank, out)
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Show progress, speed and time left; silent without a terminal."""
+def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress, speed and time left; without a terminal, a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from handful.cli.rate import Rate
+    from handful.cli.terminal import now_and_then
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with now_and_then(what) as news:
+            yield lambda done, total: news(f"{done:,} of {total:,} items")
+        return
     columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate("items"), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, speed_estimate_period=30) as progress:
+    with Progress(*columns, console=console, speed_estimate_period=30) as progress:
         task = progress.add_task("extract", total=None, start=False)
 
         def report(done: int, total: int) -> None:

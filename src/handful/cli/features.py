@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from handful.banks import FeatureBank, Provenance, read_bank, write_parquet
 from handful.cli.extract import extract_command
 from handful.cli.terminal import data, waiting
+
+if TYPE_CHECKING:
+    from handful.banks import FeatureBank
 
 # Rows whose norms are computed; more would give the same result.
 MOST_ROWS_MEASURED = 20_000
@@ -45,6 +46,8 @@ def import_bank(
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
       handful features import downloads/test.plk mini-test --backbone "ResNet-18"
     """
+    from handful.banks import read_bank
+
     found = read_bank(source, features=features, labels=labels)
     given: dict[str, Any] = {
         "dataset": dataset,
@@ -69,6 +72,8 @@ def export_bank(
     Example:
       handful features export mybank mybank.parquet
     """
+    from handful.banks import read_bank, write_parquet
+
     bank = read_bank(source)
     with waiting(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
@@ -89,6 +94,8 @@ def info(
       handful features info mybank
       handful features info embeddings.parquet --labels intent --json
     """
+    from handful.banks import read_bank
+
     facts = describe(read_bank(source, features=features, labels=labels))
     if as_json:
         data(json.dumps(facts, ensure_ascii=False))
@@ -110,6 +117,8 @@ def verify(bank: Annotated[Path, typer.Argument(help="A bank saved by handful.")
     Example:
       handful features verify mybank
     """
+    from handful.banks import FeatureBank
+
     opened = FeatureBank.load(bank)
     with waiting(f"reading {opened.n_rows:,} rows of {bank}"):
         found = opened.verify()
@@ -121,6 +130,10 @@ app.command("extract")(extract_command)
 
 def describe(bank: FeatureBank) -> dict[str, Any]:
     """Facts about a bank, as plain values."""
+    import numpy as np
+
+    from handful.banks import Provenance
+
     sizes = bank.class_sizes
     measured = np.unique(np.linspace(0, bank.n_rows - 1, min(bank.n_rows, MOST_ROWS_MEASURED)).astype(np.int64))
     norms = np.linalg.norm(bank.take(measured).astype(np.float32), axis=1)

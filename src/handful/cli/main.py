@@ -23,11 +23,12 @@ def make_app() -> typer.Typer:
     """Put the commands together, one line each."""
     import typer
 
-    from handful.cli import bench, classify, demo, doctor, features, report, tasks, train
+    from handful.cli import bench, classify, demo, doctor, features, report, tasks, train, version
 
     app = typer.Typer(
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
     )
+    app.callback()(version.options)
     app.command("classify")(classify.classify_command)
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")

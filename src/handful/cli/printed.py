@@ -1,4 +1,4 @@
-"""What `handful classify` prints: what was labelled, the classes present, items in doubt and unknown, files written."""
+"""What commands print about a labelled batch, its groups, or a new bank: what was found and written."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from handful.banks import FeatureBank
     from handful.classification.groups import ClassifiedGroups
     from handful.classification.predictions import Classified
 
@@ -89,6 +90,32 @@ def print_groups(found: ClassifiedGroups, files: Sequence[tuple[Path, str]]) -> 
         "",
         *_last_lines(int(found.doubtful.sum()), found.said(), files),
     )
+
+
+def print_bank(bank: FeatureBank, place: Path) -> None:
+    """Print what a new bank holds, where it is, and its content hash."""
+    sizes = bank.class_sizes
+    fewest, most = int(sizes.min()), int(sizes.max())
+    each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    backbone = bank.provenance.backbone.partition(", weights ")[0]
+    written = _table()
+    written.add_row(_bold(str(place)), _quiet(f"bank, content hash {bank.recorded_hash}"))
+    classes, made_by = counted(bank.n_classes, "class"), f", features of {backbone}" if backbone else ""
+    show(
+        _plain(f"{counted(bank.n_rows, 'vector')} of {bank.dim:,} numbers, {classes} with {each} each{made_by}"),
+        _plain("Written:"),
+        written,
+    )
+
+
+def complain_of_skipped(skipped: Sequence[object], n_items: int) -> None:
+    """Name items that have no vector because they could not be read, on standard error."""
+    if skipped:
+        sys.stderr.write(f"skipped {len(skipped):,} of {n_items:,} items:\n")
+        named = [*map(str, skipped[:MOST_SKIPPED])]
+        if len(skipped) > MOST_SKIPPED:
+            named.append(f"and {len(skipped) - MOST_SKIPPED:,} more, see the bank's notes")
+        sys.stderr.writelines(f"  {line}\n" for line in named)
 
 
 def counted(n: int, what: str) -> str:

@@ -8,10 +8,7 @@ from typing import Annotated
 
 import typer
 
-from handful.benchmark.journal import Journal
-from handful.cli.banks import find_bank
 from handful.cli.terminal import data, waiting
-from handful.reports.page import write_report
 
 
 def report(
@@ -27,6 +24,10 @@ def report(
     Examples:
       handful report runs/first --out reports/first
     """
+    from handful.benchmark.journal import Journal
+    from handful.cli.banks import find_bank
+    from handful.reports.page import write_report
+
     with waiting(f"reporting {run}"):
         journal = Journal(run)
         page = write_report(journal, out, partial(find_bank, journal.bank_places))

@@ -6,28 +6,18 @@ import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from handful.banks import FeatureBank, read_bank
 from handful.cli.terminal import data
-from handful.errors import TaskError
-from handful.tasks import (
-    Arrivals,
-    Balanced,
-    Dirichlet,
-    Draw,
-    FixedSupport,
-    RangeOverPool,
-    ShotsPerClass,
-    TaskSpec,
-    UniformOverPool,
-    UnknownClasses,
-    draw,
-)
-from handful.tasks.query import QueryRule
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from handful.banks import FeatureBank
+    from handful.tasks import Draw, UnknownClasses
+    from handful.tasks.query import QueryRule
 
 # Tasks drawn and printed at once.
 CHUNK_TASKS = 256
@@ -88,6 +78,20 @@ def draw_tasks(
       handful tasks draw mybank --unknown-classes 3 --unknown-share 0.3 --preview
       handful tasks draw queries --support-bank library --query dirichlet --preview
     """
+    from handful.banks import read_bank
+    from handful.errors import TaskError
+    from handful.tasks import (
+        Arrivals,
+        Balanced,
+        Dirichlet,
+        FixedSupport,
+        RangeOverPool,
+        ShotsPerClass,
+        TaskSpec,
+        UniformOverPool,
+        draw,
+    )
+
     source = read_bank(bank)
     library = None if support_bank is None else read_bank(support_bank)
     if library is not None and library.class_names != source.class_names:
@@ -117,6 +121,9 @@ def draw_tasks(
 
 
 def _unknown(count: int | None, share: float | None) -> UnknownClasses | None:
+    from handful.errors import TaskError
+    from handful.tasks import UnknownClasses
+
     if count is not None and share is not None:
         return UnknownClasses(count, share)
     if count is None and share is None:
@@ -160,6 +167,8 @@ def _rows(drawn: Draw, t: int) -> str:
 
 
 def _summary(bank: FeatureBank, drawn: Draw, t: int) -> str:
+    import numpy as np
+
     truth = drawn.query_labels[t]
     labels, counts = np.unique(truth[truth >= 0], return_counts=True)
     names = [bank.class_names[k] for k in _of_task(drawn.classes, t)[labels]]

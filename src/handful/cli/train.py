@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from handful.cli.terminal import data, waiting
 from handful.errors import OptionError
-from handful.extraction.items import list_items
-from handful.networks import NETWORKS
-from handful.networks.views import IMAGENET_MEAN, IMAGENET_STD
-from handful.training import BaseSplit, Recipe, hold_out, read_benchmark, train
-from handful.training.splits import BENCHMARKS
+
+if TYPE_CHECKING:
+    from handful.training import BaseSplit
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
+# Written out here because the modules that define them import torch, which help should not wait for; a test compares.
+NETWORK_NAMES = ("resnet18", "wrn28-10", "conv4")
+BENCHMARK_NAMES = ("mini-imagenet", "tiered-imagenet", "inat")
 
 
 def train_command(
@@ -36,10 +37,10 @@ def train_command(
     ] = 0,
     benchmark: Annotated[
         str | None,
-        typer.Option(help=f"Split --items as a benchmark does: {', '.join(BENCHMARKS)}.", show_default=False),
+        typer.Option(help=f"Split --items as a benchmark does: {', '.join(BENCHMARK_NAMES)}.", show_default=False),
     ] = None,
     lists: Annotated[Path | None, typer.Option(help="Folder with that benchmark's lists.", show_default=False)] = None,
-    network: Annotated[str, typer.Option(help=f"{', '.join(NETWORKS)}.")] = "resnet18",
+    network: Annotated[str, typer.Option(help=f"{', '.join(NETWORK_NAMES)}.")] = "resnet18",
     side: Annotated[
         int | None, typer.Option(help="Pixels of height and width; by default 84, for conv4 28.", show_default=False)
     ] = None,
@@ -70,8 +71,14 @@ def train_command(
     enlarge: Annotated[
         bool, typer.Option(help="Validate on the centre of an image resized to 8/7 of the side.")
     ] = True,
-    mean: Annotated[tuple[float, float, float], typer.Option(help="Mean of each channel.")] = IMAGENET_MEAN,
-    std: Annotated[tuple[float, float, float], typer.Option(help="Deviation of each channel.")] = IMAGENET_STD,
+    mean: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="Mean of each channel; by default that of ImageNet.", show_default=False),
+    ] = None,
+    std: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="Deviation of each channel; by default that of ImageNet.", show_default=False),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of initial weights, order, views and classes held out.")] = 0,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     devices: Annotated[int, typer.Option(min=1, help="Processes that train together, one per device.")] = 1,
@@ -86,6 +93,9 @@ def train_command(
       handful train --benchmark mini-imagenet --lists split/mini --items data/mini_imagenet --out runs/mini
       handful train --items omniglot.zip/base --hold-out 22 --network conv4 --epochs 20 --rotations --out runs/omniglot
     """
+    from handful.training import Recipe, train
+
+    normalisation = {name: value for name, value in {"mean": mean, "std": std}.items() if value is not None}
     recipe = Recipe(
         network=network,
         side=side,
@@ -101,9 +111,8 @@ def train_command(
         flip=flip,
         rotations=rotations,
         enlarge=enlarge,
-        mean=mean,
-        std=std,
         seed=seed,
+        **normalisation,
     )
     with waiting(f"listing {items}"):
         split = _split(items, validation, hold_out_classes, benchmark, lists, out / TABLE, seed)
@@ -137,6 +146,9 @@ def _split(
     table: Path,
     seed: int,
 ) -> BaseSplit:
+    from handful.extraction.items import list_items
+    from handful.training import BaseSplit, hold_out, read_benchmark
+
     if validation is not None and (n_held_out or benchmark):
         raise OptionError("--validation cannot be combined with --hold-out or --benchmark; leave these out")
     if (benchmark is None) != (lists is None):

@@ -12,7 +12,7 @@ from handful.banks import FeatureBank
 from handful.dispatch import solve
 from handful.errors import TrainingError
 from handful.extraction.items import Items
-from handful.gather import gather
+from handful.gathering import gather
 from handful.shapes import Float, Int
 from handful.tasks import Balanced, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.transforms import transform

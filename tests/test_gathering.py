@@ -5,7 +5,7 @@ import torch
 import handful
 from handful import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.errors import TaskError
-from handful.gather import gather
+from handful.gathering import gather
 from handful.numerics.lookup import Lookup
 from tests.banks_at_hand import random_bank
 
