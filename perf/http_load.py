@@ -92,7 +92,7 @@ def serving(command: Callable[[int], list[str]], catalogue: Path, **settings: ob
             try:
                 if server.ask("/health").status == 200:
                     break
-            except (OSError, ValueError) as error:  # nobody listens yet, or the answer is not one of ours
+            except (OSError, ValueError) as error:  # the server is not listening yet, or the answer is not ours
                 if process.poll() is not None or time.monotonic() > give_up:
                     raise RuntimeError(f"the server did not start ({process.returncode})") from error
             time.sleep(0.05)

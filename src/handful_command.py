@@ -33,7 +33,7 @@ def main() -> int:
     finally:
         signal.signal(signal.SIGINT, before)
     if code == INTERRUPTED:
-        # Threads may still be at work on what nobody wants any more; an ordinary exit would wait for them.
+        # Threads may still work on results that are no longer needed; an ordinary exit would wait for them.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -189,7 +189,7 @@ def cells(rows: Sequence[Row], *where: Column) -> str:
     parts = [table(rows, *where, *OUTCOME), UNDER_TABLE, behind]
     if any("auroc_probability" in row for row in rows):
         told = [row for row in rows if "auroc_probability" in row]
-        parts += ["How well items of no class can be told from the others:", table(told, *where, *STRANGERS)]
+        parts += ["How well items of no class can be separated from the others:", table(told, *where, *STRANGERS)]
     return "\n\n".join(parts)
 
 
@@ -270,7 +270,7 @@ def unknown(rows: Sequence[Row]) -> str:
         ("classes called present that are not", lambda row: f"{row['false_classes']:.0f} %"),
         ("warned", lambda row: f"{row['warned']} of {row['batches']}"),
     )
-    return f"{cells(known, BANK, share)}\n\nWhat is said of unknown items, and of classes:\n\n{strange}"
+    return f"{cells(known, BANK, share)}\n\nUnknown items and present classes, as reported by the default:\n\n{strange}"
 
 
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {

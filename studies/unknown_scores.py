@@ -1,4 +1,4 @@
-"""Other scores for items of no class, each computed from a catalogue and one batch; larger means rather unknown.
+"""Other scores for items of no class, each computed from a catalogue and one batch; larger means more likely unknown.
 
 - `distance`: squared distance to the nearest class mean.
 - `relative`: the same, divided by the squared distance from the mean of all examples.

@@ -90,7 +90,7 @@ def test_a_missing_or_needless_parameter_is_refused():
     ):
         handful.transform("cl2n", random_task(0))
     with pytest.raises(
-        TransformError, match=r"'l2' takes nothing besides the task, got base_mean; call transform\('l2'"
+        TransformError, match=r"'l2' takes nothing in addition to the task, got base_mean; call transform\('l2'"
     ):
         handful.transform("l2", random_task(0), base_mean=[0.0])
     with pytest.raises(TransformError, match=r"one number per dimension, shape \(8,\), got shape \(3,\)"):

@@ -144,7 +144,7 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
     wanted = parameters_of(name)
     if set(parameters) != set(wanted):
         raise TransformError(
-            f"transform {name!r} takes {_listed(wanted)} besides the task, got {_listed(tuple(parameters))}; "
+            f"transform {name!r} takes {_listed(wanted)} in addition to the task, got {_listed(tuple(parameters))}; "
             f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
         )
     if name != "raw":
@@ -174,7 +174,7 @@ def transform_rows(name: str, rows: Float[Tensor, "*batch dim"], first: int = 0)
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
-    """Names of the parameters that a transform needs besides the task; their values define it completely."""
+    """Names of the parameters that a transform needs in addition to the task; their values define it completely."""
     if name not in TRANSFORMS:
         raise UnknownNameError(f"no transform is called {name!r}; there are {', '.join(TRANSFORMS)}")
     return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]

@@ -117,7 +117,7 @@ class TestOnOneNode:
         (tmp_path / "handful-run").symlink_to(tmp_path)
         work = Mortal(banks[1], torch.zeros(24), "raw", LocalFolder(tmp_path), tmp_path, "run", 100, 12)
         with (
-            pytest.raises(StorageError, match=r"\A\S*handful-run belongs to somebody else"),
+            pytest.raises(StorageError, match=r"\A\S*handful-run belongs to another user"),
             on_ray(scratch=tmp_path)(work),
         ):
             pass

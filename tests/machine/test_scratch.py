@@ -20,5 +20,5 @@ def test_a_run_finds_its_folder_again_and_nobody_else_can_read_it(tmp_path, monk
 def test_a_folder_that_another_put_there_is_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "handful-monday").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match="belongs to somebody else"):
+    with pytest.raises(StorageError, match="belongs to another user"):
         scratch_folder("monday", Path(tmp_path))

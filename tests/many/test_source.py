@@ -56,7 +56,9 @@ def test_files_must_fit_together(tmp_path):
     with pytest.raises(TaskError, match=r"part-1.parquet has the columns g, v, w, and .*part-0.parquet g, v"):
         Source.of(other, "g", None, 2)
     typed = written([one, one.set_column(0, "g", pa.array(["1"]))], tmp_path / "types")
-    with pytest.raises(TaskError, match=r"column 'g' holds string in .* and int64 in .*; write them alike"):
+    with pytest.raises(
+        TaskError, match=r"column 'g' holds string in .* and int64 in .*; write them with the same columns"
+    ):
         Source.of(typed, "g", None, 2)
 
 

@@ -1,4 +1,4 @@
-"""Columns that nobody computes with: they come back beside the answers, in their order and with their values."""
+"""Columns that are not used in any computation: they are returned next to the answers, in their order and unchanged."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ RECALL = 0.9
 
 
 class Detection(NamedTuple):
-    """How well unknown items are told from known ones, per task.
+    """How well unknown items are separated from known ones, per task.
 
     Attributes
     ----------

@@ -87,8 +87,8 @@ class Cell:
     transform : str
         A key of `TRANSFORMS`; empty means the one used for the method's published results.
     parameters : Mapping[str, object]
-        What the transform needs besides the task. By default, `base_mean` is the mean of the bank's split `base`, see
-        `handful.benchmark.run`.
+        What the transform needs in addition to the task. By default, `base_mean` is the mean of the bank's split
+        `base`, see `handful.benchmark.run`.
     options : Mapping[str, object]
         Options of the method that are not its defaults.
     seed, n_tasks : int
@@ -287,7 +287,7 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
 
 
 def _rule_options(entry: Mapping[str, Any], rule: type[QueryRule]) -> dict[str, Any]:
-    """Return what the entry says about its query rule besides k_eff, of what the rule has."""
+    """Return the other fields of the query rule, apart from k_eff, that the entry gives."""
     given = {"least": entry["k_eff_least"], "concentration": entry["concentration"]}
     return {k: value for k, value in given.items() if value is not None and k in rule.__dataclass_fields__}
 

@@ -63,7 +63,7 @@ class Material:
     support_bank : FeatureBank or None
         Where a fixed support is, if in another bank.
     base_mean : Float[ndarray, "dim"] or None
-        Mean feature of the bank's base classes, if it has any besides those of the tasks.
+        Mean feature of the bank's base classes, if it has any that are not in the tasks.
     """
 
     bank: FeatureBank
@@ -93,7 +93,7 @@ class Job(NamedTuple):
 def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
     """Return one row for each task numbered in `indices`.
 
-    Tasks are solved together on one thread, so that a row has the same bits wherever its range runs. If that fails,
+    Tasks are solved together on one thread, so that a row has the same bits on any machine. If that fails,
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
     may differ from the same task solved in its range in the last bits.)
 

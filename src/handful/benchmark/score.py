@@ -42,7 +42,8 @@ class Scores(NamedTuple):
     negative_log_likelihood : Float[Tensor, "task"]
         Mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries, in nats.
     unknown_auroc, unknown_aupr, unknown_precision : Float[Tensor, "task"]
-        How well unknown queries are told from known ones, see `Detection`; the last is the precision at 90 % recall.
+        How well unknown queries are separated from known ones, see `Detection`; the last is the precision at 90 %
+        recall.
     unknown_share_error : Float[Tensor, "task"]
         `|mean_Q o_n - #{n : y_n = -1} / |Q||`; only for methods that reject.
     known_rejected : Float[Tensor, "task"]

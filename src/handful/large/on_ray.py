@@ -5,7 +5,7 @@ pieces of the sum, see `handful.large.tree_sum`: what the driver receives grows 
 has the bits of a run in one process. What all need (the head of the catalogue, tilts, or PADDLE's prototypes) is put
 into the object store once; a node holds one copy in shared memory, which its threads read without copying it.
 
-Shortlists are on the local disk of the node that made them. If it dies, its shards are dealt to the other nodes, and to
+Shortlists are on the local disk of the node that made them. If it dies, its shards are given to the other nodes, and to
 those that joined since, where their lists are made again. A driver that continues a run gives each shard to the node
 that has its lists.
 """
@@ -35,8 +35,8 @@ from handful.machine.extras import import_extra
 from handful.machine.ray_cluster import connected
 from handful.machine.scratch import scratch_folder
 
-# Shards are dealt in blocks, at least this many per node if there are that many shards: nodes then have nearly the same
-# number of shards, and the sum over a node's neighbouring blocks is a few pieces of the tree.
+# Shards are assigned in blocks, at least this many per node if there are that many shards: nodes then have nearly the
+# same number of shards, and the sum over a node's neighbouring blocks is a few pieces of the tree.
 BLOCKS_PER_NODE = 8
 # While nodes work, they are asked this often how many shards are done.
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -231,7 +231,7 @@ def block_size(n_shards: int, n_nodes: int) -> int:
 
 
 def dealt(n_blocks: int, cores: Mapping[str, int], kept: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-    """Deal blocks to nodes in proportion to their cores; a node keeps what it has, up to its share.
+    """Assign blocks to nodes in proportion to their cores; a node keeps what it has, up to its share.
 
     >>> dealt(6, {"a": 1, "b": 1}, {})
     {'a': [0, 1, 2], 'b': [3, 4, 5]}

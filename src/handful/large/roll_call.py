@@ -113,7 +113,7 @@ class RollCallRun:
     def _iterate(self, name: str, alone: Alone, rules: Rules) -> None:
         before, traffic = self.at.joint, self.run.crew.traffic
         assert before is not None
-        # A class that would hold next to nothing were each query labelled alone stays absent, as in a stack in memory.
+        # A class that has almost no items when each query is labelled alone stays absent, as in a stack in memory.
         present = rules.alone > 0
         after = advance(before, rules, lambda kept: self._count(name, alone.tilts + kept.log()) * present)
         self.at.joint = after

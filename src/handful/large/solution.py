@@ -107,7 +107,7 @@ class LargeSolution:
         return np.concatenate([part["label"] for part in self.answers()])
 
     def rejected(self) -> Bool[np.ndarray, "query"]:
-        """Tell which queries are rather unknown than known, if there is enough evidence that the batch has any."""
+        """Tell which queries are more likely unknown than known, if there is enough evidence that the batch has any."""
         return np.concatenate([self.is_open & (part["unknown"] > REJECTED) for part in self.answers()])
 
     def __repr__(self) -> str:

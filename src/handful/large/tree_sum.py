@@ -2,8 +2,8 @@
 
 The piece (level l, place i) is the sum over the shards `i 2ˡ … (i + 1) 2ˡ - 1`, as far as they exist, and is made of
 the pieces (l - 1, 2i) and (l - 1, 2i + 1). Floating-point sums depend on their order. Here the order is given by the
-shards alone. The sum of all shards has the same bits in whatever order pieces arrive, and on any number of threads or
-machines. A worker adds what it can, and sends the rest on as pieces.
+shards alone. The sum of all shards has the same bits for any order of arrival and any number of threads or machines. A
+worker adds what it can, and sends the rest on as pieces.
 """
 
 from __future__ import annotations

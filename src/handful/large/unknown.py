@@ -3,7 +3,8 @@
 Labels are those of the closed answer, and no groups are proposed: both would need the batch to be labelled again.
 Otherwise three things differ from a batch in memory:
 
-- Rows are dealt into parts of at most `MOST_LINKED` that are linked with one another, from `DEALT_ROWS` rows at a time.
+- Rows are divided into parts of at most `MOST_LINKED` that are linked with one another, from `DEALT_ROWS` rows at a
+  time.
 - Copies of an item are recognised among these rows.
 - An item is compared with the classes of its shortlist.
 
@@ -30,7 +31,7 @@ from handful.inference.unknown_share import ALONE, Likelihoods, Posterior, chanc
 from handful.large.candidates import Lists
 from handful.shapes import Float
 
-# Rows that are dealt into parts together; they are in memory at once.
+# Rows that are divided into parts together; they are in memory at once.
 DEALT_ROWS = 8 * MOST_LINKED
 
 

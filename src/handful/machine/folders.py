@@ -186,7 +186,7 @@ def fetched(url: str, into: Path) -> Path:
 
 
 def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[bytes]:
-    """Read bytes start … stop-1 of one file, for each range; several ranges are asked for at the same time."""
+    """Read bytes start … stop-1 of one file, for each range; several ranges are requested at the same time."""
     try:
         with reaching(url) as (system, path):
             if len(ranges) == 1:
@@ -201,7 +201,7 @@ def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[byte
 
 @contextmanager
 def reaching(url: str) -> Iterator[tuple[Any, str]]:
-    """Yield the file system of a URL and the path in it; what goes wrong there is said in a sentence.
+    """Yield the file system of a URL and the path in it; errors of the store become one clear error.
 
     That a file is missing, or exists where it must not, is for the caller to judge.
     """
@@ -209,7 +209,7 @@ def reaching(url: str) -> Iterator[tuple[Any, str]]:
         yield _system(url)
     except (FileNotFoundError, FileExistsError, MissingExtraError):
         raise
-    except Exception as error:  # every store has errors of its own
+    except Exception as error:  # every store has its own errors
         raise StorageError(
             f"{url} cannot be read or written ({type(error).__name__}: {error}); check the address, the rights and the "
             "connection, and call again"

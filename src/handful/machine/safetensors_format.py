@@ -24,7 +24,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
 
 
 def save_tensors(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named tensors to a place where nobody reads yet."""
+    """Write named tensors to a file that no process reads yet."""
     # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()

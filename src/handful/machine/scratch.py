@@ -22,5 +22,5 @@ def scratch_folder(run: str, under: str | os.PathLike[str] | None = None) -> Pat
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Others can write to a temporary folder too, and the name can be guessed.
     if place.is_symlink() or (hasattr(os, "getuid") and place.stat().st_uid != os.getuid()):
-        raise StorageError(f"{place} belongs to somebody else; remove it, or choose another folder for scratch files")
+        raise StorageError(f"{place} belongs to another user; remove it, or choose another folder for scratch files")
     return place

@@ -1,4 +1,4 @@
-"""One thread per shard: sums then have a fixed order, and the same shard has the same bytes wherever it runs."""
+"""One thread per shard: sums then have a fixed order, and the same shard has the same bytes on any machine."""
 
 from __future__ import annotations
 

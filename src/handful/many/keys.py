@@ -67,7 +67,7 @@ def _halves(column: Any, where: str) -> tuple[npt.NDArray[np.uint64], npt.NDArra
 def _digest(value: Any, where: str) -> bytes:
     if value is None or value != value:
         raise TaskError(f"{where}: some values are missing (null or NaN), so rows belong to no group; drop these rows")
-    if isinstance(value, int) and not isinstance(value, bool):  # a dictionary of numbers, as numbers stand elsewhere
+    if isinstance(value, int) and not isinstance(value, bool):  # a dictionary of numbers is treated like plain numbers
         return 2 * (value % 2**64).to_bytes(8, sys.byteorder)
     if value == 0:
         value = abs(value)  # 0.0 and -0.0 are one group
@@ -76,7 +76,7 @@ def _digest(value: Any, where: str) -> bytes:
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Splitmix64's last step: every bit of the number decides about every bit of the result."""
+    """Splitmix64's last step: every bit of the number influences every bit of the result."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * SECOND
     mixed: npt.NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))

@@ -1,6 +1,6 @@
 """Answers about a portion of the data set: complete groups, labelled in memory, and one file on disk.
 
-A file of a portion holds three tables. Items (their row in the data set and what is said about it) are in the order of
+A file of a portion holds three tables. Items (their row in the data set, and the answer about it) are in the order of
 rows, groups in the order of their first rows, classes of groups in the order of their groups. A new figure about each
 item is one entry of `ITEM_FIGURES`, one about each group one of `GROUP_FIGURES`.
 """
@@ -30,7 +30,7 @@ SEGMENT_ROWS = 2**18
 
 Figures = dict[str, Tensor]
 
-# What is said about each item of a stack [task, slot] and about each group [task].
+# The answer about each item of a stack [task, slot] and about each group [task].
 ITEM_FIGURES: Mapping[str, Callable[[Opened], Tensor]] = MappingProxyType(
     {
         "code": lambda found: found.called.log_probabilities.argmax(-1).int(),

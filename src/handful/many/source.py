@@ -44,7 +44,7 @@ class Source:
     starts : tuple of int
         Row of the whole table at which each file starts; one more entry, the number of rows.
     group_by, features, others : tuple of str
-        Columns of the group, of the vectors (one of lists, or one per dimension), and all others.
+        Columns of the group, of the vectors (one of lists, or one per dimension), and all other columns.
     """
 
     root: Path
@@ -234,7 +234,9 @@ def _check_alike(schema: Any, first: Any, columns: Sequence[str], file: Path, fi
     for name in columns:
         here, there = schema.field(name).type, first.field(name).type
         if here != there:
-            raise TaskError(f"column {name!r} holds {here} in {file} and {there} in {first_file}; write them alike")
+            raise TaskError(
+                f"column {name!r} holds {here} in {file} and {there} in {first_file}; write them with the same columns"
+            )
 
 
 def _overlap(wanted: Sequence[Range], ends: np.ndarray, start: int, stop: int) -> bool:

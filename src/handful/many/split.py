@@ -1,7 +1,7 @@
 """Split: the rows of a data set by group into buckets on disk, where the rows of a group do not lie together.
 
 Each stretch of the data set becomes one file, its rows in the order of their buckets. A bucket is one slice of each of
-these files. The key of a group decides about its bucket, so all of its rows are in the same one.
+these files. The key of a group determines its bucket, so all of its rows are in the same one.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ class, `a_k = p̂_k s/(1-b)` and `a_0 = p̂_0/b`, minimises over w, η and δ, b
 A query is unknown with `o_n = 1 - ι_n`. Then, once, prototypes become the means of all points, support included, by
 their weights `p_nk`, and labels, given that a query has a class, are the softmax of `l_nk` at these.
 
-b is told: it is the expected share of unknown items, and 0.5 in the authors' protocol, where half of the query is
-unknown.
+The caller gives b: it is the expected share of unknown items, and 0.5 in the authors' protocol, where half of the query
+is unknown.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ minimises over the prototypes, by Adam from the support means,
 It is TIM with a class that has no examples; the outlier counts as one more class of equal size in `H(p̂)`. A query is
 unknown with `o_n = p_n0`; its labels, given that it has a class, are the softmax over the other K logits.
 
-Defaults are the authors' for five shots and features that are centred and of unit length beforehand; for one shot they
-use 100 iterations and c = 0.5.
+Defaults are the authors' for five shots and features that were centred and scaled to unit length first; for one shot
+they use 100 iterations and c = 0.5.
 """
 
 from __future__ import annotations

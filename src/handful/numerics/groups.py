@@ -19,7 +19,7 @@ from handful.shapes import Int
 AnyProblem = TypeVar("AnyProblem")
 AnyState = TypeVar("AnyState")
 
-# Allowed numbers of columns, besides all of them; a short list lets tasks of several blocks share a group.
+# Allowed numbers of columns, apart from all of them; a short list lets tasks of several blocks share a group.
 WIDTHS = (8, 16, 32, 64)
 
 

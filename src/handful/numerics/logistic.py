@@ -98,9 +98,9 @@ def logistic_near(
     """Compare every example with the classes `near[y_n]`, of which its own must be the first.
 
     The penalty is `|W - W0|²/(2C) + |b - b0|²/(2C0)`, with W0 and b0 from `start`, C the `inverse_ridge` and C0 the
-    `offset_ridge`. Without the second term, the offset of a class that is nobody's rival could grow for ever, and the
-    class would win items far from it. The examples of one class share their rivals, so these are gathered once per
-    class and not once per example.
+    `offset_ridge`. Without the second term, the offset of a class that no other class is compared with could grow
+    without limit, and the class would win items far from it. The examples of one class share their rivals, so these are
+    gathered once per class and not once per example.
 
     Examples
     --------

@@ -233,7 +233,7 @@ def _style(k: int) -> dict[str, Any]:
 
 
 def _shots(column: Column) -> str:
-    """Return what a panel has in common besides its bank: the support, and the unknown classes if there are any."""
+    """Return what the results of a panel share apart from the bank: the support, and any unknown classes."""
     support = column.spec.support
     shots = f"{support.shots}-shot" if isinstance(support, ShotsPerClass) else "fixed support"
     return f"{shots}{column.unknown}"

@@ -200,7 +200,7 @@ def _refuse_some_classes(k_eff: int, n_classes: int, *, every_class: bool) -> No
     if not every_class or k_eff != n_classes:
         raise TaskError(
             f"items arrive from all {n_classes} classes, so k_eff={k_eff} must be {n_classes}, and neither n_classes "
-            "nor unknown classes can be drawn; choose the classes beforehand with bank.classes(...)"
+            "nor unknown classes can be drawn; choose the classes first with bank.classes(...)"
         )
 
 

@@ -265,8 +265,8 @@ def _pick_counts(
     uniform = uniforms(seed, indices, Stream.QUERY, n_query)
     n_tasks, n_present = counts.shape
     steps = np.arange(int(counts.max()))
-    # The n_query random numbers of a task are dealt to its classes in turn. Steps past the count of a class read an
-    # arbitrary number, which is not used.
+    # The n_query random numbers of a task are assigned to its classes one class after another. Steps past the count of
+    # a class read an arbitrary number, which is not used.
     dealt = np.minimum((np.cumsum(counts, -1) - counts)[..., None] + steps, n_query - 1)
     per_class = np.take_along_axis(uniform, dealt.reshape(n_tasks, -1), axis=-1).reshape(dealt.shape)
     offsets = distinct(per_class, free, counts)

@@ -19,7 +19,7 @@ class Support(NamedTuple):
     """The support of some tasks, class by class.
 
     `offsets` are the positions of the support within the rows of its classes, which the query must skip; None if these
-    rows were removed beforehand. `labels` number the task's own classes, 0 … K-1.
+    rows were removed in advance. `labels` number the task's own classes, 0 … K-1.
     """
 
     rows: Int[np.ndarray, "#task support"]

@@ -295,14 +295,15 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             IMAGENET_LISTS,
             {BASE: 64, VALIDATION: 16, TEST: 20},
             _six_hundred_a_class,
-            "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see docs/how_to/train_a_backbone.md",
+            "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see *Train a backbone* in the "
+            "documentation",
         ),
         "tiered-imagenet": Benchmark(
             IMAGENET_LISTS,
             {BASE: 351, VALIDATION: 97, TEST: 160},
             _as_many_as_published,
             "images and lists are made by scripts/make_splits of github.com/mboudiaf/TIM, or the lists are those of "
-            "classes in github.com/renmengye/few-shot-ssl-public, see docs/how_to/train_a_backbone.md",
+            "classes in github.com/renmengye/few-shot-ssl-public, see *Train a backbone* in the documentation",
             numbered=True,
         ),
         "inat": Benchmark(
@@ -310,7 +311,7 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
             {BASE: 908, SUPPORT: 227, QUERY: 227},
             _fifty_to_a_thousand,
             "images are made by github.com/daviswer/fewshotlocal and lists by src/inatural_split.py of "
-            "github.com/mileyan/simple_shot, see docs/how_to/train_a_backbone.md",
+            "github.com/mileyan/simple_shot, see *Train a backbone* in the documentation",
         ),
     }
 )
