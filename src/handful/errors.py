@@ -60,7 +60,7 @@ class PlanError(HandfulError, ValueError):
 
 
 class FileFormatError(HandfulError, ValueError):
-    """A file of tensors is damaged, or the tensors cannot be stored in the format."""
+    """A file is damaged or not of the expected format, or something cannot be stored in the format."""
 
 
 class CheckpointError(HandfulError, ValueError):

@@ -1,0 +1,74 @@
+"""MegaDetector's results with classifications, as MegaDetector, EcoAssist and Timelapse exchange them.
+
+An item is a detection that has classifications. Answers replace these by the two most likely classes; what stood there
+is kept under `handful`. Everything else is left as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from handful.errors import FileFormatError
+from handful.exchange.json_files import JsonFile, entries
+from handful.exchange.scored import Answer, ToolScores, checked_scores
+
+KIND = "results of MegaDetector with classifications"
+OURS = "handful"
+
+
+def read_megadetector(path: Path) -> ToolScores:
+    """Read the classifications of every detection that has some."""
+    file = JsonFile.read(path, KIND)
+    images = entries(file.content, "images", path, KIND)
+    categories = file.content.get("classification_categories")
+    if not isinstance(categories, dict) or not all(isinstance(name, str) for name in categories.values()):
+        raise FileFormatError(f"{path} must name its classes under 'classification_categories', as {KIND} do")
+    if len(set(categories.values())) != len(categories):
+        raise FileFormatError(f"{path} has two classes of the same name under 'classification_categories'; rename one")
+    used = list[tuple[int, int]]()
+    names, files, classes, scores = list[str](), list[str](), list[list[str]](), list[list[float]]()
+    for place, image in enumerate(images):
+        if not isinstance(image.get("file"), str):
+            raise FileFormatError(f"image {place} of {path} must have a 'file', as {KIND} do; write the file again")
+        for number, detection in enumerate(image.get("detections") or ()):
+            where = f"detection {number} of {image['file']} in {path}"
+            if not isinstance(detection, dict):
+                raise FileFormatError(f"{where} must be an object, as in {KIND}; write the file again")
+            found = detection.get("classifications")
+            if not found:
+                continue
+            pairs = _pairs(found, categories, where)
+            named, numbers = checked_scores([categories[key] for key, _ in pairs], [score for _, score in pairs], where)
+            used.append((place, number))
+            names.append(image["file"] if number == 0 else f"{image['file']}#{number}")
+            files.append(image["file"])
+            classes.append(named)
+            scores.append(numbers)
+    if not used:
+        raise FileFormatError(f"{path} has no detection with classifications; run a classifier on its detections first")
+    keys = {name: key for key, name in categories.items()}
+
+    def write(answers: Sequence[Answer], out: Path) -> None:
+        content = copy.deepcopy(file.content)
+        for (place, number), answer in zip(used, answers, strict=True):
+            detection = content["images"][place]["detections"][number]
+            before = detection.get(OURS, {"classifications": detection["classifications"]})
+            detection["classifications"] = [[keys[answer.label], answer.probability]]
+            if answer.runner_up is not None:
+                detection["classifications"].append([keys[answer.runner_up], answer.runner_up_probability])
+            detection[OURS] = before
+        file.write(content, out)
+
+    return ToolScores("probabilities", tuple(names), tuple(files), classes, scores, write)
+
+
+def _pairs(found: Any, categories: dict[str, str], where: str) -> list[tuple[str, Any]]:
+    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
+        raise FileFormatError(f"{where} must have 'classifications' that are pairs of class and score")
+    unknown = next((key for key, _ in found if not isinstance(key, str) or key not in categories), None)
+    if unknown is not None:
+        raise FileFormatError(f"{where} has class {unknown!r}, which 'classification_categories' does not name")
+    return [(key, score) for key, score in found]

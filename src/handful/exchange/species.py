@@ -1,0 +1,88 @@
+"""What is known about a place: a list of its species, or a weight for each, as BirdNET's location model gives them.
+
+A list has one species per line, `Scientific name_Common name`. Weights are a table with a column of species and one of
+numbers. Species are found by either name.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from handful.errors import FileFormatError
+from handful.machine.untrusted import refuse_irregular
+from handful.shapes import Float
+
+SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")
+WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "count")
+
+
+def read_candidates(path: Path, classes: Sequence[str]) -> list[str]:
+    """Return those of the classes that a list of species names; a list that names none of them is refused."""
+    lines = [line.strip() for line in _text(path).splitlines()]
+    listed = {name for line in lines if line and not line.startswith("#") for name in names_of(line)}
+    found = [name for name in classes if names_of(name) & listed]
+    if not found:
+        raise FileFormatError(
+            f"{path} names none of the {len(classes)} classes that have scores, such as {classes[0]!r}; a list of "
+            "species has one per line, Scientific name_Common name"
+        )
+    return found
+
+
+def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class"]:
+    """Return one weight per class, in their order; a class that is not in the table has the least weight in it."""
+    text = _text(path)
+    delimiter = "\t" if "\t" in text.split("\n", 1)[0] else ","
+    header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    lower = [name.strip().lower() for name in header]
+    species = next((lower.index(name) for name in SPECIES_NAMES if name in lower), None)
+    weight = next((lower.index(name) for name in WEIGHT_NAMES if name in lower), None)
+    if species is None or weight is None:
+        raise FileFormatError(f"{path} must have a column of species and one of weights, it has {', '.join(header)}")
+    weights: dict[str, float] = {}
+    for number, row in enumerate(row for row in rows if row):
+        try:
+            value = float(row[weight])
+        except (ValueError, IndexError):
+            value = -1.0
+        if not 0 <= value < np.inf:
+            raise FileFormatError(f"row {number} of {path} must have a weight of at least zero; fix or drop that row")
+        weights.update(dict.fromkeys(names_of(row[species]), value))
+    known = [next((weights[name] for name in names_of(one) if name in weights), None) for one in classes]
+    there = [value for value in known if value is not None]
+    if not any(there):
+        raise FileFormatError(f"{path} has a weight above zero for none of the {len(classes)} classes that have scores")
+    least = min(value for value in weights.values() if value > 0)
+    return np.array([least if value is None else value for value in known])
+
+
+def names_of(species: str) -> frozenset[str]:
+    """Return the names of a species in lower case: scientific and common name, or the last part of a taxonomy.
+
+    Examples
+    --------
+    >>> sorted(names_of("Turdus merula_Eurasian Blackbird"))
+    ['eurasian blackbird', 'turdus merula']
+    >>> sorted(names_of("b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose"))
+    ['alces alces', 'moose']
+    """
+    parts = [part.strip().lower() for part in species.split(";")]
+    if len(parts) == 7:  # SpeciesNet: identifier, class, order, family, genus, species, common name
+        return frozenset(name for name in (f"{parts[4]} {parts[5]}".strip(), parts[6]) if name)
+    return frozenset(part.strip().lower() for part in species.split("_") if part.strip())
+
+
+def _text(path: Path) -> str:
+    refuse_irregular(path, FileFormatError)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path} cannot be read as text in UTF-8 ({error}); check the path") from error
+    if not text.strip():
+        raise FileFormatError(f"{path} is empty; expected species")
+    return text

@@ -1,0 +1,48 @@
+"""Lists of species and weights of a place, found by either name."""
+
+import numpy as np
+import pytest
+
+from handful.errors import FileFormatError
+from handful.exchange.species import names_of, read_candidates, read_weights
+from tests.exchange.tool_files import BLANK, DEER, MOOSE
+
+BIRDS = ["Turdus merula_Eurasian Blackbird", "Parus major_Great Tit", "Pica pica_Eurasian Magpie"]
+
+
+def test_names_of_a_species():
+    assert names_of(MOOSE) == {"alces alces", "moose"}
+    assert names_of(BLANK) == {"blank"}
+    assert names_of("Great Tit") == {"great tit"}
+
+
+def test_a_list_of_species(tmp_path):
+    (tmp_path / "list.txt").write_text("Parus major_Kohlmeise\n\nCorvus corax_Raven\npica pica\n")
+    assert read_candidates(tmp_path / "list.txt", BIRDS) == BIRDS[1:]
+    (tmp_path / "deer.txt").write_text("White-tailed deer\n")
+    assert read_candidates(tmp_path / "deer.txt", [MOOSE, DEER]) == [DEER]
+    with pytest.raises(FileFormatError, match="names none of the 1 classes"):
+        read_candidates(tmp_path / "deer.txt", [MOOSE])
+
+
+def test_weights(tmp_path):
+    (tmp_path / "w.csv").write_text(
+        "Species,Weight\nParus major_Great Tit,0.5\nTurdus merula,0.02\nCorvus corax,0.01\n"
+    )
+    np.testing.assert_array_equal(read_weights(tmp_path / "w.csv", BIRDS), [0.02, 0.5, 0.01])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\nParus major,1\n", "a column of species and one of weights"),
+        ("species,weight\nParus major,-1\n", "row 0 of .* a weight of at least zero"),
+        ("species,weight\nParus major,x\n", "row 0 of .* a weight of at least zero"),
+        ("species,weight\nCorvus corax,1\n", "for none of the 3 classes"),
+        ("", "is empty"),
+    ],
+)
+def test_malformed_weights_are_refused(tmp_path, text, sentence):
+    (tmp_path / "w.csv").write_text(text)
+    with pytest.raises(FileFormatError, match=sentence):
+        read_weights(tmp_path / "w.csv", BIRDS)
