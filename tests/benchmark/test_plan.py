@@ -167,3 +167,8 @@ def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
 def test_an_entry_names_its_query_rule(entry, rule):
     (cell,) = grid([{"bank": "toy", "method": "paddle", **entry}], {})
     assert cell.spec.query == rule
+
+
+def test_only_a_range_has_a_least_number_of_classes():
+    with pytest.raises(PlanError, match="k_eff_least=2 is where a range begins, and query = 'uniform' has none"):
+        grid([{"bank": "toy", "method": "paddle", "k_eff_least": 2}], {})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful import Arrivals, FixedSupport, RangeOverPool, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.cli.main import main
 from tests.banks_at_hand import random_bank
 
@@ -30,6 +30,20 @@ def test_rows_are_those_of_the_library(bank, tmp_path, capsys):
         assert task["support"] == drawn.support[t].tolist()
         assert task["query"] == drawn.query[t].tolist()
         assert bank.labels[task["query"]].tolist() == [task["classes"][k] for k in task["query_labels"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (["--query", "range", "--k-eff", 4, "--k-eff-least", 2], RangeOverPool(4, 2)),
+        (["--query", "arrivals", "--k-eff", 6], Arrivals(6, 0.1)),
+        (["--query", "arrivals", "--k-eff", 6, "--concentration", 0.01], Arrivals(6, 0.01)),
+    ],
+)
+def test_ranges_and_arrivals_are_those_of_the_library(bank, tmp_path, capsys, options, rule):
+    lines = run(capsys, tmp_path / "bank", "--shots", 2, "--n-query", 10, "--tasks", "0:3", *options)
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), rule, 10), 0, range(3))
+    assert [json.loads(line)["query"] for line in lines] == drawn.query.tolist()
 
 
 def test_a_preview_names_the_classes(bank, tmp_path, capsys):

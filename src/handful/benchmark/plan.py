@@ -288,6 +288,11 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
 
 def _rule_options(entry: Mapping[str, Any], rule: type[QueryRule]) -> dict[str, Any]:
     """Return the other fields of the query rule, apart from k_eff, that the entry gives."""
+    if entry["k_eff_least"] is not None and rule is not RangeOverPool:
+        raise PlanError(
+            f"k_eff_least={entry['k_eff_least']!r} is where a range begins, and query = {entry['query']!r} has none; "
+            "leave it out, or set query = 'range'"
+        )
     given = {"least": entry["k_eff_least"], "concentration": entry["concentration"]}
     return {k: value for k, value in given.items() if value is not None and k in rule.__dataclass_fields__}
 

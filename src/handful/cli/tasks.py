@@ -58,7 +58,9 @@ def draw_tasks(
     k_eff_least: Annotated[
         int, typer.Option(help="Least number of classes of the range rule; --k-eff is its most.")
     ] = 1,
-    concentration: Annotated[float, typer.Option(help="Concentration of the rules dirichlet and arrivals.")] = 2.0,
+    concentration: Annotated[
+        float | None, typer.Option(help="Of the rules dirichlet (2 if left out) and arrivals (0.1).")
+    ] = None,
     unknown_classes: Annotated[
         int | None, typer.Option(help="Classes of the query that have no support; none if left out.")
     ] = None,
@@ -99,12 +101,13 @@ def draw_tasks(
             f"{bank} and {support_bank} must have the same classes in the same order, got {source.n_classes} and "
             f"{library.n_classes}; make both with the same class names"
         )
+    given = () if concentration is None else (concentration,)
     rules: dict[Spread, Callable[[], QueryRule]] = {
         Spread.UNIFORM: lambda: UniformOverPool(k_eff),
         Spread.RANGE: lambda: RangeOverPool(k_eff, k_eff_least),
         Spread.BALANCED: lambda: Balanced(k_eff),
-        Spread.DIRICHLET: lambda: Dirichlet(k_eff, concentration),
-        Spread.ARRIVALS: lambda: Arrivals(k_eff, concentration),
+        Spread.DIRICHLET: lambda: Dirichlet(k_eff, *given),
+        Spread.ARRIVALS: lambda: Arrivals(k_eff, *given),
     }
     spec = TaskSpec(
         ShotsPerClass(shots) if library is None else FixedSupport.whole(library.labels),
