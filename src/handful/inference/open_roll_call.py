@@ -82,6 +82,18 @@ class Opened:
     is_open: Bool[Tensor, "task"]
     groups: list[list[NewGroup]]
 
+    @classmethod
+    def closed(cls, called: Called) -> Opened:
+        """Return the answer if nothing is known about unknown items."""
+        unknown = torch.full_like(called.confidence, torch.nan, dtype=torch.float64)
+        return cls(
+            called,
+            unknown,
+            unknown.new_tensor([[0.0, 1.0]]).repeat(len(unknown), 1),
+            torch.zeros(len(unknown), dtype=torch.bool, device=unknown.device),
+            [[] for _ in range(len(unknown))],
+        )
+
     @property
     def rejected(self) -> Bool[Tensor, "task query"]:
         """Items that are rather unknown, in open batches."""
@@ -94,15 +106,15 @@ def label_open(batches: AgainstHead, strangers: Strangers | None, *, max_iter: i
     Without `strangers` the answer is the closed one, and nothing is known about unknown items.
     """
     answer = closed = label(batches, max_iter=max_iter, tol=tol)
+    if strangers is None or batches.points.shape[1] == 0:
+        return Opened.closed(closed)
+    whole = look = _Look.at(batches, strangers, closed.expected_counts)
     n_tasks, device = len(batches.points), batches.points.device
-    unknown = torch.full_like(batches.points[..., 0], torch.nan, dtype=torch.float64)
-    interval = unknown.new_tensor([[0.0, 1.0]]).repeat(n_tasks, 1)
+    rows = torch.arange(n_tasks, device=device)
+    unknown = torch.empty_like(whole.sizes, dtype=torch.float64)
+    interval = unknown.new_empty(n_tasks, 2)
     is_open = torch.zeros(n_tasks, dtype=torch.bool, device=device)
     groups: list[list[NewGroup]] = [[] for _ in range(n_tasks)]
-    if strangers is None or batches.points.shape[1] == 0:
-        return Opened(closed, unknown, interval, is_open, groups)
-    whole = look = _Look.at(batches, strangers, closed.expected_counts)
-    rows = torch.arange(n_tasks, device=device)
     for step in range(ROUNDS):
         share = look.share(answer.offset, answer.tilts)
         unknown[rows], interval[rows] = share.chances, share.interval

@@ -169,11 +169,16 @@ def alone(
             square = unexplained.square().sum(-1).clamp(min=torch.finfo(torch.float64).tiny)
             offset = (1 - noise / square).clamp(min=0).unsqueeze(-1) * unexplained
             moved = -(offset.to(weights) @ weights.mT).double()
+    return leant(Alone(tilts, counts, offset, torch.ones_like(n_query)), n_query, count, prior)
+
+
+def leant(known: Alone, n_query: Float[Tensor, "task"], count: Count, prior: Prior | None) -> Alone:
+    """Add what a prior says to constants that were found without it."""
     if prior is None:
-        return Alone(tilts, counts, offset, torch.ones_like(n_query))
-    leaning = lean(prior, n_query, lambda extra: count(tilts + extra))
-    tilts = (tilts + leaning.tilts).masked_fill(banned, -torch.inf)
-    return Alone(tilts, count(tilts), offset, leaning.trust)
+        return known
+    leaning = lean(prior, n_query, lambda extra: count(known.tilts + extra))
+    tilts = (known.tilts + leaning.tilts).masked_fill(prior.banned, -torch.inf)
+    return Alone(tilts, count(tilts), known.offset, leaning.trust)
 
 
 def _shares(
@@ -264,9 +269,13 @@ def shape(
 
 def joint_weight(state: State, typical_shots: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
     """λ: weight of the joint answer against that of each item alone; zero where counts are too uneven."""
-    half = (TRUST + TRUST_OF_ONE_EXAMPLE / typical_shots) ** TRUST_POWER
-    items = state.per_class.pow(TRUST_POWER)
-    weight: Tensor = items / (items + half)
+    return trust(state, TRUST + TRUST_OF_ONE_EXAMPLE / typical_shots, TRUST_POWER)
+
+
+def trust(state: State, half: Float[Tensor, "task"], power: float) -> Float[Tensor, "task"]:
+    """`n^a / (n^a + half^a)` with n items per class found; zero where counts are too uneven."""
+    items = state.per_class.pow(power)
+    weight: Tensor = items / (items + half**power)
     return weight.masked_fill(state.threshold.squeeze(-1) <= ALONE, 0)
 
 

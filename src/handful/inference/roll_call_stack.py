@@ -11,6 +11,7 @@ item.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,6 +25,8 @@ from handful.inference.roll_call import (
     DONE,
     LEAST_ALONE,
     LEAST_KEPT,
+    Alone,
+    Count,
     Rules,
     State,
     advance,
@@ -43,8 +46,75 @@ BLOCK_SCORES = 4_000_000
 WORTH_GATHERING = 0.5
 
 
+class Batches(ABC):
+    """Batches that can be labelled: items with a score for every class, wherever the scores come from.
+
+    Attributes
+    ----------
+    mask : Bool[Tensor, "task query"] or None
+        False where a row is padding.
+    weights : Float[Tensor, "task query"] or None
+        How much each item counts towards everything that is learned from the batch, zero where a row is padding; None
+        where all count alike. Every item is labelled, whatever its weight.
+    prior : Prior or None
+        What is known about the shares of the classes beforehand.
+    """
+
+    mask: Bool[Tensor, "task query"] | None
+    weights: Float[Tensor, "task query"] | None
+    prior: Prior | None
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of batches, of rows in each, and of classes."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the items are."""
+
+    @abstractmethod
+    def scores(self) -> Float[Tensor, "task query class"]:
+        """`S_nk` in nats, in memory of its own; -inf if the class is banned."""
+
+    @abstractmethod
+    def alone(self, count: Count) -> Alone:
+        """Constants per class for items labelled alone; `count(constants)` returns `Σ_n p_nk`."""
+
+    @abstractmethod
+    def joint_weight(self, state: State) -> Float[Tensor, "task"]:
+        """λ of batches in their last state."""
+
+    @cached_property
+    def banned(self) -> Bool[Tensor, "task class"] | None:
+        """Classes of weight zero; None if there are none."""
+        banned = None if self.prior is None else self.prior.banned
+        return banned if banned is not None and bool(banned.any()) else None
+
+    @property
+    def candidates(self) -> Float[Tensor, "task"]:
+        """Number of classes that are not banned."""
+        if self.banned is None:
+            return torch.full_like(self.n_query, self.sizes[2])
+        return (~self.banned).sum(-1, dtype=torch.float64)
+
+    @property
+    def n_query(self) -> Float[Tensor, "task"]:
+        """|Q| of each batch, or the sum of the weights."""
+        if self.counted is None:
+            n_tasks, n_slots, _ = self.sizes
+            return torch.full((n_tasks,), n_slots, dtype=torch.float64, device=self.device)
+        return self.counted.sum(-1, dtype=torch.float64)
+
+    @property
+    def counted(self) -> Tensor | None:
+        """What each row counts, [task, query]: its weight, or else whether it is an item; None where all count one."""
+        return self.mask if self.weights is None else self.weights
+
+
 @dataclass(frozen=True, eq=False)
-class AgainstHead:
+class AgainstHead(Batches):
     """Batches of items, all compared with one head.
 
     Attributes
@@ -69,22 +139,14 @@ class AgainstHead:
     prior: Prior | None = None
 
     @property
-    def n_classes(self) -> int:
-        """K."""
-        return len(self.head.weights)
-
-    @cached_property
-    def banned(self) -> Bool[Tensor, "task class"] | None:
-        """Classes of weight zero; None if there are none."""
-        banned = None if self.prior is None else self.prior.banned
-        return banned if banned is not None and bool(banned.any()) else None
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of batches, of rows in each, and of classes."""
+        return (*self.points.shape[:2], len(self.head.weights))
 
     @property
-    def candidates(self) -> Float[Tensor, "task"]:
-        """Number of classes that are not banned."""
-        if self.banned is None:
-            return torch.full_like(self.n_query, self.n_classes)
-        return (~self.banned).sum(-1, dtype=torch.float64)
+    def device(self) -> torch.device:
+        """Where the points are."""
+        return self.points.device
 
     @property
     def typical_shots(self) -> Float[Tensor, "task"]:
@@ -92,18 +154,6 @@ class AgainstHead:
         if self.banned is None:
             return torch.full_like(self.n_query, self.head.typical_shots)
         return self.candidates / (~self.banned / self.head.mass.double()).sum(-1)
-
-    @property
-    def n_query(self) -> Float[Tensor, "task"]:
-        """|Q| of each batch, or the sum of the weights."""
-        if self.counted is None:
-            return self.points.new_full((len(self.points),), self.points.shape[1], dtype=torch.float64)
-        return self.counted.sum(-1, dtype=torch.float64)
-
-    @property
-    def counted(self) -> Tensor | None:
-        """What each row counts, [task, query]: its weight, or else whether it is an item; None where all count one."""
-        return self.mask if self.weights is None else self.weights
 
     @property
     def centre(self) -> Float[Tensor, "task dim"]:
@@ -128,14 +178,22 @@ class AgainstHead:
 
     def scores(self) -> Float[Tensor, "task query class"]:
         """`S_nk = ⟨z_n, W_k⟩ + b_k`; -inf if the class is banned."""
-        room = self.points.new_empty(*self.points.shape[:2], self.n_classes)
+        room = self.points.new_empty(self.sizes)
         for rows in self._blocks():
             room[rows] = self._products(rows, self.head.weights, self.head.offsets)
         return room if self.banned is None else room.masked_fill_(self.banned.unsqueeze(1), -torch.inf)
 
+    def alone(self, count: Count) -> Alone:
+        """Offset and shares of each batch, as far as it supports them, and then the prior."""
+        return alone(self.head, self.centre, self.n_query, self.spread, count, self.prior)
+
+    def joint_weight(self, state: State) -> Float[Tensor, "task"]:
+        """λ is one half at the fewer items per class found, the more examples each class has."""
+        return joint_weight(state, self.typical_shots)
+
     def _blocks(self) -> Iterator[slice]:
-        n_tasks, slots, _ = self.points.shape
-        size = max(1, BLOCK_SCORES // (slots * self.n_classes))
+        n_tasks, slots, n_classes = self.sizes
+        size = max(1, BLOCK_SCORES // (slots * n_classes))
         return (slice(start, start + size) for start in range(0, n_tasks, size))
 
     def _products(
@@ -167,6 +225,8 @@ class Called:
         d, and the constants that make `ln u_nk = S_nk + tilt_k` up to a number per item.
     prior_weight : Float[Tensor, "task"]
         γ: how far the prior holds; one if there is none.
+    found : Float[Tensor, "task"]
+        h, the number of classes found.
     """
 
     log_probabilities: Float[Tensor, "task query class"]
@@ -180,9 +240,10 @@ class Called:
     offset: Float[Tensor, "task dim"]
     tilts: Float[Tensor, "task class"]
     prior_weight: Float[Tensor, "task"]
+    found: Float[Tensor, "task"]
 
 
-def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
+def label(batches: Batches, *, max_iter: int, tol: float) -> Called:
     """Find the classes present in every batch and label its items."""
     scores, mask, counted = batches.scores(), batches.mask, batches.counted
     n_query, banned, candidates = batches.n_query, batches.banned, batches.candidates
@@ -190,13 +251,8 @@ def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     if banned is not None:
         near.masked_fill_(banned.unsqueeze(1), 0)
     confidence = near.sum(-1).reciprocal_()
-    fixed, counts, offset, trust = alone(
-        batches.head,
-        batches.centre,
-        n_query,
-        batches.spread,
-        lambda tilt: _count(near, None, counted, _exponentials(tilt).to(near)).double(),
-        batches.prior,
+    fixed, counts, offset, trust = batches.alone(
+        lambda tilt: _count(near, None, counted, _exponentials(tilt).to(near)).double()
     )
     tilts = (fixed - fixed.amax(-1, keepdim=True)).to(near).unsqueeze(1)
     p = near.mul_(tilts.clamp(min=LOWEST).exp_())
@@ -204,7 +260,7 @@ def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
     p.div_(total)
     state, columns = settle(p, counted, counts, n_query, candidates, max_iter=max_iter, tol=tol)
 
-    weight = joint_weight(state, batches.typical_shots)
+    weight = batches.joint_weight(state)
     kept = torch.full_like(counts, LEAST_KEPT).scatter_(-1, columns, state.kept)
     own = torch.bmm(p, kept.to(p).unsqueeze(-1)).reciprocal_()
     factor = own * (weight.unsqueeze(-1) * kept).unsqueeze(1).to(p)
@@ -228,6 +284,7 @@ def label(batches: AgainstHead, *, max_iter: int, tol: float) -> Called:
         offset,
         fixed + kept.log(),
         trust,
+        state.found,
     )
 
 
