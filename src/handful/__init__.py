@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from handful.banks import FeatureBank, Provenance, read_bank
     from handful.classification import classify
     from handful.dispatch import solve
-    from handful.estimators import PaddleClassifier
+    from handful.estimators import PaddleClassifier, TopScores, infer_scores
     from handful.gathering import gather
     from handful.methods import METHODS, Method
     from handful.solution import DescriptionLength, Solution
@@ -45,11 +45,13 @@ __all__ = [
     "Solution",
     "TaskBatch",
     "TaskSpec",
+    "TopScores",
     "UniformOverPool",
     "UnknownClasses",
     "classify",
     "draw",
     "gather",
+    "infer_scores",
     "read_bank",
     "solve",
     "transform",
@@ -62,7 +64,7 @@ _HOMES = {
     "banks": ("FeatureBank", "Provenance", "read_bank"),
     "classification": ("classify",),
     "dispatch": ("solve",),
-    "estimators": ("PaddleClassifier",),
+    "estimators": ("PaddleClassifier", "TopScores", "infer_scores"),
     "gathering": ("gather",),
     "methods": ("METHODS", "Method"),
     "solution": ("DescriptionLength", "Solution"),

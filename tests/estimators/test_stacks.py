@@ -21,7 +21,8 @@ def test_every_item_is_in_one_stack_with_its_group(room, monkeypatch):
     group_of = rng.permutation(np.arange(25).repeat(sizes))
     features = torch.from_numpy(centres[group_of % 6] + 0.3 * rng.normal(size=(len(group_of), 8)))
     seen = []
-    for places, rows, there, found in stacks.stacked(catalogue, features, group_of, RollCallOptions()):
+    items = stacks.CatalogueItems(catalogue, features, RollCallOptions())
+    for places, rows, there, found in stacks.stacked(items, group_of):
         assert sizes[places].max() <= stacks.MOST_UNEQUAL * sizes[places].min()
         assert len(places) == 1 or there.numel() * 6 <= room
         assert there.sum(1).tolist() == sizes[places].tolist()

@@ -37,6 +37,7 @@ from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
+from handful.estimators.stacks import CatalogueItems
 from handful.exchange.cells import is_h5ad
 from handful.extraction.items import pick
 from handful.machine.extras import import_pyarrow
@@ -318,7 +319,7 @@ def label_by_group(
     for start, stop in _portions(sizes, n_classes + points.shape[1]):
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
-        found = inferred_by_group(catalogue, features, grouping.group_of[rows], options, Known())
+        found = inferred_by_group(CatalogueItems(catalogue, features, options), grouping.group_of[rows], Known())
         answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
         answered.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected

@@ -7,6 +7,7 @@ from handful.estimators.grouped import GroupedInference
 from handful.estimators.inference import Inference
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
+from handful.estimators.scores import TopScores, infer_scores
 from handful.estimators.why import Explanation, NearExample
 
 __all__ = [
@@ -19,5 +20,7 @@ __all__ = [
     "Pooling",
     "Proposal",
     "Top",
+    "TopScores",
     "TransductiveClassifier",
+    "infer_scores",
 ]

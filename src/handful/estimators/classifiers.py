@@ -24,12 +24,13 @@ from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of, with_label
 from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
-from handful.estimators.containers import container_of, labels_of
+from handful.estimators.containers import beside, container_of, labels_of
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.grouped import GroupedInference, Known, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.estimators.prior_weights import prior_of, weights_of
+from handful.estimators.stacks import CatalogueItems
 from handful.estimators.why import Explanation, explained
 from handful.methods import METHODS
 from handful.shapes import Float, Int
@@ -217,14 +218,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return inference
         catalogue, features = self._with_catalogue(X, "groups")
         options = METHODS[self.method].make_options(**self.options or {})
-        found = inferred_by_group(catalogue, features, groups, options, known)
-        container = container_of(X)
-        return replace(
-            found,
-            labels=container.labels(X, found.labels),
-            unknown=container.numbers(X, found.unknown, "unknown"),
-            probabilities=container.probabilities(X, found.probabilities, catalogue.classes),
-        )
+        found = inferred_by_group(CatalogueItems(catalogue, features, options), groups, known)
+        return beside(X, found, catalogue.classes)
 
     def predict(
         self,
@@ -254,7 +249,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return inference.labels
         catalogue, features = self._with_catalogue(X, "groups")
         options = METHODS[self.method].make_options(**self.options or {})
-        labels, rejected = labels_by_group(catalogue, features, groups, options, known)
+        labels, rejected = labels_by_group(CatalogueItems(catalogue, features, options), groups, known)
         return container_of(X).labels(X, labels if unknown is None else with_label(labels, rejected, unknown))
 
     @overload
@@ -437,15 +432,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Infer, and return the answer in the container of X; rejected items have the label `unknown`, if given."""
         if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
-        catalogue, container = self._catalogue, container_of(X)
+        catalogue = self._catalogue
         inference = self._infer(catalogue, self._checked_features(X, reset=False), known)
-        labels = inference.labels if unknown is None else with_label(inference.labels, inference.rejected, unknown)
-        return replace(
-            inference,
-            labels=container.labels(X, labels),
-            unknown=container.numbers(X, inference.unknown, "unknown"),
-            probabilities=container.probabilities(X, inference.probabilities, catalogue.classes),
-        )
+        if unknown is not None:
+            inference = replace(inference, labels=with_label(inference.labels, inference.rejected, unknown))
+        return beside(X, inference, catalogue.classes)
 
     def _fitted_to(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue | LabelledRows:
         """Fit a catalogue if that is all the method needs; else keep the rows."""

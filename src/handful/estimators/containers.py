@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from torch import Tensor
 from handful.errors import MissingExtraError, TaskError
 
 Array: TypeAlias = npt.NDArray[Any]
+# A dataclass with the fields labels, unknown and probabilities.
+Answer = TypeVar("Answer", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,17 @@ def container_of(X: Any) -> Container:
     """Return the container for the type of X; unknown types are treated as arrays."""
     families = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
     return next((known for name, known in CONTAINERS.items() if name in families), ARRAYS)
+
+
+def beside(X: Any, found: Answer, classes: Array) -> Answer:
+    """Return an answer with labels, probabilities and chances of unknown items in the container of X."""
+    container = container_of(X)
+    return replace(
+        found,
+        labels=container.labels(X, found.labels),
+        unknown=container.numbers(X, found.unknown, "unknown"),
+        probabilities=container.probabilities(X, found.probabilities, classes),
+    )
 
 
 def labels_of(y: Any) -> Any:

@@ -89,13 +89,16 @@ class Diagnostic:
     warning: type[HandfulWarning]
 
 
-def diagnose(head: Head, n_items: int, confidence: float, *, n_iter: int, converged: bool) -> tuple[Diagnostic, ...]:
-    """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head."""
-    found = [
-        not_converged(n_iter, converged),
-        unlike_catalogue(n_items, confidence, head),
-        weak_features(head),
-    ]
+def diagnose(
+    head: Head | None, n_items: int, confidence: float, *, n_iter: int, converged: bool
+) -> tuple[Diagnostic, ...]:
+    """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
+
+    Without a head there is nothing to compare the batch with.
+    """
+    found = [not_converged(n_iter, converged)]
+    if head is not None:
+        found += [unlike_catalogue(n_items, confidence, head), weak_features(head)]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 

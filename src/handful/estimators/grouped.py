@@ -1,4 +1,4 @@
-"""Many batches at once: every group of rows is one joint batch, all against one catalogue.
+"""Many batches at once: every group of rows is one joint batch, all against the same classes.
 
 Groups are labelled in stacks (`handful.estimators.stacks`). What a group is labelled does not depend on the other
 groups, unless they are pooled (`handful.inference.pooling`): then all are labelled once alone, and again with what
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.catalogue import Catalogue
 from handful.errors import LabelError
 from handful.estimators.answer_tables import (
     MOST_LINES,
@@ -35,9 +34,9 @@ from handful.estimators.inference import PRESENT, Doubts, Inference, answer
 from handful.estimators.pooling import Pooling, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.proposals import Proposal
-from handful.estimators.stacks import stacked
+from handful.estimators.stacks import GroupedItems, stacked
+from handful.inference.head import Head
 from handful.inference.prior import Prior
-from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Float, Int
 
 
@@ -65,8 +64,10 @@ class GroupedInference:
         As in `Inference`, one row per group.
     proposals : tuple of tuple of Proposal
         As in `Inference`, one entry per group. Items are positions within the group.
-    catalogue : Catalogue
-        What the groups were compared with.
+    classes : ndarray [class]
+        Labels of the classes, in the order of all columns.
+    head : Head or None
+        What the groups were compared with; None if another model gave the scores.
     prior_weight : ndarray [group] or None
         As in `Inference`; what siblings hold is a prior too.
     pooling : Pooling or None
@@ -105,7 +106,8 @@ class GroupedInference:
     rejected: npt.NDArray[np.bool_]
     unknown_interval: Float[np.ndarray, "group 2"]
     proposals: tuple[tuple[Proposal, ...], ...]
-    catalogue: Catalogue
+    classes: npt.NDArray[Any]
+    head: Head | None
     prior_weight: Float[np.ndarray, "group"] | None
     pooling: Pooling | None
 
@@ -116,7 +118,7 @@ class GroupedInference:
     def __repr__(self) -> str:
         groups, items = counted(len(self), "group", "groups"), counted(len(self.group_of), "item", "items")
         present = int((self.presence >= PRESENT).any(0).sum())
-        classes = counted(self.catalogue.n_classes, "class", "classes")
+        classes = counted(len(self.classes), "class", "classes")
         return f"GroupedInference({groups}, {items}, {present:,} of {classes} present in some group)"
 
     def top(self, k: int = 3) -> Top:
@@ -140,7 +142,7 @@ class GroupedInference:
         >>> found.top(2).labels.tolist()
         [['up', 'right'], ['right', 'up']]
         """
-        return top_of(as_array(self.probabilities), self.catalogue.classes, k)
+        return top_of(as_array(self.probabilities), self.classes, k)
 
     def to_frame(self) -> Any:
         """Return one row per item, as a table; see `Inference.to_frame`.
@@ -158,9 +160,7 @@ class GroupedInference:
         >>> found.to_frame()[["group", "label"]].to_numpy().tolist()
         [['a', 'up'], ['b', 'right']]
         """
-        columns = columns_of_items(
-            as_array(self.probabilities), self.catalogue.classes, as_array(self.unknown), self.rejected
-        )
+        columns = columns_of_items(as_array(self.probabilities), self.classes, as_array(self.unknown), self.rejected)
         columns = {"group": self.groups[self.group_of], **columns}
         return container_of(self.probabilities).frame(columns, self.probabilities)
 
@@ -192,7 +192,7 @@ class GroupedInference:
         places, codes, counts = places[order], codes[order], counts[order]
         columns = {
             "group": self.groups[places],
-            "class": self.catalogue.classes[codes],
+            "class": self.classes[codes],
             "expected_count": counts,
             "proportion": counts / np.bincount(self.group_of, minlength=len(self))[places],
             "presence": self.presence[places, codes],
@@ -235,12 +235,12 @@ class GroupedInference:
         )
         order = (np.argsort(-self.expected_counts[i], kind="stable") for i in shown)
         present = [
-            listed(self.catalogue.classes[codes[self.presence[i][codes] >= PRESENT]])
+            listed(self.classes[codes[self.presence[i][codes] >= PRESENT]])
             for i, codes in zip(shown, order, strict=True)
         ]
         lines = [
             f"{counted(len(self), 'group', 'groups')}, {counted(len(self.group_of), 'item', 'items')}, "
-            f"{counted(self.catalogue.n_classes, 'class', 'classes')}.",
+            f"{counted(len(self.classes), 'class', 'classes')}.",
             *(f"{line}  {said}" for line, said in zip(table, ["classes present", *present], strict=True)),
         ]
         if len(self) > MOST_LINES:
@@ -266,18 +266,12 @@ class GroupedInference:
             self.expected_counts[place],
         )
         return answer(
-            self.catalogue.classes,
+            self.classes,
             table[rows],
             self.presence[place],
             float(self.joint_weight[place]),
             None if self.prior_weight is None else float(self.prior_weight[place]),
-            diagnose(
-                self.catalogue.head,
-                len(rows),
-                float(self.confidence[place]),
-                n_iter=n_iter,
-                converged=converged,
-            ),
+            diagnose(self.head, len(rows), float(self.confidence[place]), n_iter=n_iter, converged=converged),
             doubts,
             n_iter=n_iter,
             converged=converged,
@@ -294,22 +288,17 @@ class Known(NamedTuple):
 
 
 def priors_of(
-    catalogue: Catalogue,
-    features: Float[Tensor, "item dim"],
-    names: npt.NDArray[Any],
-    group_of: Int[np.ndarray, "item"],
-    options: RollCallOptions,
-    known: Known,
+    items: GroupedItems, names: npt.NDArray[Any], group_of: Int[np.ndarray, "item"], known: Known
 ) -> tuple[Prior | None, Pooling | None]:
     """Return the prior of every group: what the caller knows, and what siblings hold when labelled without it."""
-    weights = weights_of(known.prior, known.candidates, catalogue.classes, names)
+    weights = weights_of(known.prior, known.candidates, items.classes, names)
     prior = None if weights is None else prior_of(weights, len(names))
-    siblings = siblings_of(known.pool, known.order, len(features), group_of)
+    siblings = siblings_of(known.pool, known.order, len(items), group_of)
     if siblings is None:
         return prior, None
-    counts = torch.zeros(len(names), catalogue.n_classes, dtype=torch.float64)
+    counts = torch.zeros(len(names), len(items.classes), dtype=torch.float64)
     labels = torch.zeros_like(counts)
-    for places, rows, there, found in stacked(catalogue, features, group_of, options, prior):
+    for places, rows, there, found in stacked(items, group_of, prior):
         counts[torch.from_numpy(places)] = found.called.expected_counts.cpu()
         sure = ~found.rejected[there].cpu()
         codes = found.called.log_probabilities.argmax(-1)[there].cpu()
@@ -318,27 +307,22 @@ def priors_of(
     return siblings.prior(counts, labels, prior)
 
 
-def inferred_by_group(
-    catalogue: Catalogue,
-    features: Float[Tensor, "item dim"],
-    groups: Any,
-    options: RollCallOptions,
-    known: Known,
-) -> GroupedInference:
+def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> GroupedInference:
     """Label every group jointly; labels as an array, probabilities as a tensor."""
-    names, group_of = column_of(groups, len(features), "groups")
-    prior, pooling = priors_of(catalogue, features, names, group_of, options, known)
-    probabilities = torch.empty(len(features), catalogue.n_classes, dtype=torch.float64, device=features.device)
+    names, group_of = column_of(groups, len(items), "groups")
+    prior, pooling = priors_of(items, names, group_of, known)
+    n_classes = len(items.classes)
+    probabilities = torch.empty(len(items), n_classes, dtype=torch.float64, device=items.device)
     of_groups = {
         name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence", "prior_weight")
     }
-    tables = {name: np.empty((len(names), catalogue.n_classes)) for name in ("expected_counts", "presence")}
-    unknown, rejected = np.empty(len(features)), np.empty(len(features), dtype=bool)
+    tables = {name: np.empty((len(names), n_classes)) for name in ("expected_counts", "presence")}
+    unknown, rejected = np.empty(len(items)), np.empty(len(items), dtype=bool)
     interval: Float[np.ndarray, "group 2"] = np.empty((len(names), 2))
     proposals: list[tuple[Proposal, ...]] = [()] * len(names)
-    for places, rows, there, found in stacked(catalogue, features, group_of, options, prior):
+    for places, rows, there, found in stacked(items, group_of, prior):
         called = found.called
-        probabilities[torch.from_numpy(rows).to(features.device)] = called.log_probabilities[there].double().exp_()
+        probabilities[torch.from_numpy(rows).to(items.device)] = called.log_probabilities[there].double().exp_()
         for name, table in tables.items():
             table[places] = getattr(called, name).cpu().numpy()
         for name in ("joint_weight", "n_iter", "converged", "prior_weight"):
@@ -347,9 +331,9 @@ def inferred_by_group(
         unknown[rows], rejected[rows] = found.unknown[there].cpu().numpy(), found.rejected[there].cpu().numpy()
         interval[places] = found.interval.cpu().numpy()
         for place, new in zip(places.tolist(), found.groups, strict=True):
-            proposals[place] = tuple(Proposal.of(group, catalogue.classes) for group in new)
+            proposals[place] = tuple(Proposal.of(group, items.classes) for group in new)
     return GroupedInference(
-        labels=catalogue.classes[probabilities.argmax(-1).cpu().numpy()],
+        labels=items.classes[probabilities.argmax(-1).cpu().numpy()],
         probabilities=probabilities,
         groups=names,
         group_of=group_of,
@@ -363,24 +347,19 @@ def inferred_by_group(
         rejected=rejected,
         unknown_interval=interval,
         proposals=tuple(proposals),
-        catalogue=catalogue,
+        classes=items.classes,
+        head=items.head,
         prior_weight=None if prior is None else of_groups["prior_weight"],
         pooling=pooling,
     )
 
 
-def labels_by_group(
-    catalogue: Catalogue,
-    features: Float[Tensor, "item dim"],
-    groups: Any,
-    options: RollCallOptions,
-    known: Known,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def labels_by_group(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
-    codes, rejected = np.empty(len(features), np.int64), np.empty(len(features), dtype=bool)
-    names, group_of = column_of(groups, len(features), "groups")
-    prior, _ = priors_of(catalogue, features, names, group_of, options, known)
-    for _, rows, there, found in stacked(catalogue, features, group_of, options, prior):
+    codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
+    names, group_of = column_of(groups, len(items), "groups")
+    prior, _ = priors_of(items, names, group_of, known)
+    for _, rows, there, found in stacked(items, group_of, prior):
         codes[rows] = found.called.log_probabilities.argmax(-1)[there].cpu().numpy()
         rejected[rows] = found.rejected[there].cpu().numpy()
-    return catalogue.classes[codes], rejected
+    return items.classes[codes], rejected

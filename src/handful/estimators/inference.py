@@ -49,7 +49,7 @@ class Inference:
     Attributes
     ----------
     classes : ndarray [class]
-        All classes of the catalogue, in increasing order.
+        All classes: those of a catalogue in increasing order, those of scores in the order of their columns.
     labels : [item]
         The most probable class of each item, as one of the labels given to `fit`.
     probabilities : [item, class]

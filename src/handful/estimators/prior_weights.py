@@ -107,18 +107,18 @@ def _listed(candidates: Any, classes: npt.NDArray[Any]) -> Float[np.ndarray, "cl
         raise OptionError(f"candidates must be a list of classes, got the text {candidates!r}; put it in a list")
     values = sorted(candidates) if isinstance(candidates, (set, frozenset)) else list(labels_of(candidates))
     weights = np.zeros(len(classes))
-    weights[_places(values, classes)] = 1
+    weights[class_places(values, classes)] = 1
     return weights
 
 
 def _assign(
     weights: Float[np.ndarray, "row class"], rows: npt.NDArray[Any], names: Any, values: Any, classes: npt.NDArray[Any]
 ) -> None:
-    weights[rows, _places(list(names), classes)] = _numbers(np.array(list(values)))
+    weights[rows, class_places(list(names), classes)] = _numbers(np.array(list(values)))
 
 
-def _places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray, "name"]:
-    """Return the places of classes among all, which must know them."""
+def class_places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray, "name"]:
+    """Return the places of some classes among all, which come in any order and must know them."""
     if not names:
         return np.zeros(0, np.int64)
     if classes.dtype.kind == "O":
@@ -126,11 +126,12 @@ def _places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray, "nam
         given[:] = names
     else:
         given = same_kind(np.asarray(names), classes)
-    places = places_of(given, classes)
+    order = np.argsort(classes, kind="stable")
+    places = places_of(given, classes[order])
     if (places < 0).any():
         unknown = names[int(np.flatnonzero(places < 0)[0])]
         raise LabelError(f"class {unknown!r} is not in the catalogue; see classes_ for those that are")
-    return places
+    return order[places]
 
 
 def _numbers(values: npt.NDArray[Any]) -> Float[np.ndarray, "value"]:

@@ -1,15 +1,18 @@
-"""Stacks of groups: those of similar size together, labelled by `handful.inference.open_roll_call`."""
+"""Stacks of groups: those of similar size together, whatever their items are compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
+from handful.inference.head import Head
 from handful.inference.open_roll_call import Opened, label_open
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
@@ -21,6 +24,65 @@ STACK_SCORES = 2**22
 MOST_UNEQUAL = 2
 
 
+class GroupedItems(Protocol):
+    """Items of all groups, and what they are compared with."""
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """Labels of the classes."""
+
+    @property
+    def head(self) -> Head | None:
+        """What the items are compared with; None if they come with their scores."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the items are."""
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+
+    def label(
+        self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
+    ) -> Opened:
+        """Label a stack of batches; `rows` are their items, any row where `mask` is False."""
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogueItems:
+    """Items compared with a fitted catalogue."""
+
+    catalogue: Catalogue
+    features: Float[Tensor, "item dim"]
+    options: RollCallOptions
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """Labels of the classes."""
+        return self.catalogue.classes
+
+    @property
+    def head(self) -> Head | None:
+        """The head of the catalogue."""
+        return self.catalogue.head
+
+    @property
+    def device(self) -> torch.device:
+        """Where the items are."""
+        return self.features.device
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.features)
+
+    def label(
+        self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
+    ) -> Opened:
+        """Label a stack of batches, and look for unknown items."""
+        against = self.catalogue.against(self.features[rows], mask, prior)
+        return label_open(against, self.catalogue.strangers, max_iter=self.options.max_iter, tol=self.options.tol)
+
+
 class Stack(NamedTuple):
     """Some groups, labelled together."""
 
@@ -30,27 +92,19 @@ class Stack(NamedTuple):
     found: Opened
 
 
-def stacked(
-    catalogue: Catalogue,
-    features: Float[Tensor, "item dim"],
-    group_of: Int[np.ndarray, "item"],
-    options: RollCallOptions,
-    prior: Prior | None = None,
-) -> Iterator[Stack]:
+def stacked(items: GroupedItems, group_of: Int[np.ndarray, "item"], prior: Prior | None = None) -> Iterator[Stack]:
     """Label every group as one joint batch, a stack of groups at a time; `group_of` counts the groups from zero."""
     order = np.argsort(group_of, kind="stable")
     sizes = np.bincount(group_of)
     starts = np.cumsum(sizes) - sizes
-    for places in _stacks(sizes, np.argsort(sizes, kind="stable"), catalogue.n_classes):
+    for places in _stacks(sizes, np.argsort(sizes, kind="stable"), len(items.classes)):
         slots = np.arange(sizes[places].max())
         there = slots < sizes[places][:, None]
         rows = order[np.where(there, starts[places][:, None] + slots, 0)]
-        inside = torch.from_numpy(there).to(features.device)
-        batches = features[torch.from_numpy(rows).to(features.device)]
+        inside = torch.from_numpy(there).to(items.device)
         mask = None if there.all() else inside
-        known = None if prior is None else prior.rows(torch.from_numpy(places)).to(features.device)
-        against = catalogue.against(batches, mask, known)
-        found = label_open(against, catalogue.strangers, max_iter=options.max_iter, tol=options.tol)
+        known = None if prior is None else prior.rows(torch.from_numpy(places)).to(items.device)
+        found = items.label(torch.from_numpy(rows).to(items.device), mask, known)
         yield Stack(places, rows[there], inside, found)
 
 

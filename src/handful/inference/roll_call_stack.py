@@ -46,7 +46,7 @@ BLOCK_SCORES = 4_000_000
 WORTH_GATHERING = 0.5
 
 
-class Batches(ABC):
+class ScoredBatches(ABC):
     """Batches that can be labelled: items with a score for every class, wherever the scores come from.
 
     Attributes
@@ -114,7 +114,7 @@ class Batches(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class AgainstHead(Batches):
+class AgainstHead(ScoredBatches):
     """Batches of items, all compared with one head.
 
     Attributes
@@ -243,7 +243,7 @@ class Called:
     found: Float[Tensor, "task"]
 
 
-def label(batches: Batches, *, max_iter: int, tol: float) -> Called:
+def label(batches: ScoredBatches, *, max_iter: int, tol: float) -> Called:
     """Find the classes present in every batch and label its items."""
     scores, mask, counted = batches.scores(), batches.mask, batches.counted
     n_query, banned, candidates = batches.n_query, batches.banned, batches.candidates

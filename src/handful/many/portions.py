@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.estimators.stacks import stacked
+from handful.estimators.stacks import CatalogueItems, stacked
 from handful.inference.open_roll_call import Opened
 from handful.large import LargeSolution
 from handful.machine.safetensors_format import read_part, write_tensors
@@ -67,7 +67,7 @@ class Portion:
         sizes = np.bincount(group_of)
         first = np.full(len(sizes), np.iinfo(np.int64).max)
         np.minimum.at(first, group_of, rows)
-        for stack in stacked(catalogue, torch.from_numpy(features), group_of, options):
+        for stack in stacked(CatalogueItems(catalogue, torch.from_numpy(features), options), group_of):
             there, found = stack.there, stack.found
             self._add(
                 {name: figure(found)[there] for name, figure in ITEM_FIGURES.items()},

@@ -1,0 +1,356 @@
+"""Labels from the scores of another model: no examples, no features."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.arguments import whole
+from handful.catalogue.labels import distinct
+from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators.columns import column_of
+from handful.estimators.containers import beside, container_of, labels_of
+from handful.estimators.diagnostics import warnings_of
+from handful.estimators.grouped import GroupedInference, Known, inferred_by_group
+from handful.estimators.inference import Inference
+from handful.estimators.prior_weights import class_places, weights_of
+from handful.inference.open_roll_call import Opened
+from handful.inference.prior import Prior
+from handful.inference.scores import (
+    FIRST,
+    KINDS,
+    Differences,
+    GivenScores,
+    differences,
+    factor_of_labelled,
+    label_scores,
+    spread,
+)
+from handful.methods.roll_call import RollCallOptions
+from handful.shapes import Bool, Float, Int
+
+# Probabilities of the classes may sum to this much, because of rounding.
+MOST_IN_ALL = 1.02
+# Kinds whose values lie between zero and one.
+CHANCES = ("probabilities", "sigmoid")
+
+
+@dataclass(frozen=True, eq=False)
+class TopScores:
+    """The best scores of every item, where a model gives no others.
+
+    Attributes
+    ----------
+    classes : sequence of sequences of labels
+        One list per item, in any order; lists may differ in length, and may be empty.
+    scores : sequence of sequences of numbers
+        The scores of these classes.
+
+    Examples
+    --------
+    Classes that are not listed have lower scores than those that are:
+
+    >>> import handful
+    >>> names = [["cow", "deer"], ["cow", "elk"], ["cow", "fox"], ["deer", "cow"]]
+    >>> top = handful.TopScores(names, [[0.9, 0.1], [0.8, 0.1], [0.9, 0.1], [0.5, 0.4]])
+    >>> found = handful.infer_scores(top, ["cow", "deer", "elk", "fox"], kind="probabilities")
+    >>> found.labels.tolist(), found.probabilities.shape
+    (['cow', 'cow', 'cow', 'cow'], (4, 4))
+    """
+
+    classes: Sequence[Sequence[Any]]
+    scores: Sequence[Sequence[float]]
+
+    def table(self, classes: Any) -> tuple[Float[Tensor, "item class"], npt.NDArray[Any]]:
+        """Return all scores, NaN where none is given, and the classes: those given, or all that are listed."""
+        names, values = [list(labels_of(row)) for row in self.classes], [list(labels_of(row)) for row in self.scores]
+        if [len(row) for row in names] != [len(row) for row in values]:
+            raise TaskError(
+                "TopScores must have one score for each class of an item; classes and scores differ in length"
+            )
+        listed = [name for row in names for name in row]
+        every = distinct(np.asarray(listed))[0] if classes is None else _distinct_classes(classes)
+        table = np.full((len(names), len(every)), np.nan)
+        item = np.repeat(np.arange(len(names)), [len(row) for row in names])
+        places = class_places(listed, every)
+        if len(np.unique(item * len(every) + places)) < len(places):
+            raise TaskError("TopScores lists a class twice for the same item; keep the better score")
+        table[item, places] = _as_numbers([value for row in values for value in row])
+        if np.isnan(table[item, places]).any():
+            raise TaskError("TopScores has NaN among its scores; leave out the classes that have none")
+        return torch.from_numpy(table), every
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredItems:
+    """Items that come with their scores."""
+
+    differences: Differences
+    classes: npt.NDArray[Any]
+    unit: float
+    factor: float  # on the nats per unit
+    codes: Int[Tensor, "item"] | None  # of labelled items, else -1
+
+    head = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the scores are."""
+        return self.differences.given.device
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.differences.given)
+
+    def label(
+        self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
+    ) -> Opened:
+        """Label a stack of batches; scores cannot tell which items are unknown."""
+        nats = torch.full((len(rows),), self.factor * FIRST, dtype=torch.float64, device=self.device)
+        codes = None if self.codes is None else self.codes[rows]
+        options = RollCallOptions()
+        scores = Differences(*(part[rows] for part in self.differences))
+        batches = GivenScores(scores, mask, self.unit, nats, codes, prior)
+        return Opened.closed(label_scores(batches, max_iter=options.max_iter, tol=options.tol))
+
+
+@overload
+def infer_scores(
+    scores: Any,
+    classes: Any = None,
+    *,
+    kind: str,
+    groups: None = None,
+    prior: Any = None,
+    candidates: Any = None,
+    labelled: Mapping[int, Any] | None = None,
+    model_prior: Any = None,
+) -> Inference: ...
+
+
+@overload
+def infer_scores(
+    scores: Any,
+    classes: Any = None,
+    *,
+    kind: str,
+    groups: Any,
+    prior: Any = None,
+    candidates: Any = None,
+    labelled: Mapping[int, Any] | None = None,
+    model_prior: Any = None,
+    pool: Any = None,
+    order: Any = None,
+) -> GroupedInference: ...
+
+
+def infer_scores(
+    scores: Any,
+    classes: Any = None,
+    *,
+    kind: str,
+    groups: Any = None,
+    prior: Any = None,
+    candidates: Any = None,
+    labelled: Mapping[int, Any] | None = None,
+    model_prior: Any = None,
+    pool: Any = None,
+    order: Any = None,
+) -> Inference | GroupedInference:
+    """Label all items jointly from the scores that another model gave them, and say which classes are present.
+
+    Only differences between the scores of one item count, and their own spread is their unit: a factor on all scores,
+    or another number added to each item's, changes nothing. The spread is that of all items in the call, also where
+    they come in groups; so give all groups of one model together.
+
+    Where joint labels would not help, `joint_weight` is zero, and every item keeps the class of its best score.
+
+    Parameters
+    ----------
+    scores : [item, class] or TopScores
+        An array, a tensor, or a frame of pandas, polars or Arrow with one column per class; or the best few of every
+        item.
+    classes : [class] or None
+        Labels of the columns. None means the names of the columns of a frame, the numbers 0, 1, ... for an array, and
+        all classes that occur for `TopScores`.
+    kind : {"logits", "probabilities", "sigmoid", "similarities"}
+        "logits" are unbounded scores, before a softmax or a sigmoid. "probabilities" sum to at most one over the
+        classes of an item. "sigmoid" is a chance for each class by itself. "similarities" are cosines, or negative
+        distances.
+    groups, prior, candidates, pool, order
+        As in `PaddleClassifier.infer`. Arrays of weights are in the order of the columns.
+    labelled : mapping or None
+        Labels of some items, by their position: `{0: "cow", 17: "deer"}`. They say how reliable the scores are, and
+        these items keep their label.
+    model_prior : array [class], mapping, table or None
+        How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
+        classes; this is taken back. Logits must then be on the model's own scale.
+
+    Returns
+    -------
+    Inference or, with groups, GroupedInference
+        `unknown` is NaN: scores do not tell which items belong to none of the classes.
+
+    Examples
+    --------
+    A model that is right about half of the items, and a batch of two of a hundred classes:
+
+    >>> import numpy as np
+    >>> import handful
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.repeat([3, 58], 20)
+    >>> logits = rng.normal(size=(40, 100))
+    >>> logits[np.arange(40), truth] += 2.5
+    >>> found = handful.infer_scores(logits, kind="logits")
+    >>> sorted(found.present_classes.tolist())
+    [3, 58]
+    >>> float((logits.argmax(1) == truth).mean()), float((found.labels == truth).mean())
+    (0.525, 0.95)
+
+    Scores on another scale give the same answer:
+
+    >>> softmax = np.exp(0.3 * logits) / np.exp(0.3 * logits).sum(1, keepdims=True)
+    >>> bool((handful.infer_scores(softmax, kind="probabilities").labels == found.labels).all())
+    True
+    """
+    if kind not in KINDS:
+        raise OptionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if groups is None and (pool is not None or order is not None):
+        raise OptionError("pool and order are about groups, and there are none; give the argument groups")
+    values, names = _table(scores, classes, kind)
+    n_items = len(values)
+    group_names, group_of = (
+        (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
+    )
+    weights = weights_of(prior, candidates, names, group_names)
+    banned, its_group = None, torch.from_numpy(group_of).to(values.device)
+    if weights is not None and (weights == 0).any():
+        banned = torch.from_numpy(weights == 0).to(values.device)
+        its_group = its_group if len(weights) > 1 else torch.zeros_like(its_group)
+    relative = differences(values, kind, _model_weights(model_prior, names, kind, values.device))
+    unit = spread(relative.given, banned, its_group)
+    codes, factor = None, 1.0
+    if labelled:
+        rows, codes = _codes(labelled, names, n_items, values.device)
+        barred = None if banned is None else banned[its_group[rows]]
+        if barred is not None and bool(barred.gather(1, codes[rows].unsqueeze(1)).any()):
+            raise OptionError(
+                "labelled has a class that prior or candidates rule out for this item; correct one of them"
+            )
+        factor = factor_of_labelled(Differences(*(part[rows] for part in relative)), codes[rows], unit, barred)
+    items = ScoredItems(relative, names, unit, factor, codes)
+    if groups is not None:
+        return beside(scores, inferred_by_group(items, groups, Known(prior, candidates, pool, order)), names)
+    found = inferred_by_group(items, group_of, Known(None if weights is None else weights[0]))[0]
+    for warning in warnings_of(found.diagnostics):
+        warnings.warn(warning, stacklevel=2)
+    return beside(scores, found, names)
+
+
+def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[Tensor, "item class"], npt.NDArray[Any]]:
+    """Return the scores as numbers, NaN where none is given, and the classes."""
+    if isinstance(scores, TopScores):
+        values, names = scores.table(classes)
+    else:
+        values = _as_tensor(container_of(scores).vectors(scores))
+        if values.ndim != 2:
+            raise TaskError(f"scores must have the axes (item, class), got shape {tuple(values.shape)}")
+        columns = getattr(scores, "column_names", getattr(scores, "columns", None)) if classes is None else classes
+        if columns is None or (classes is None and len(columns) != values.shape[1]):
+            columns = np.arange(values.shape[1])
+        names = _distinct_classes(columns)
+        if len(names) != values.shape[1]:
+            raise TaskError(
+                f"classes must name each of the {values.shape[1]} columns of scores, got {len(names)} names"
+            )
+        if not bool(values.isfinite().all()):
+            raise TaskError(
+                "scores has NaN or infinity; drop these items, give the best scores alone as TopScores, and rule out "
+                "classes with candidates"
+            )
+    if 0 in values.shape:
+        raise TaskError(f"scores must have at least one item and one class, got shape {tuple(values.shape)}")
+    if kind in CHANCES:
+        _check_chances(values, kind)
+    return values, names
+
+
+def _check_chances(values: Float[Tensor, "item class"], kind: str) -> None:
+    if bool((values < 0).any() | (values > 1).any()):
+        raise TaskError(
+            f"{kind} must lie between 0 and 1, got {float(values.nan_to_num(0).min()):.4g} to "
+            f"{float(values.nan_to_num(0).max()):.4g}; scores of any size are logits or similarities"
+        )
+    if kind == "probabilities" and bool((values.nansum(1, dtype=torch.float64) > MOST_IN_ALL).any()):
+        raise TaskError(
+            "probabilities must sum to at most one over the classes of an item; chances for each class by itself are "
+            "of the kind sigmoid"
+        )
+
+
+def _as_tensor(values: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        tensor = values.detach()
+    else:
+        if hasattr(values, "column_names"):
+            values = np.column_stack([column.to_numpy() for column in values.columns])
+        numbers = _as_numbers(values.to_numpy() if hasattr(values, "to_numpy") else values)
+        tensor = torch.from_numpy(np.require(numbers, requirements="W"))  # that of a frame may be read-only
+    double = tensor.dtype == torch.float64 or not tensor.dtype.is_floating_point
+    return tensor.to(torch.float64 if double else torch.float32)
+
+
+def _as_numbers(values: Any) -> npt.NDArray[Any]:
+    try:
+        found = np.asarray(values)
+        return found if found.dtype.kind == "f" else found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TaskError(f"scores must be numbers, one for every item and class ({error})") from error
+
+
+def _distinct_classes(classes: Any) -> npt.NDArray[Any]:
+    names = np.asarray(labels_of(classes))
+    if names.ndim == 2:  # tuples are labels too
+        tuples = np.empty(len(names), dtype=object)
+        tuples[:] = [tuple(row) for row in names.tolist()]
+        names = tuples
+    if names.dtype.kind == "O" and all(isinstance(name, str) for name in names.tolist()):
+        names = names.astype(str)
+    if names.ndim != 1 or len(distinct(names)[0]) < len(names):
+        raise LabelError("classes must be a list of distinct labels; some occur twice, or it has another shape")
+    return names
+
+
+def _model_weights(
+    model_prior: Any, classes: npt.NDArray[Any], kind: str, device: torch.device
+) -> Float[Tensor, "class"] | None:
+    if model_prior is None:
+        return None
+    if kind == "similarities":
+        raise OptionError("model_prior needs scores of a trained model; similarities do not prefer frequent classes")
+    weights = weights_of(model_prior, None, classes, None)
+    assert weights is not None
+    if (weights == 0).any():
+        raise OptionError(
+            "model_prior must be positive: a class of weight zero has no scores to correct; see candidates"
+        )
+    return torch.from_numpy(weights[0]).to(device)
+
+
+def _codes(
+    labelled: Mapping[int, Any], classes: npt.NDArray[Any], n_items: int, device: torch.device
+) -> tuple[Int[Tensor, "labelled"], Int[Tensor, "item"]]:
+    """Return the labelled rows, and the class of every row, -1 if it is not labelled."""
+    rows = [whole("a position in labelled", row, least=0, error=TaskError) for row in labelled]
+    if max(rows) >= n_items:
+        raise TaskError(f"labelled has the position {max(rows)}, but there are {n_items} items, counted from 0")
+    codes = torch.full((n_items,), -1)
+    codes[rows] = torch.from_numpy(class_places(list(labelled.values()), classes))
+    return torch.tensor(rows, device=device), codes.to(device)

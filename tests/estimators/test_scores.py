@@ -1,0 +1,243 @@
+"""Labels from scores alone: every kind and container, what is known beside the scores, and scores of poor quality."""
+
+import numpy as np
+import pytest
+import torch
+
+import handful
+from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators import GroupedInference, Inference
+
+N_CLASSES = 60
+
+
+def made_up(present=(3, 7), n_items=40, lead=2.5, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(present, n_items // len(present))
+    logits = rng.normal(size=(len(truth), N_CLASSES))
+    logits[np.arange(len(truth)), truth] += lead
+    return logits, truth
+
+
+def softmax(logits):
+    e = np.exp(logits - logits.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def top(values, m):
+    best = np.argsort(-values, 1)[:, :m]
+    return handful.TopScores(best.tolist(), np.take_along_axis(values, best, 1).tolist())
+
+
+def test_labels_and_present_classes_of_one_batch():
+    logits, truth = made_up()
+    found = handful.infer_scores(logits, kind="logits")
+    assert isinstance(found, Inference)
+    assert sorted(found.present_classes.tolist()) == [3, 7]
+    assert (found.labels == truth).mean() > (logits.argmax(1) == truth).mean() + 0.2
+    assert found.probabilities.shape == logits.shape
+    np.testing.assert_allclose(found.probabilities.sum(1), 1)
+    np.testing.assert_allclose(found.expected_counts, found.probabilities.sum(0))
+    assert np.isnan(found.unknown).all()
+    assert not found.rejected.any()
+    assert found.proposals == ()
+    assert np.isnan(found.unknown_share)
+    assert found.unknown_interval == (0, 1)
+
+
+@pytest.mark.parametrize("factor", [0.2, 0.5, 2, 5])
+def test_a_factor_and_an_offset_per_item_change_nothing(factor):
+    logits, _ = made_up()
+    expected = handful.infer_scores(logits, kind="logits").probabilities
+    offsets = np.arange(len(logits))[:, None]
+    for kind, values in (
+        ("logits", factor * logits + offsets),
+        ("similarities", factor * logits - offsets),
+        ("probabilities", softmax(factor * logits)),
+        ("sigmoid", 1 / (1 + np.exp(-factor * logits))),
+    ):
+        np.testing.assert_allclose(handful.infer_scores(values, kind=kind).probabilities, expected, atol=1e-6)
+
+
+def test_a_list_of_the_best_loses_little():
+    logits, truth = made_up()
+    whole = handful.infer_scores(logits, kind="logits")
+    best = handful.infer_scores(top(softmax(logits), 10), np.arange(N_CLASSES), kind="probabilities")
+    assert sorted(best.present_classes.tolist()) == sorted(whole.present_classes.tolist())
+    assert (best.labels == truth).mean() >= (whole.labels == truth).mean() - 0.1
+    listed = handful.infer_scores(top(softmax(logits), 1), kind="probabilities")
+    assert set(listed.labels.tolist()) <= set(logits.argmax(1).tolist())
+
+
+def test_groups_are_batches_of_their_own_that_share_a_scale():
+    parts = [made_up((3, 7), seed=1), made_up((11, 12, 13, 14), seed=2), made_up((20,), 10, seed=3)]
+    logits, truth = (np.concatenate(of_all) for of_all in zip(*parts, strict=True))
+    group = np.repeat(["a", "b", "c"], [40, 40, 10])
+    order = np.random.default_rng(0).permutation(90)
+    found = handful.infer_scores(logits[order], kind="logits", groups=group[order])
+    assert isinstance(found, GroupedInference)
+    assert {name: sorted(found[name].present_classes.tolist()) for name in "abc"} == {
+        "a": [3, 7],
+        "b": [11, 12, 13, 14],
+        "c": [20],
+    }
+    assert (found.labels == truth[order]).mean() > 0.8
+    alone = handful.infer_scores(logits[:40], kind="logits")
+    np.testing.assert_allclose(found["a"].expected_counts, alone.expected_counts, atol=1.5)
+
+
+def test_siblings_help_one_another():
+    rng = np.random.default_rng(0)
+    visit = np.arange(30).repeat(3)
+    truth = rng.choice([3, 7, 8], 90)
+    logits = rng.normal(size=(90, N_CLASSES))
+    logits[np.arange(90), truth] += 2.0
+    alone = handful.infer_scores(logits, kind="logits", groups=visit)
+    pooled = handful.infer_scores(logits, kind="logits", groups=visit, pool=True)
+    assert pooled.pooling.used.all()
+    assert (pooled.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
+
+
+@pytest.mark.parametrize("family", ["numpy", "torch", "pandas", "polars", "pyarrow"])
+def test_answers_come_in_the_container_of_the_scores(family):
+    logits, _truth = made_up((3, 7), 20)
+    names = [f"class {k}" for k in range(N_CLASSES)]
+    classes = None
+    if family == "numpy":
+        given, classes = logits.tolist(), names
+    elif family == "torch":
+        given, classes = torch.from_numpy(logits).float(), names
+    elif family == "pandas":
+        given = pytest.importorskip("pandas").DataFrame(logits, columns=names, index=np.arange(20) + 100)
+    elif family == "polars":
+        given = pytest.importorskip("polars").DataFrame(logits, schema=names)
+    else:
+        given = pytest.importorskip("pyarrow").Table.from_arrays(list(logits.T.copy()), names=names)
+    found = handful.infer_scores(given, classes, kind="logits")
+    expected = handful.infer_scores(logits, names, kind="logits")
+    assert list(np.asarray(found.labels).tolist()) == expected.labels.tolist()
+    assert sorted(found.present_classes.tolist()) == ["class 3", "class 7"]
+    if family == "torch":
+        assert isinstance(found.probabilities, torch.Tensor)
+    if family == "pandas":
+        assert found.probabilities.index.tolist() == list(range(100, 120))
+        assert found.probabilities.columns.tolist() == names
+    if family == "polars":
+        assert found.probabilities.columns == names
+
+
+def test_columns_keep_their_order_whatever_their_names():
+    logits, _ = made_up()
+    names = np.array([f"{k}" for k in np.random.default_rng(0).permutation(N_CLASSES)])
+    found = handful.infer_scores(logits, names, kind="logits", candidates=names[:40].tolist())
+    assert sorted(found.present_classes.tolist()) == sorted(names[[3, 7]].tolist())
+    assert (found.probabilities[:, 40:] == 0).all()
+    weights = np.where(np.arange(N_CLASSES) < 40, 1.0, 0.0)
+    same = handful.infer_scores(logits, names, kind="logits", prior=weights)
+    np.testing.assert_allclose(same.probabilities, found.probabilities)
+    dropped = handful.infer_scores(logits[:, :40], names[:40], kind="logits")
+    np.testing.assert_allclose(found.probabilities[:, :40], dropped.probabilities, atol=1e-6)
+
+
+def test_a_prior_speaks_where_the_scores_do_not():
+    logits = np.zeros((3, 4))
+    logits[:, :2] = 1.0
+    found = handful.infer_scores(logits, ["a", "b", "c", "d"], kind="logits", prior={"b": 50})
+    assert found.labels.tolist() == ["b"] * 3
+    assert found.prior_weight is not None
+
+
+def test_the_classes_a_model_prefers():
+    logits, _ = made_up()
+    weights = np.linspace(1, 30, N_CLASSES)
+    expected = handful.infer_scores(logits, kind="logits").probabilities
+    found = handful.infer_scores(softmax(logits + np.log(weights)), kind="probabilities", model_prior=weights)
+    np.testing.assert_allclose(found.probabilities, expected, atol=1e-6)
+    with pytest.raises(OptionError, match="similarities"):
+        handful.infer_scores(logits, kind="similarities", model_prior=weights)
+    with pytest.raises(OptionError, match="positive"):
+        handful.infer_scores(logits, kind="logits", model_prior=np.arange(N_CLASSES))
+
+
+def test_labelled_items_set_the_scale_and_keep_their_label():
+    logits, truth = made_up()
+    found = handful.infer_scores(logits, kind="logits", labelled={0: 50, 1: 50, 2: 50})
+    assert found.labels[:3].tolist() == [50] * 3
+    assert 50 in found.present_classes
+    # Right labels of sure items: the scores are more reliable than they look.
+    sharp, truth = made_up(lead=8.0)
+    few = handful.infer_scores(sharp, kind="logits")
+    many = handful.infer_scores(sharp, kind="logits", labelled=dict(enumerate(truth[:20].tolist())))
+    assert many.probabilities[20:].max(1).mean() > few.probabilities[20:].max(1).mean()
+    with pytest.raises(LabelError, match="not in the catalogue"):
+        handful.infer_scores(logits, kind="logits", labelled={0: 999})
+    with pytest.raises(TaskError, match="position 40"):
+        handful.infer_scores(logits, kind="logits", labelled={40: 3})
+    with pytest.raises(OptionError, match="rule out"):
+        handful.infer_scores(logits, kind="logits", labelled={0: 3}, candidates=[7, 8])
+
+
+@pytest.mark.parametrize("sharpness", [1, 5, 20, 60])
+@pytest.mark.parametrize("precision", [np.float16, np.float32, 3, 6])
+def test_rounded_probabilities_never_fall_below_the_best_scores(sharpness, precision):
+    """Softmax of float16 and of a few decimals: most are zero, some are equal."""
+    logits, truth = made_up((1, 2, 3, 4, 5, 6, 8, 9), 80, lead=4.0)
+    p = softmax(sharpness * logits)
+    p = np.round(p, precision) if isinstance(precision, int) else p.astype(precision)
+    found = handful.infer_scores(p, kind="probabilities")
+    assert (found.labels == truth).mean() >= (p.argmax(1) == truth).mean() - 0.02
+    assert np.isfinite(found.probabilities).all()
+
+
+def test_scores_of_nothing():
+    one = handful.infer_scores(np.zeros((5, 1)), ["only"], kind="logits")
+    assert one.labels.tolist() == ["only"] * 5
+    assert one.present_classes.tolist() == ["only"]
+    single = handful.infer_scores(np.array([[0.2, 0.5, 0.3]]), kind="probabilities")
+    assert single.labels.tolist() == [1]
+    empty = handful.infer_scores(np.zeros((4, 3)), kind="probabilities")
+    np.testing.assert_allclose(empty.probabilities, 1 / 3)
+    lists = handful.infer_scores(handful.TopScores([["a"], []], [[0.4], []]), ["a", "b"], kind="sigmoid")
+    assert lists.labels[0] == "a"
+    assert np.isfinite(lists.probabilities).all()
+    silent = np.zeros((6, 40))
+    silent[0, 5] = 1.0
+    assert handful.infer_scores(silent, kind="sigmoid").labels[0] == 5
+
+
+def test_many_classes():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([17, 4000, 6000], 10)
+    logits = rng.normal(-8, 1.5, size=(30, 6522)).astype(np.float32)
+    logits[np.arange(30), truth] += 8
+    found = handful.infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid")
+    assert (logits.argmax(1) == truth).mean() < 0.95
+    assert (found.labels == truth).all()
+    assert found.presence.argsort()[-3:].tolist() == [4000, 17, 6000]
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind", "more", "error", "words"),
+    [
+        (np.ones((2, 3)), "scores", {}, OptionError, "kind must be one of logits"),
+        (np.ones(3), "logits", {}, TaskError, "axes"),
+        (np.ones((0, 3)), "logits", {}, TaskError, "at least one item"),
+        (np.array([[1.0, np.nan]]), "logits", {}, TaskError, "TopScores"),
+        (np.array([[1.0, -np.inf]]), "logits", {}, TaskError, "candidates"),
+        ([["a", "b"]], "logits", {}, TaskError, "numbers"),
+        (np.array([[0.5, 1.2]]), "probabilities", {}, TaskError, "between 0 and 1"),
+        (np.array([[-0.5, 0.2]]), "sigmoid", {}, TaskError, "between 0 and 1"),
+        (np.array([[0.9, 0.9]]), "probabilities", {}, TaskError, "sigmoid"),
+        (np.ones((2, 3)), "logits", {"classes": ["a", "b"]}, TaskError, "3 columns"),
+        (np.ones((2, 3)), "logits", {"classes": ["a", "b", "a"]}, LabelError, "distinct"),
+        (np.ones((2, 3)), "logits", {"pool": True}, OptionError, "groups"),
+        (np.ones((2, 3)), "logits", {"groups": [1]}, TaskError, "one entry per row"),
+        (handful.TopScores([["a"]], [[0.5, 0.1]]), "sigmoid", {}, TaskError, "differ in length"),
+        (handful.TopScores([["a", "a"]], [[0.5, 0.1]]), "sigmoid", {}, TaskError, "twice"),
+        (handful.TopScores([["a"]], [[np.nan]]), "sigmoid", {}, TaskError, "NaN"),
+        (handful.TopScores([["c"]], [[0.1]]), "sigmoid", {"classes": ["a"]}, LabelError, "'c'"),
+    ],
+)
+def test_refusals_are_sentences(scores, kind, more, error, words):
+    with pytest.raises(error, match=words):
+        handful.infer_scores(scores, kind=kind, **more)
