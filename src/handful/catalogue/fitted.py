@@ -159,12 +159,13 @@ class Catalogue:
         batches: Float[Tensor, "task query dim"],
         mask: Bool[Tensor, "task query"] | None = None,
         prior: Prior | None = None,
+        given: Int[Tensor, "task query"] | None = None,
     ) -> AgainstHead:
         """Compare batches of untransformed rows with the head; it is fitted if that was not done before."""
         points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)
-        return AgainstHead(points, mask, self.head, prior=prior)
+        return AgainstHead(points, mask, self.head, prior=prior, given=given)
 
     @cached_property
     def head(self) -> Head:

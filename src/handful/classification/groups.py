@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,7 +143,7 @@ class ClassifiedGroups:
         As in `Classified`.
     diagnostics : tuple of tuple of Diagnostic
         What looks wrong, one entry per group.
-    class_names, n_examples, backbone, shown
+    class_names, n_examples, backbone, shown, given, n_named
         As in `Classified`.
     unknown : UnknownByGroup or None
         Items that look like none of the classes; None if the catalogue cannot tell.
@@ -163,6 +163,8 @@ class ClassifiedGroups:
     backbone: str
     unknown: UnknownByGroup | None = None
     shown: Shown | None = None
+    given: Mapping[int, int] = field(default_factory=dict)
+    n_named: int = 0
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -200,6 +202,10 @@ class ClassifiedGroups:
         rejected = np.zeros(0, np.int64) if self.unknown is None else self.grouping.group_of[self.unknown.rejected]
         return np.bincount(rejected, minlength=len(self))
 
+    def items_of(self, place: int) -> Int[np.ndarray, "item"]:
+        """Return the positions in the batch of the items of a group."""
+        return self._items_by_group[place]
+
     def name(self, place: int) -> str:
         """Return what a group is called: the values of its columns."""
         return ", ".join(map(str, self.grouping.groups[place]))
@@ -211,7 +217,7 @@ class ClassifiedGroups:
 
     def at(self, place: int) -> Classified:
         """Return the answers about the group at this place among `grouping.groups`."""
-        items = self._items_by_group[place]
+        items = self.items_of(place)
         positions, batch, unknown = items.tolist(), self.batch, None
         if self.unknown is not None:
             low, high = self.unknown.intervals[place].tolist()

@@ -9,6 +9,7 @@ A batch with groups is many batches: each group is labelled jointly, in memory (
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,8 @@ USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "mini
 STREAMED = METHODS["roll_call"]
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
+# Vectors that the fingerprint of a batch is made from.
+MOST_HASHED = 4096
 
 
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
@@ -309,7 +312,17 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 def _of_vectors(vectors: Vectors, path: Path) -> Batch:
     rows = range(len(vectors.features)) if vectors.rows is None else vectors.rows
     source = path if is_h5ad(path) else None
-    return Batch(rows, vectors.names, vectors.texts, (), vectors.carried, source)
+    return Batch(rows, vectors.names, vectors.texts, (), vectors.carried, source, _fingerprint(vectors))
+
+
+def _fingerprint(vectors: Vectors) -> str:
+    """SHA-256 of the shape, and of names and vectors: all of them, or some of a large batch."""
+    n_rows = len(vectors.features)
+    digest = hashlib.sha256(repr(vectors.features.shape).encode())
+    for row in np.unique(np.linspace(0, n_rows - 1, min(n_rows, MOST_HASHED)).astype(np.int64)).tolist():
+        digest.update(vectors.names[row].encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(vectors.features[row], np.float32).data)
+    return digest.hexdigest()
 
 
 def _of_items(items: Items, bank: FeatureBank) -> Batch:
@@ -320,4 +333,5 @@ def _of_items(items: Items, bank: FeatureBank) -> Batch:
     if len(rows) != bank.n_rows:
         raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
     names = tuple(items.names[row] for row in rows)
-    return Batch(rows, names, pick(items.source, rows), skipped, items.carried.of_items(rows))
+    contents, carried = pick(items.source, rows), items.carried.of_items(rows)
+    return Batch(rows, names, contents, skipped, carried, fingerprint=items.data_hash)

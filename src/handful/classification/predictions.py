@@ -60,6 +60,8 @@ class Batch:
         The other columns of what was given, which come back with the predictions.
     source : Path or None
         The file they came from, where answers can go back into a file of its kind.
+    fingerprint : str
+        Tells one batch from another: a hash of its items.
     """
 
     rows: Sequence[int]
@@ -68,6 +70,7 @@ class Batch:
     skipped: tuple[Skipped, ...]
     carried: Carried = field(default_factory=Carried)
     source: Path | None = None
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +220,10 @@ class Classified:
         cannot tell.
     shown : Shown or None
         What the catalogue was made of, if that can be shown.
+    given : mapping
+        Items whose class a person gave, as positions in the batch, to positions in `class_names`.
+    n_named : int
+        Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
     """
 
     batch: Batch
@@ -231,6 +238,8 @@ class Classified:
     streamed: bool
     unknown: Unknown | None = None
     shown: Shown | None = None
+    given: Mapping[int, int] = field(default_factory=dict)
+    n_named: int = 0
 
     @property
     def present(self) -> list[int]:

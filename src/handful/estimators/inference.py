@@ -31,7 +31,7 @@ from handful.inference.open_roll_call import label_open
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
-from handful.shapes import Float
+from handful.shapes import Float, Int
 from handful.task import TaskBatch
 
 # A class is present if its chance of being present is at least this.
@@ -261,13 +261,15 @@ def inferred(
     options: RollCallOptions,
     names: npt.NDArray[Any] | None = None,
     prior: Prior | None = None,
+    given: Int[Tensor, "item"] | None = None,
 ) -> Inference:
     """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
 
-    `names` are the names of the classes, if they are not their labels.
+    `names` are the names of the classes, if they are not their labels; `given` is the class of each item whose class
+    is known for certain, and -1 for all others.
     """
     opened = label_open(
-        catalogue.against(query.unsqueeze(0), prior=prior),
+        catalogue.against(query.unsqueeze(0), prior=prior, given=None if given is None else given.unsqueeze(0)),
         catalogue.strangers,
         max_iter=options.max_iter,
         tol=options.tol,

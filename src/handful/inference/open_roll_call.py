@@ -143,7 +143,8 @@ def _weighted(batches: AgainstHead, rows: Int[Tensor, "open"], unknown: Float[Te
     mask = None if batches.mask is None else batches.mask[rows]
     points = batches.points if len(rows) == len(batches.points) else batches.points[rows]
     prior = None if batches.prior is None else batches.prior.rows(rows)
-    return AgainstHead(points, mask, batches.head, weights if mask is None else weights * mask, prior)
+    given = None if batches.given is None else batches.given[rows]
+    return AgainstHead(points, mask, batches.head, weights if mask is None else weights * mask, prior, given)
 
 
 def _mixed(closed: Called, known: Called, unknown: Float[Tensor, "task query"]) -> Called:
@@ -173,7 +174,7 @@ class _Look:
     weights: Float[Tensor, "task item link"]
     squares: Float[Tensor, "task item"]  # squared length of the centroid of the item's group
     sizes: Float[Tensor, "task item"]  # n
-    evidence: Float[Tensor, "task item"]  # what an item counts: 1/(n · copies)
+    evidence: Float[Tensor, "task item"]  # what an item counts: 1/(n · copies); zero if its class is given
     columns: Int[Tensor, "task column"]  # classes that items are compared with
     used: Bool[Tensor, "task column"]
 
@@ -228,7 +229,7 @@ class _Look:
             weights,
             squares,
             sizes,
-            mask / (sizes * copies[which]),
+            (mask if batches.given is None else mask & (batches.given < 0)) / (sizes * copies[which]),
             columns,
             (counts.gather(1, columns) >= LEAST_HELD) | (width == 1),
         )

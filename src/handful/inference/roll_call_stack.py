@@ -130,6 +130,8 @@ class AgainstHead(ScoredBatches):
         alike. Every item is labelled, whatever its weight.
     prior : Prior or None
         What is known about the shares of the classes beforehand.
+    given : Int[Tensor, "task query"] or None
+        The class of each item whose class is known for certain, and -1 for all others; such a class must not be banned.
     """
 
     points: Float[Tensor, "task query dim"]
@@ -137,6 +139,7 @@ class AgainstHead(ScoredBatches):
     head: Head
     weights: Float[Tensor, "task query"] | None = None
     prior: Prior | None = None
+    given: Int[Tensor, "task query"] | None = None
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -177,10 +180,14 @@ class AgainstHead(ScoredBatches):
         return _over_items(halves, self.counted).double() / self.n_query
 
     def scores(self) -> Float[Tensor, "task query class"]:
-        """`S_nk = ⟨z_n, W_k⟩ + b_k`; -inf if the class is banned."""
+        """`S_nk = ⟨z_n, W_k⟩ + b_k`; -inf if the class is banned, or if the item is known to have another."""
         room = self.points.new_empty(self.sizes)
         for rows in self._blocks():
             room[rows] = self._products(rows, self.head.weights, self.head.offsets)
+        if self.given is not None:
+            task, item = (self.given >= 0).nonzero(as_tuple=True)
+            room[task, item] = -torch.inf
+            room[task, item, self.given[task, item]] = 0
         return room if self.banned is None else room.masked_fill_(self.banned.unsqueeze(1), -torch.inf)
 
     def alone(self, count: Count) -> Alone:

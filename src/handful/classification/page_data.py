@@ -1,0 +1,170 @@
+"""What the page of a batch works with: one list per property of the items, as JSON that no name can break out of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened
+from handful.classification.groups import ClassifiedGroups
+from handful.classification.predictions import Classified, Shown
+from handful.shapes import Int
+
+# Items on a page, the least certain ones and those like none of the classes first; and items that have a picture.
+MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
+# Pixels of the longer side of a picture, for up to that many pictures: a page of 5,000 takes about 20 MB.
+SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
+# A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
+LEAST_CHANCE, LEAST_COUNT = 0.05, 0.5
+# Characters that end a script, or a line of one, are written as escapes.
+ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+
+def embedded(data: dict[str, Any]) -> str:
+    r"""Return JSON that can stand inside a script element, whatever its texts hold.
+
+    Examples
+    --------
+    >>> print(embedded({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(ESCAPES)
+
+
+def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str, Any]:
+    """Return what the page shows: columns of items, classes, groups, proposals and examples."""
+    answers, batch, n_items = classified.answers, classified.batch, len(classified.batch.rows)
+    chances, rejected = np.zeros(n_items), np.zeros(n_items, dtype=bool)
+    if classified.unknown is not None:
+        chances, rejected = classified.unknown.chances, classified.unknown.rejected
+    on_page = np.sort(np.lexsort((answers.probabilities, ~rejected))[:MOST_ON_PAGE])
+    place = {item: at for at, item in enumerate(on_page.tolist())}
+    items = on_page.tolist()
+    texts = batch.contents if isinstance(batch.contents, tuple) else None
+    data: dict[str, Any] = {
+        "title": title,
+        "batch": batch.fingerprint,
+        "classes": list(classified.class_names),
+        "n_known": len(classified.class_names) - classified.n_named,
+        "rows": [batch.rows[i] for i in items],
+        "names": [batch.names[i] for i in items],
+        "texts": None if texts is None else [shortened(texts[i]) for i in items],
+        "pictures": None,
+        "label": answers.labels[on_page].tolist(),
+        "p": rounded(answers.probabilities[on_page]),
+        "second": answers.runners_up[on_page].tolist(),
+        "p2": rounded(answers.runner_up_probabilities[on_page]),
+        "unknown": rounded(chances[on_page], 3),
+        "rejected": rejected[on_page].astype(int).tolist(),
+        "doubtful": answers.doubtful[on_page].astype(int).tolist(),
+        "left_out": n_items - len(items),
+        "given": [[batch.rows[item], classified.class_names[k]] for item, k in classified.given.items()],
+        "first": [],
+        "nearest": {},
+        "examples": [],
+        "groups": None,
+        "group": None,
+    }
+    if batch.contents is not None and texts is None:
+        data["pictures"] = _pictures(classified, items)
+    data |= _of_groups(classified, on_page) if isinstance(classified, ClassifiedGroups) else _of_batch(classified)
+    # Items of a proposal are given as positions in the batch; the page counts its own.
+    numbers = np.zeros(len(items), np.int64)
+    for number, proposal in enumerate(data["proposals"], start=1):
+        proposal["items"] = [place[i] for i in proposal["items"] if i in place]
+        numbers[proposal["items"]] = number
+    data["proposal"] = numbers.tolist()
+    if classified.shown is not None:
+        occurring = set(data["label"]) | set(data["second"])
+        occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
+        data |= _examples(classified.shown, classified.class_names, occurring, place)
+    return data
+
+
+def _pictures(classified: Classified | ClassifiedGroups, items: list[int]) -> list[str | None]:
+    """Return a picture of each of the items, least certain first if there are too many."""
+    assert classified.batch.contents is not None
+    by_doubt = np.argsort(classified.answers.probabilities[items], kind="stable")[:MOST_PICTURES]
+    size = next(pixels for most, pixels in SIZES if len(by_doubt) <= most)
+    drawn: list[str | None] = [None] * len(items)
+    places = np.sort(by_doubt).tolist()
+    for at, picture in zip(
+        places, pictures(classified.batch.contents, [items[at] for at in places], size), strict=True
+    ):
+        drawn[at] = picture
+    return drawn
+
+
+def _examples(shown: Shown, class_names: tuple[str, ...], occurring: set[int], place: dict[int, int]) -> dict[str, Any]:
+    nearest = {place[item]: row for item, row in shown.nearest.items() if item in place}
+    rows = chosen_examples(shown, class_names, occurring, list(dict.fromkeys(nearest.values())))
+    at = {row: number for number, row in enumerate(rows)}
+    codes = {name: k for k, name in enumerate(class_names)}
+    contents: list[str | None]
+    if isinstance(shown.contents, tuple):
+        contents = [shortened(shown.contents[row]) for row in rows]
+    else:
+        contents = pictures(shown.contents, rows, SMALL)
+    return {
+        "examples": [
+            [codes.get(str(shown.classes[row]), -1), content, shown.names[row]]
+            for row, content in zip(rows, contents, strict=True)
+        ],
+        "nearest": {item: at[row] for item, row in nearest.items() if row in at},
+    }
+
+
+def _of_batch(classified: Classified) -> dict[str, Any]:
+    proposals = () if classified.unknown is None else classified.unknown.proposals
+    return {
+        "present": _present(classified.expected_counts, classified.presence),
+        "proposals": [
+            {
+                "name": f"New group {number}",
+                "group": None,
+                "items": proposal.items.tolist(),
+                "cohesion": round(float(proposal.cohesion), 4),
+                "nearest": str(proposal.nearest),
+            }
+            for number, proposal in enumerate(proposals, start=1)
+        ],
+    }
+
+
+def _of_groups(classified: ClassifiedGroups, on_page: Int[np.ndarray, "item"]) -> dict[str, Any]:
+    """Return the same for many batches; a proposal belongs to one of them, and the whole table has counts only."""
+    proposals = () if classified.unknown is None else classified.unknown.proposals
+    of_groups = range(len(classified))
+    counts = classified.expected_counts.sum(0)
+    return {
+        "groups": [classified.name(place) for place in of_groups],
+        "group": classified.grouping.group_of[on_page].tolist(),
+        "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],
+        "present_by_group": [
+            _present(classified.expected_counts[place], classified.presence[place]) for place in of_groups
+        ],
+        "warnings": [[diagnostic.message for diagnostic in found] for found in classified.diagnostics],
+        "proposals": [
+            {
+                "name": f"{classified.name(place)}: new group {number}",
+                "group": place,
+                "items": classified.items_of(place)[proposal.items].tolist(),
+                "cohesion": round(float(proposal.cohesion), 4),
+                "nearest": str(proposal.nearest),
+            }
+            for place, found in enumerate(proposals)
+            for number, proposal in enumerate(found, start=1)
+        ],
+    }
+
+
+def _present(counts: np.ndarray, presence: np.ndarray) -> list[list[Any]]:
+    """Return class, expected count and chance of presence of the classes that may be there, the largest first."""
+    listed = np.flatnonzero((presence >= LEAST_CHANCE) | (counts >= LEAST_COUNT))
+    listed = listed[np.argsort(-counts[listed], kind="stable")]
+    return [
+        [k, count, chance]
+        for k, count, chance in zip(listed.tolist(), rounded(counts[listed], 2), rounded(presence[listed]), strict=True)
+    ]

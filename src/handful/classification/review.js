@@ -1,0 +1,631 @@
+// The page of a batch: filters, a list of items, one item in detail, and decisions that are saved as corrections.
+// Everything that comes from the batch reaches the page through textContent, never as markup.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const nItems = data.rows.length;
+  // Items added to the list at once; more follow when its end is near.
+  const PORTION = 60;
+  const MOST_OPTIONS = 12;
+  const STORE = "handful corrections " + data.batch;
+
+  // -- decisions ------------------------------------------------------------------------------------------------------
+
+  // Item to {kind: "confirmed" | "corrected" | "new", label}.
+  const decisions = new Map();
+  const history = [];
+  let stored = true;
+  let saved = true;
+
+  const inCatalogue = new Set(data.classes.slice(0, data.n_known));
+  const answerOf = (item) => data.classes[data.label[item]];
+  const labelOf = (item) => (decisions.has(item) ? decisions.get(item).label : answerOf(item));
+
+  function decisionAbout(item, label) {
+    const kind = !inCatalogue.has(label) ? "new" : label === answerOf(item) ? "confirmed" : "corrected";
+    return { kind, label };
+  }
+
+  function put(item, decision) {
+    if (decision === undefined) decisions.delete(item);
+    else decisions.set(item, decision);
+  }
+
+  // One step of the reviewer, undone as one: items with the decision each has from now on.
+  function decide(changes) {
+    history.push(changes.map(([item]) => [item, decisions.get(item)]));
+    for (const [item, decision] of changes) put(item, decision);
+    changed(changes.map(([item]) => item));
+  }
+
+  function undo() {
+    const before = history.pop();
+    if (before === undefined) return;
+    for (const [item, decision] of before) put(item, decision);
+    changed(before.map(([item]) => item));
+    if (before.length === 1) choose(before[0][0]);
+  }
+
+  function changed(items) {
+    saved = false;
+    keep();
+    for (const item of items) redraw(item);
+    drawCounter();
+    drawSide();
+    drawPanel();
+    drawAbout();
+  }
+
+  // A page opened from a file may have no storage; then decisions live as long as the page.
+  function keep() {
+    try {
+      localStorage.setItem(STORE, JSON.stringify([...decisions].map(([item, d]) => [data.rows[item], d.label])));
+    } catch (error) {
+      stored = false;
+    }
+  }
+
+  function restore() {
+    const places = new Map(data.rows.map((row, item) => [row, item]));
+    let before = data.given;
+    try {
+      const found = JSON.parse(localStorage.getItem(STORE) || "null");
+      if (Array.isArray(found)) before = found;
+    } catch (error) {
+      stored = false;
+    }
+    for (const [row, label] of before) {
+      if (places.has(row) && typeof label === "string") decisions.set(places.get(row), decisionAbout(places.get(row), label));
+    }
+  }
+
+  // -- the file -------------------------------------------------------------------------------------------------------
+
+  function corrections() {
+    const file = { handful_corrections: 1, batch: data.batch, corrections: [], new_classes: [], confirmed: [] };
+    const classes = new Map();
+    for (const [item, { kind, label }] of [...decisions].sort((one, other) => one[0] - other[0])) {
+      const where = { row: data.rows[item], item: data.names[item] };
+      if (kind === "new") {
+        if (!classes.has(label)) classes.set(label, []);
+        classes.get(label).push(where);
+      } else {
+        (kind === "confirmed" ? file.confirmed : file.corrections).push({ ...where, label });
+      }
+    }
+    file.new_classes = [...classes].map(([label, items]) => ({ label, items }));
+    return file;
+  }
+
+  function save() {
+    const address = URL.createObjectURL(new Blob([JSON.stringify(corrections(), null, 1)], { type: "application/json" }));
+    const link = make("a", { href: address, download: data.title.replace(/[\\/:*?"<>|]+/g, "_") + ".corrections.json" });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    saved = true;
+    drawCounter();
+  }
+
+  // -- small pieces ---------------------------------------------------------------------------------------------------
+
+  function make(tag, properties, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties || {})) {
+      if (name === "class") element.className = value;
+      else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+    return element;
+  }
+
+  // Names break after punctuation, not inside a word; their direction is their own.
+  function named(text, tag = "bdi") {
+    const element = make(tag, { dir: "auto" });
+    text.split(/(?<=[_/.\-\\])/).forEach((part, place) => element.append(...(place ? [make("wbr"), part] : [part])));
+    return element;
+  }
+
+  function percent(chance) {
+    if (chance >= 0.9995) return ">\u00a099.9\u00a0%";
+    return (100 * chance).toFixed(chance > 0.99 || chance < 0.01 ? 1 : 0) + "\u00a0%";
+  }
+
+  function counted(count, one, many) {
+    return count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
+  }
+
+  const amount = (count) => (Math.abs(count - Math.round(count)) < 0.05 || count >= 100 ? String(Math.round(count)) : count.toFixed(1));
+  const address = (picture) => "data:image/jpeg;base64," + picture;
+
+  function image(picture, name, style) {
+    if (!picture) return make("div", { class: "gone" }, name);
+    return make("img", { src: address(picture), alt: name, loading: "lazy", class: style || "" });
+  }
+
+  const meter = (share) => {
+    const inside = make("i");
+    inside.style.width = 100 * share + "%";
+    return make("div", { class: "meter" }, inside);
+  };
+
+  const wordsOf = (item) => (data.texts ? data.texts[item] : data.names[item]);
+
+  // Examples of the catalogue: sentences below one another, pictures side by side.
+  function examplesOf(places, said) {
+    if (!places || !places.length) return "";
+    const pieces = places.map((place) => {
+      const [, content, name] = data.examples[place];
+      return data.pictures ? image(content, name) : make("li", { dir: "auto" }, content);
+    });
+    return make("div", { class: "like" }, make("small", { class: "quiet" }, ...said), make(data.pictures ? "div" : "ul", { class: data.pictures ? "strip" : "" }, ...pieces));
+  }
+
+  const examplesByClass = new Map();
+  data.examples.forEach(([code], place) => {
+    if (!examplesByClass.has(code)) examplesByClass.set(code, []);
+    examplesByClass.get(code).push(place);
+  });
+
+  // -- filters --------------------------------------------------------------------------------------------------------
+
+  const filter = { show: "all", label: null, group: null, proposal: null, words: "" };
+  const lowered = data.names.map((name, item) => (name + " " + (data.texts ? data.texts[item] : "")).toLowerCase());
+  const byDoubt = [...data.rows.keys()].sort((one, other) => data.p[one] - data.p[other] || one - other);
+  const byUnknown = data.unknown ? [...byDoubt].sort((one, other) => data.unknown[other] - data.unknown[one]) : byDoubt;
+
+  const VIEWS = [
+    ["first", "Look at these first", () => true, data.first || []],
+    ["doubt", "In doubt", (item) => data.doubtful[item], byDoubt],
+    ["unknown", "Like none of the classes", (item) => data.rejected[item], byUnknown],
+    ["todo", "Not looked at yet", (item) => !decisions.has(item), byDoubt],
+    ["done", "Looked at", (item) => decisions.has(item), byDoubt],
+    ["all", "All items", () => true, byDoubt],
+  ];
+  const inGroup = (item) => filter.group === null || data.group[item] === filter.group;
+
+  function matching() {
+    const [, , test, order] = VIEWS.find(([key]) => key === filter.show);
+    const words = filter.words.trim().toLowerCase();
+    const chosen = filter.proposal === null ? order : data.proposals[filter.proposal].items;
+    return chosen.filter(
+      (item) =>
+        (filter.proposal !== null || (test(item) && (filter.label === null || labelOf(item) === filter.label))) &&
+        inGroup(item) &&
+        (words === "" || lowered[item].includes(words))
+    );
+  }
+
+  // -- the list -------------------------------------------------------------------------------------------------------
+
+  let shown = [];
+  let drawn = 0;
+  let current = -1;
+  const cards = new Map();
+
+  function card(item) {
+    const told = make("div", { class: "told" });
+    const element = make("li", { role: "option", id: "item-" + item, onclick: () => choose(item) });
+    if (data.doubtful[item]) element.classList.add("doubt");
+    if (data.pictures) {
+      element.append(image(data.pictures[item], data.names[item]));
+      told.append(make("small", { class: "quiet name", title: data.names[item] }, make("bdi", { dir: "auto" }, data.names[item])));
+    } else {
+      element.append(make("div", { dir: "auto" }, wordsOf(item)));
+    }
+    const decision = decisions.get(item);
+    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision ? "" : percent(data.p[item]))));
+    if (decision) {
+      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", new: "✓ new class" }[decision.kind]));
+    } else {
+      told.append(meter(data.p[item]));
+      if (data.second[item] >= 0 && data.p2[item] >= 0.005) {
+        told.append(make("small", { class: "quiet" }, "or ", named(data.classes[data.second[item]]), ", " + percent(data.p2[item])));
+      }
+      if (data.rejected[item]) told.append(make("small", { class: "none" }, "none of the classes, " + percent(data.unknown[item])));
+    }
+    element.append(told);
+    element.setAttribute("aria-selected", item === current);
+    return element;
+  }
+
+  function drawMore() {
+    const next = shown.slice(drawn, drawn + PORTION);
+    const made = next.map((item) => {
+      const element = card(item);
+      cards.set(item, element);
+      return element;
+    });
+    byId("list").append(...made);
+    drawn += next.length;
+    byId("more").hidden = drawn >= shown.length;
+    byId("more").firstElementChild.textContent = "Show more of " + shown.length.toLocaleString("en");
+  }
+
+  function redraw(item) {
+    if (!cards.has(item)) return;
+    const element = card(item);
+    cards.get(item).replaceWith(element);
+    cards.set(item, element);
+  }
+
+  function drawList() {
+    shown = matching();
+    drawn = 0;
+    cards.clear();
+    byId("list").replaceChildren();
+    byId("nothing").hidden = shown.length > 0;
+    byId("matches").textContent = counted(shown.length, "item") + (data.left_out && filter.show === "all" ? ", and " + data.left_out.toLocaleString("en") + " more sure ones in the table of predictions" : "");
+    drawMore();
+    if (!shown.includes(current)) current = -1;
+    drawPanel();
+  }
+
+  function refilter(changes) {
+    Object.assign(filter, changes);
+    drawSide();
+    drawAbout();
+    drawList();
+  }
+
+  function choose(item) {
+    const before = current;
+    current = item;
+    if (cards.has(before)) cards.get(before).setAttribute("aria-selected", false);
+    while (!cards.has(item) && drawn < shown.length) drawMore();
+    if (cards.has(item)) {
+      cards.get(item).setAttribute("aria-selected", true);
+      cards.get(item).scrollIntoView({ block: "nearest" });
+    }
+    drawPanel();
+  }
+
+  function move(steps) {
+    if (!shown.length) return;
+    const place = shown.indexOf(current);
+    choose(shown[place < 0 ? 0 : Math.min(Math.max(place + steps, 0), shown.length - 1)]);
+  }
+
+  function perRow() {
+    if (!data.pictures) return 1;
+    return getComputedStyle(byId("list")).gridTemplateColumns.split(" ").length;
+  }
+
+  // -- beside the list ------------------------------------------------------------------------------------------------
+
+  function choice(text, count, pressed, onclick, share) {
+    const element = make("button", { class: "choice", "aria-pressed": pressed, onclick }, make("span", {}, named(text)), make("span", {}, count.toLocaleString("en")));
+    if (share) element.append(bar(share));
+    return element;
+  }
+
+  function bar(share) {
+    const element = make("i");
+    element.style.width = "calc(" + share.toFixed(4) + " * (100% - 1rem))";
+    return element;
+  }
+
+  function drawSide() {
+    const here = byDoubt.filter(inGroup);
+    byId("views").replaceChildren(
+      ...VIEWS.map(([key, text, test, order]) => {
+        const count = key === "first" ? order.filter(inGroup).length : here.filter(test).length;
+        if (!count && key !== "all" && key !== filter.show) return "";
+        return choice(text, count, filter.show === key && filter.proposal === null, () => refilter({ show: key, proposal: null }));
+      }).filter((element) => element !== "")
+    );
+    const proposals = data.proposals.map((proposal, place) => [proposal, place]).filter(([proposal]) => filter.group === null || proposal.group === filter.group);
+    byId("proposals").hidden = !proposals.length;
+    byId("proposal-list").replaceChildren(
+      ...proposals.map(([proposal, place]) =>
+        choice(proposal.name, proposal.items.length, filter.proposal === place, () => refilter({ proposal: filter.proposal === place ? null : place, label: null }))
+      )
+    );
+    const counts = new Map();
+    for (const item of here) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
+    const words = byId("class-words").value.trim().toLowerCase();
+    const largest = Math.max(1, ...counts.values());
+    const listed = [...counts].filter(([label]) => label.toLowerCase().includes(words)).sort((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]));
+    byId("class-words").hidden = counts.size < 12;
+    byId("class-list").replaceChildren(
+      ...listed.slice(0, 300).map(([label, count]) =>
+        choice(label, count, filter.label === label && filter.proposal === null, () => refilter({ label: filter.label === label ? null : label, show: "all", proposal: null }), count / largest)
+      )
+    );
+  }
+
+  // What a class, a group of unknown items or a group of rows is, above its items.
+  function drawAbout() {
+    const about = byId("about");
+    about.replaceChildren();
+    if (filter.proposal !== null) {
+      const proposal = data.proposals[filter.proposal];
+      about.append(
+        make("div", { class: "head" }, make("h2", {}, named(proposal.name)), make("button", { class: "main", id: "name-group", onclick: () => nameGroup(filter.proposal) }, "Name this group", make("kbd", {}, "g"))),
+        make("p", { class: "quiet" }, counted(proposal.items.length, "item") + " that look like one new class: two of them share a class with probability " + percent(proposal.cohesion) + ". Nearest class: ", named(proposal.nearest, "b"), "."),
+        examplesOf((examplesByClass.get(data.classes.indexOf(proposal.nearest)) || []).slice(0, 6), ["Examples of ", named(proposal.nearest)])
+      );
+    } else if (filter.label !== null) {
+      const code = data.classes.indexOf(filter.label);
+      about.append(make("div", { class: "head" }, make("h2", {}, named(filter.label)), make("button", { onclick: () => refilter({ label: null }) }, "All classes")));
+      const told = (filter.group === null ? data.present : data.present_by_group[filter.group]).find(([k]) => k === code);
+      if (told) {
+        const parts = ["About " + counted(Number(amount(told[1])), "item") + " expected"];
+        if (told[2] !== null) parts.push("present with probability " + percent(told[2]));
+        about.append(make("p", { class: "quiet" }, parts.join("; ") + "."));
+      }
+      about.append(examplesOf((examplesByClass.get(code) || []).slice(0, 6), ["In the catalogue"]));
+    } else if (filter.group !== null) {
+      const told = data.present_by_group[filter.group].filter(([, , chance]) => chance >= 0.5);
+      about.append(
+        make("div", { class: "head" }, make("h2", {}, named(data.groups[filter.group])), make("button", { onclick: () => chooseGroup(null) }, "All groups")),
+        make("p", { class: "quiet" }, told.length ? "Present: " : "No class for certain.", ...told.slice(0, 12).flatMap(([k, count], place) => [place ? ", " : "", named(data.classes[k]), "\u00a0" + amount(count)]), told.length > 12 ? ", and " + (told.length - 12) + " more" : "", told.length ? "." : "")
+      );
+      for (const message of data.warnings[filter.group]) about.append(make("p", { class: "alarm" }, message));
+    }
+    about.hidden = !about.firstChild;
+  }
+
+  function drawCounter() {
+    const counts = { confirmed: 0, corrected: 0, new: 0 };
+    for (const { kind } of decisions.values()) counts[kind] += 1;
+    const parts = Object.entries({ confirmed: "confirmed", corrected: "corrected", new: "new" }).filter(([kind]) => counts[kind]).map(([kind, word]) => counts[kind] + " " + word);
+    byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " looked at: " + parts.join(", ") + (saved ? "" : stored ? "" : " (not kept if you close the page; save them)") : "Nothing looked at yet";
+    byId("undo").disabled = !history.length;
+    byId("save").disabled = !decisions.size;
+  }
+
+  // -- one item -------------------------------------------------------------------------------------------------------
+
+  function drawPanel() {
+    const panel = byId("panel");
+    const item = current;
+    panel.classList.toggle("empty", item < 0);
+    if (item < 0) {
+      panel.replaceChildren(make("p", { class: "quiet" }, shown.length ? "Choose an item, or press the down key." : "No item."));
+      return;
+    }
+    const label = answerOf(item);
+    const second = data.second[item] >= 0 && data.p2[item] >= 0.0005 ? data.classes[data.second[item]] : null;
+    const decision = decisions.get(item);
+    const pieces = [make("button", { id: "close", onclick: () => choose(-1), "aria-label": "Close" }, "×")];
+    if (data.pictures) {
+      pieces.push(image(data.pictures[item], data.names[item], "large"), make("small", { class: "quiet" }, named(data.names[item])));
+    } else {
+      pieces.push(make("blockquote", { dir: "auto" }, wordsOf(item)));
+      if (data.texts) pieces.push(make("small", { class: "quiet" }, named(data.names[item])));
+    }
+    if (data.groups) pieces.push(make("div", {}, make("small", { class: "quiet" }, named(data.groups[data.group[item]]))));
+    if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", new: "New class: " }[decision.kind], named(decision.label)));
+    const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(data.p[item])));
+    pieces.push(make("div", { class: data.doubtful[item] ? "doubt" : "" }, head, meter(data.p[item])));
+    if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(data.p2[item])));
+    if (data.rejected[item]) pieces.push(make("div", { class: "none" }, make("small", {}, "none of the classes, " + percent(data.unknown[item]))));
+    const does = [make("button", { class: "main", onclick: confirm }, make("span", {}, "Confirm"), make("kbd", {}, "Enter"))];
+    if (second !== null) does.push(make("button", { onclick: takeSecond }, make("span", {}, named(second)), make("kbd", {}, "r")));
+    does.push(
+      make("button", { onclick: correct }, make("span", {}, "Correct…"), make("kbd", {}, "c")),
+      make("button", { onclick: markNew }, make("span", {}, "New class…"), make("kbd", {}, "n"))
+    );
+    const proposal = data.proposal[item] - 1;
+    if (proposal >= 0) {
+      does.push(make("button", { onclick: () => nameGroup(proposal) }, make("span", {}, "Name all of ", named(data.proposals[proposal].name)), make("kbd", {}, "g")));
+    }
+    if (decision) does.push(make("button", { onclick: () => decide([[item, undefined]]) }, make("span", {}, "Clear")));
+    pieces.push(make("div", { class: "does" }, ...does), ...why(item, label, second));
+    const nearest = data.nearest[item];
+    const others = (code) => (examplesByClass.get(code) || []).filter((place) => place !== nearest).slice(0, nearest === undefined ? 3 : 2);
+    const mine = others(data.label[item]);
+    pieces.push(examplesOf(nearest === undefined ? mine : [nearest, ...mine], ["Examples of ", named(label)]));
+    if (second !== null) pieces.push(examplesOf(others(data.second[item]), ["Examples of ", named(second)]));
+    panel.replaceChildren(...pieces.filter((piece) => piece !== ""));
+    panel.scrollTop = 0;
+  }
+
+  function why() {
+    return [];
+  }
+
+  function confirm() {
+    if (current < 0) return move(0);
+    const decision = decisions.get(current);
+    decide([[current, decisionAbout(current, decision ? decision.label : answerOf(current))]]);
+    move(1);
+  }
+
+  function takeSecond() {
+    if (current < 0 || data.second[current] < 0) return;
+    decide([[current, decisionAbout(current, data.classes[data.second[current]])]]);
+    move(1);
+  }
+
+  function correct() {
+    if (current < 0) return;
+    const item = current;
+    ask("Which class is it?", false, item, (label) => {
+      decide([[item, decisionAbout(item, label)]]);
+      move(1);
+    });
+  }
+
+  function markNew() {
+    if (current < 0) return;
+    const item = current;
+    ask("A class that the catalogue does not have. What is it called?", true, item, (label) => {
+      decide([[item, decisionAbout(item, label)]]);
+      move(1);
+    });
+  }
+
+  function nameGroup(place) {
+    const { items, name } = data.proposals[place];
+    ask(name + ", " + counted(items.length, "item") + ". What is the class called?", true, items[0], (label) =>
+      decide(items.map((item) => [item, decisionAbout(item, label)]))
+    );
+  }
+
+  // -- asking for a class ---------------------------------------------------------------------------------------------
+
+  let asking = null;
+  let options = [];
+  let option = 0;
+
+  // Classes that match the words, the best first: at the beginning, at the beginning of a word, anywhere.
+  function suggestions(words) {
+    const named = new Set([...decisions.values()].filter(({ kind }) => kind === "new").map(({ label }) => label));
+    const known = asking.newOnly ? [...named] : [...new Set([...asking.first, ...named, ...data.classes])];
+    const wanted = words.trim().toLowerCase();
+    const found = known
+      .map((label, place) => {
+        const text = label.toLowerCase();
+        const at = text.indexOf(wanted);
+        const rank = at < 0 ? -1 : text === wanted ? 0 : at === 0 ? 1 : /[\s_\-/.]/.test(text[at - 1]) ? 2 : 3;
+        return [rank, place, label];
+      })
+      .filter(([rank]) => rank >= 0)
+      .sort((one, other) => one[0] - other[0] || one[1] - other[1])
+      .slice(0, MOST_OPTIONS)
+      .map(([, , label]) => ({ label, fresh: false }));
+    const exact = data.classes.find((label) => label.toLowerCase() === wanted);
+    if (asking.newOnly && exact !== undefined) return [{ label: exact, fresh: false }];
+    if (wanted !== "" && exact === undefined && !found.some(({ label }) => label.toLowerCase() === wanted)) {
+      found.push({ label: words.trim(), fresh: true });
+    }
+    return found;
+  }
+
+  function ask(question, newOnly, item, answer) {
+    const labels = new Set();
+    if (data.second[item] >= 0) labels.add(data.classes[data.second[item]]);
+    for (const [code] of data.present) labels.add(data.classes[code]);
+    asking = { newOnly, first: [...labels], answer };
+    byId("question").textContent = question;
+    byId("words").value = "";
+    byId("ask").showModal();
+    drawOptions();
+  }
+
+  function drawOptions() {
+    options = suggestions(byId("words").value);
+    option = 0;
+    byId("options").replaceChildren(
+      ...options.map(({ label, fresh }, place) =>
+        make(
+          "li",
+          { role: "option", id: "option-" + place, "aria-selected": place === 0, onclick: () => answered(place) },
+          fresh ? make("span", {}, "New class ", make("b", {}, named(label))) : make("span", {}, named(label))
+        )
+      )
+    );
+    pointAt(0);
+  }
+
+  function pointAt(place) {
+    if (!options.length) return byId("words").removeAttribute("aria-activedescendant");
+    option = (place + options.length) % options.length;
+    [...byId("options").children].forEach((element, at) => element.setAttribute("aria-selected", at === option));
+    byId("words").setAttribute("aria-activedescendant", "option-" + option);
+  }
+
+  function answered(place) {
+    if (!options.length) return;
+    const { label } = options[place];
+    byId("ask").close();
+    asking.answer(label);
+  }
+
+  // -- keys and buttons -----------------------------------------------------------------------------------------------
+
+  function onKey(event) {
+    if (byId("ask").open || byId("keys").open) return;
+    const writing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "Escape") {
+      if (writing) event.target.blur();
+      else choose(-1);
+      return;
+    }
+    if (writing) return;
+    if ((event.ctrlKey || event.metaKey) && event.key === "z") {
+      event.preventDefault();
+      return undo();
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // A button that has the focus keeps its own Enter.
+    if (event.key === "Enter" && event.target.closest("button, summary, a")) return;
+    const does = {
+      ArrowDown: () => move(perRow()),
+      ArrowUp: () => move(-perRow()),
+      ArrowRight: () => move(1),
+      ArrowLeft: () => move(-1),
+      j: () => move(1),
+      k: () => move(-1),
+      Enter: confirm,
+      r: takeSecond,
+      c: correct,
+      n: markNew,
+      g: () => {
+        const place = filter.proposal !== null ? filter.proposal : current >= 0 ? data.proposal[current] - 1 : -1;
+        if (place >= 0) nameGroup(place);
+      },
+      u: undo,
+      s: () => decisions.size && save(),
+      "/": () => byId("search").focus(),
+      "?": () => byId("keys").showModal(),
+    }[event.key];
+    if (does === undefined) return;
+    event.preventDefault();
+    does();
+  }
+
+  function chooseGroup(place) {
+    byId("group").value = place === null ? "" : String(place);
+    refilter({ group: place, proposal: null, label: null });
+  }
+
+  function listen() {
+    document.addEventListener("keydown", onKey);
+    byId("undo").addEventListener("click", undo);
+    byId("save").addEventListener("click", save);
+    byId("help-open").addEventListener("click", () => byId("keys").showModal());
+    byId("filters-toggle").addEventListener("click", () => byId("side").classList.toggle("open"));
+    byId("search").addEventListener("input", () => refilter({ words: byId("search").value }));
+    byId("class-words").addEventListener("input", drawSide);
+    byId("more").firstElementChild.addEventListener("click", drawMore);
+    byId("words").addEventListener("input", drawOptions);
+    byId("words").addEventListener("keydown", (event) => {
+      const does = { ArrowDown: () => pointAt(option + 1), ArrowUp: () => pointAt(option - 1), Enter: () => answered(option) }[event.key];
+      if (does === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      does();
+    });
+    if (data.groups) {
+      byId("group").append(make("option", { value: "" }, "All " + data.groups.length.toLocaleString("en")), ...data.groups.map((name, place) => make("option", { value: place }, name)));
+      byId("group").addEventListener("change", () => chooseGroup(byId("group").value === "" ? null : Number(byId("group").value)));
+      for (const button of document.querySelectorAll("button[data-group]")) {
+        button.addEventListener("click", () => {
+          chooseGroup(Number(button.dataset.group));
+          byId("work").scrollIntoView();
+        });
+      }
+    }
+    if ("IntersectionObserver" in window) {
+      new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && drawn < shown.length && drawMore(), { rootMargin: "600px" }).observe(byId("more"));
+    }
+    window.addEventListener("beforeunload", (event) => {
+      if (!saved && !stored) event.preventDefault();
+    });
+  }
+
+  restore();
+  listen();
+  byId("groups-filter").hidden = !data.groups;
+  byId("list").className = data.pictures ? "pictures" : "lines";
+  filter.show = VIEWS.find(([, , test, order]) => order.some(test))[0];
+  drawCounter();
+  refilter({});
+  document.documentElement.dataset.ready = "yes";
+})();

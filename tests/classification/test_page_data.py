@@ -1,0 +1,85 @@
+"""What the page works with: every item once, whatever its name holds, and no more pictures than a browser bears."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from handful.classification import Shown, page_data
+from handful.classification.page_data import embedded
+from handful.classification.page_data import page_data as data_of
+from handful.estimators import Proposal
+from handful.extraction.items import list_items
+from tests.classification.test_groups_page import THREE
+from tests.classification.test_groups_page import classified as of_groups
+from tests.classification.test_groups_page import unknown as unknown_by_group
+from tests.classification.test_page import NAMES, TABLE, classified, unknown
+from tests.items_at_hand import image_folder
+
+HOSTILE = ("</script><script>alert(1)</script>", "<!--", "\"'&", "🦊 שלום", "line\u2028end")
+
+
+def test_no_text_ends_the_script_and_all_come_back():
+    text = embedded({"names": HOSTILE})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert tuple(json.loads(text)["names"]) == HOSTILE
+
+
+def test_every_item_once_with_its_answer():
+    data = data_of(classified(TABLE, ("a", "b", "c", "d" * 1000)), "Tuesday")
+    assert data["rows"] == [0, 1, 2, 3]
+    assert data["texts"][:3] == ["a", "b", "c"]
+    assert len(data["texts"][3]) == 601
+    assert [NAMES[k] for k in data["label"]] == ["ant & co", "ant & co", "<b>bee</b>", "<b>bee</b>"]
+    assert data["p"] == [0.9, 0.999, 0.55, 0.75]
+    assert data["doubtful"] == [0, 0, 1, 0]
+    assert data["rejected"] == data["proposal"] == [0, 0, 0, 0]
+    assert (data["left_out"], data["pictures"], data["groups"]) == (0, None, None)
+    assert [k for k, *_ in data["present"]] == [0, 1, 2]
+    assert embedded(data)
+
+
+def test_the_least_certain_and_the_unknown_of_a_large_batch(monkeypatch):
+    monkeypatch.setattr(page_data, "MOST_ON_PAGE", 2)
+    found = replace(classified(TABLE), unknown=unknown([False, True, False, False], [1]))
+    data = data_of(found, "t")
+    assert data["rows"] == [1, 2]
+    assert data["left_out"] == 2
+    assert data["proposals"][0]["items"] == [0]
+    assert data["proposal"] == [1, 0]
+
+
+def test_pictures_of_the_least_certain_and_smaller_if_there_are_many(tmp_path, monkeypatch):
+    source = list_items(image_folder(tmp_path / "images", 1, 4), labelled=False).source
+    monkeypatch.setattr(page_data, "MOST_PICTURES", 2)
+    data = data_of(classified(TABLE, source), "t")
+    assert [picture is not None for picture in data["pictures"]] == [False, False, True, True]
+    assert data["texts"] is None
+
+
+def test_examples_of_classes_that_occur_come_first(monkeypatch):
+    shown = Shown(("a dog", "an ant", "a <bee>"), ("1", "2", "3"), np.array(["dog", "ant & co", "<b>bee</b>"]), {2: 2})
+    data = data_of(replace(classified(TABLE, tuple("abcd")), shown=shown), "t")
+    assert data["examples"] == [[1, "a <bee>", "3"], [0, "an ant", "2"], [3, "a dog", "1"]]
+    assert data["nearest"] == {2: 0}
+
+
+def test_proposals_of_groups_name_their_group_and_their_items():
+    proposal = Proposal(np.array([1, 0]), 0.93, "<b>bee</b>", 1.0)
+    found = unknown_by_group(of_groups(THREE), [False, False, True, True, True, False, False], ((proposal,), (), ()))
+    data = data_of(found, "t")
+    assert data["groups"] == ["<marsh>", "quay", "wood"]
+    assert data["group"] == [2, 2, 0, 0, 0, 1, 1]
+    assert data["proposals"][0]["name"] == "<marsh>: new group 1"
+    assert data["proposals"][0]["items"] == [3, 2]
+    assert data["proposal"] == [0, 0, 1, 1, 0, 0, 0]
+    assert data["rejected"] == [0, 0, 1, 1, 1, 0, 0]
+    assert len(data["present_by_group"]) == 3
+    assert data["present"][0][2] is None
+
+
+def test_what_a_person_gave_before_is_kept():
+    found = replace(classified(TABLE), class_names=("a", "b", "c", "new"), given={2: 3}, n_named=1)
+    data = data_of(found, "t")
+    assert data["given"] == [[2, "new"]]
+    assert data["n_known"] == 3
