@@ -9,6 +9,7 @@ from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.scores import TopScores, infer_scores
 from handful.estimators.why import Explanation, NearExample
+from handful.inference.questions import Question
 
 __all__ = [
     "Diagnostic",
@@ -19,6 +20,7 @@ __all__ = [
     "PaddleClassifier",
     "Pooling",
     "Proposal",
+    "Question",
     "Top",
     "TopScores",
     "TransductiveClassifier",

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from handful.arguments import whole
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of, with_label
 from handful.errors import FileFormatError, LabelError, OptionError, TaskError
@@ -32,6 +33,8 @@ from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.stacks import CatalogueItems
 from handful.estimators.why import Explanation, explained
+from handful.inference.prior import Prior
+from handful.inference.questions import Question, questions_about
 from handful.methods import METHODS
 from handful.shapes import Float, Int
 from handful.task import TaskBatch
@@ -287,17 +290,67 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> why.label, why.alone, why.nearest[0].position
         ('right', 'right', 2)
         """
-        catalogue, features = self._with_catalogue(X, "explanations")
+        catalogue, features, found, known = self._labelled(X, prior, candidates, "explanations")
         items = [item] if isinstance(item, int | np.integer) else list(item)
         outside = [place for place in items if not 0 <= place < len(features)]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(features) - 1}, got {outside[0]}")
+        said = explained(catalogue, found, features, items, prior=known)
+        return said[0] if isinstance(item, int | np.integer) else said
+
+    def questions(
+        self, X: Any, n: int = 10, *, answered: Sequence[int] = (), prior: Any = None, candidates: Any = None
+    ) -> tuple[Question, ...]:
+        """Return the items that a person should look at first, chosen by what their answers say about other items.
+
+        Add the answers with `partial_fit`, or `add_classes` if a class is new, and label the batch again.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The whole batch. It is labelled first.
+        n : int
+            Number of questions.
+        answered : list of int
+            Items that are not asked about again.
+        prior, candidates
+            As in `infer`.
+
+        Returns
+        -------
+        tuple of Question
+            Those of most worth first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(1)
+        >>> centres = rng.normal(size=(20, 16))
+        >>> truth = np.array([3] * 12 + [7] * 12 + [9] * 12)
+        >>> batch = centres[truth] + 0.9 * rng.normal(size=(36, 16))
+        >>> classifier = PaddleClassifier().fit(centres + 0.9 * rng.normal(size=(20, 16)), np.arange(20))
+        >>> before = (classifier.predict(batch) == truth).mean()
+        >>> asked = [question.item for question in classifier.questions(batch, 3)]
+        >>> after = (classifier.partial_fit(batch[asked], truth[asked]).predict(batch) == truth).mean()
+        >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
+        81% of the labels are right, and 97% after three answers
+        """
+        catalogue, features, found, _ = self._labelled(X, prior, candidates, "questions")
+        n = whole("n", n, least=1, error=OptionError)
+        points = catalogue.against(features.unsqueeze(0)).points[0] - catalogue.head.means.mean(0)
+        unknown = torch.from_numpy(found.unknown).to(points.device)
+        return tuple(questions_about(points, found.probabilities, unknown, n, answered))
+
+    def _labelled(
+        self, X: Any, prior: Any, candidates: Any, what: str
+    ) -> tuple[Catalogue, Float[Tensor, "item dim"], Inference, Prior | None]:
+        """Label a batch whose items are then looked at again."""
+        catalogue, features = self._with_catalogue(X, what)
         weights = weights_of(prior, candidates, catalogue.classes, None)
         known = None if weights is None else prior_of(weights, 1).to(features.device)
         options = METHODS[self.method].make_options(**self.options or {})
-        found = inferred(catalogue, features, options, prior=known)
-        said = explained(catalogue, found, features, items, prior=known)
-        return said[0] if isinstance(item, int | np.integer) else said
+        return catalogue, features, inferred(catalogue, features, options, prior=known), known
 
     def _with_catalogue(self, X: Any, what: str) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
         check_is_fitted(self)

@@ -267,7 +267,7 @@ class _Examples:
         alike, weight = torch.cat(same), torch.cat(weights)
         truth = torch.cat([torch.ones_like(alike), torch.zeros_like(other)])
         each = torch.cat([weight / weight.sum(), torch.full_like(other, 1 / len(other))])
-        return _logistic_line(torch.cat([alike, other]), truth, PAIR_WEIGHT * each)
+        return logistic_line(torch.cat([alike, other]), truth, PAIR_WEIGHT * each)
 
     def _centroids(self, some: Tensor) -> tuple[Float[Tensor, "class dim"], Float[Tensor, "class"]]:
         """Mean and number of some examples of each class."""
@@ -285,7 +285,7 @@ class _Examples:
         return values.new_zeros(self.n_classes).index_add_(0, own, values[some]) / n.clamp(min=1), n
 
 
-def _logistic_line(
+def logistic_line(
     x: Float[Tensor, "pair"], truth: Float[Tensor, "pair"], weights: Float[Tensor, "pair"]
 ) -> tuple[float, float]:
     """Minimise `Σ w CE(y, A + B x) + ridge (A² + B²)/2` by Newton's method."""
