@@ -161,7 +161,16 @@ class Catalogue:
         prior: Prior | None = None,
         given: Int[Tensor, "task query"] | None = None,
     ) -> AgainstHead:
-        """Compare batches of untransformed rows with the head; it is fitted if that was not done before."""
+        """Compare batches of untransformed rows with the head; it is fitted if that was not done before.
+
+        `given` is the class of each item whose class is known for certain, and -1 for all others.
+        """
+        if given is not None and prior is not None:
+            task, item = (given >= 0).nonzero(as_tuple=True)
+            if bool(prior.banned[task, given[task, item]].any()):
+                raise LabelError(
+                    "an item was given the label of a class that prior or candidates exclude; include that class"
+                )
         points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
         if mask is not None:
             points = points.where(mask.unsqueeze(-1), 0)

@@ -1,5 +1,6 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
+from handful.classification.corrections import Corrections, GivenLabel, read_corrections
 from handful.classification.groups import ClassifiedGroups, Grouping, UnknownByGroup, write_groups
 from handful.classification.groups_page import write_groups_page
 from handful.classification.label import classify, dense_bytes
@@ -21,6 +22,8 @@ __all__ = [
     "Batch",
     "Classified",
     "ClassifiedGroups",
+    "Corrections",
+    "GivenLabel",
     "Grouping",
     "Shown",
     "Unknown",
@@ -28,6 +31,7 @@ __all__ = [
     "check_ending",
     "classify",
     "dense_bytes",
+    "read_corrections",
     "write_batch_page",
     "write_groups",
     "write_groups_page",

@@ -313,8 +313,10 @@ def label_by_group(
     n_examples: int,
     backbone: str,
     shown: Shown | None,
+    given: Int[np.ndarray, "item"] | None,
+    n_named: int,
 ) -> ClassifiedGroups:
-    """Label every group jointly; classes of the catalogue are positions in `class_names`."""
+    """Label every group jointly; classes of the catalogue are positions in `class_names`, and so are given ones."""
     n_items, n_groups, n_classes = len(points), len(grouping.groups), len(class_names)
     answers, answered = list[Answers](), list[Int[np.ndarray, "item"]]()
     counts, presence = np.empty((n_groups, n_classes)), np.empty((n_groups, n_classes))
@@ -325,7 +327,8 @@ def label_by_group(
     for start, stop in _portions(sizes, n_classes + points.shape[1]):
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
-        found = inferred_by_group(CatalogueItems(catalogue, features, options), grouping.group_of[rows], Known())
+        items = CatalogueItems(catalogue, features, options, None if given is None else given[rows])
+        found = inferred_by_group(items, grouping.group_of[rows], Known())
         answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
         answered.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected
@@ -355,6 +358,8 @@ def label_by_group(
         backbone,
         None if math.isnan(unknown.chances.sum()) else unknown._replace(proposals=tuple(proposals)),
         shown,
+        {} if given is None else {item: int(given[item]) for item in np.flatnonzero(given >= 0).tolist()},
+        n_named,
     )
 
 

@@ -24,10 +24,12 @@ from handful.banks import FeatureBank, read_bank
 from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.banks.wide import is_wide_csv
 from handful.catalogue import Catalogue
+from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
+from handful.estimators.given import with_given
 from handful.estimators.inference import Inference, inferred
 from handful.exchange.cells import is_h5ad, label_column, read_cells, read_labelled_cells
 from handful.extraction.backbones import load_backbone
@@ -61,6 +63,7 @@ def classify(
     features: str | None = None,
     labels: str | None = None,
     item_column: str | None = None,
+    corrections: Corrections | str | os.PathLike[str] | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -78,6 +81,7 @@ def classify(
     features: str | None = None,
     labels: str | None = None,
     item_column: str | None = None,
+    corrections: Corrections | str | os.PathLike[str] | None = None,
     device: str = "cpu",
 ) -> ClassifiedGroups: ...
 
@@ -91,6 +95,7 @@ def classify(
     features: str | None = None,
     labels: str | None = None,
     item_column: str | None = None,
+    corrections: Corrections | str | os.PathLike[str] | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -118,6 +123,9 @@ def classify(
         dimension, `features` is what their names begin with.
     item_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
+    corrections : Corrections or path, optional
+        What a person said about items of this batch, for instance on the page that was written about it. These items
+        have that label, and count as examples of their class; new classes are added.
     device : str
         Where the backbone runs.
     folder : path, optional
@@ -180,8 +188,14 @@ def classify(
                 f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        about = (examples.class_names, examples.n_rows, network.name if network else next(filter(None, recorded), ""))
-        fitted = Catalogue.of_bank(examples, STREAMED.transform)
+        fitted, given, named = Catalogue.of_bank(examples, STREAMED.transform), dict[int, int](), tuple[str, ...]()
+        if corrections is not None:
+            said = corrections if isinstance(corrections, Corrections) else read_corrections(corrections)
+            given, named = said.of_batch(ready, examples.class_names)
+        fitted, codes = with_given(fitted, points, given)
+        class_names = (*examples.class_names, *named)
+        made_by = network.name if network else next(filter(None, recorded), "")
+        about = (class_names, examples.n_rows + len(given), made_by)
         if grouping is not None:
             shown = _shown(items, embedded, None, points)
             return label_by_group(
@@ -192,13 +206,16 @@ def classify(
                 STREAMED.make_options(),
                 *about,
                 shown,
+                codes,
+                len(named),
             )
         if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
             found = inferred(
                 fitted,
                 torch.from_numpy(np.array(points, np.float32)),
                 STREAMED.make_options(),
-                np.array(examples.class_names),
+                np.array(class_names),
+                given=codes,
             )
             answers = Answers.of(found.probabilities.numpy(), keep=ready.source is not None)
             return Classified(
@@ -212,10 +229,12 @@ def classify(
                 streamed=False,
                 unknown=_unknown(found),
                 shown=_shown(items, embedded, answers, points),
+                given=given,
+                n_named=len(named),
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
-        answers = Answers.streamed(run)
+        answers = Answers.streamed(run).with_given(given)
         assert run.confidence is not None
         assert run.joint_weight is not None
         diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
@@ -231,6 +250,8 @@ def classify(
             streamed=True,
             unknown=_streamed_unknown(run),
             shown=_shown(items, embedded, answers, points),
+            given=given,
+            n_named=len(named),
         )
 
 
@@ -262,6 +283,8 @@ def _shown(
     for item in () if answers is None else answers.least_certain(MOST_ITEMS).tolist():
         assert answers is not None
         rows = np.flatnonzero(own == answers.labels[item])
+        if len(rows) == 0:  # a class that a person named has no example to show
+            continue
         examples = bank.take(rows).astype(np.float64)
         lengths = np.linalg.norm(examples, axis=1).clip(min=np.finfo(float).tiny)
         nearest[item] = int(rows[(examples @ np.asarray(points[item], np.float64) / lengths).argmax()])

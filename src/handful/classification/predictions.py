@@ -6,7 +6,7 @@ import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,19 @@ class Answers:
         others[places, first] = -1
         second = others.argmax(-1)
         return cls(first, table[places, first], second, table[places, second], kept)
+
+    def with_given(self, given: Mapping[int, int]) -> Answers:
+        """Return the answers with these labels of items fixed: positions in the batch to positions of classes."""
+        if not given:
+            return self
+        items, codes = list(given), list(given.values())
+        labels, runners_up = self.labels.copy(), self.runners_up.copy()
+        chances, others = self.probabilities.copy(), self.runner_up_probabilities.copy()
+        moved = np.where(labels[items] == codes, runners_up[items], labels[items])
+        labels[items], runners_up[items], chances[items], others[items] = codes, moved, 1.0, 0.0
+        return replace(
+            self, labels=labels, probabilities=chances, runners_up=runners_up, runner_up_probabilities=others
+        )
 
     def least_certain(self, most: int) -> Int[np.ndarray, "place"]:
         """Return the items with the least probable labels, in that order."""

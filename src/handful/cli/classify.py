@@ -55,6 +55,9 @@ def classify_command(
     item_column: Annotated[
         str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
+    corrections: Annotated[
+        Path | None, typer.Option(help="What you corrected on the page of this batch, as the page saved it: .json.")
+    ] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
 ) -> None:
@@ -70,12 +73,16 @@ def classify_command(
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
 
+    On the page (--report) you can correct labels and save the corrections. With --corrections, corrected items have
+    these labels and count as examples, and the rest of the batch is labelled again.
+
     \b
     Examples:
       handful classify --catalogue photos.bank --batch new_photos/ --out labels.parquet --report labels.html
       handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
+      handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
     """
@@ -105,6 +112,7 @@ def classify_command(
                 features=features,
                 labels=labels,
                 item_column=item_column,
+                corrections=corrections,
                 device=device,
             )
             write_groups(grouped, out)
@@ -122,6 +130,7 @@ def classify_command(
             features=features,
             labels=labels,
             item_column=item_column,
+            corrections=corrections,
             device=device,
             folder=run,
             executor=executor,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, overload
 
@@ -27,6 +27,7 @@ from handful.errors import FileFormatError, LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.containers import beside, container_of, labels_of
 from handful.estimators.diagnostics import warnings_of
+from handful.estimators.given import with_given
 from handful.estimators.grouped import GroupedInference, Known, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
@@ -173,11 +174,27 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._became(self._catalogue.without(leaving))
 
     @overload
-    def infer(self, X: Any, groups: None = None, *, prior: Any = None, candidates: Any = None) -> Inference: ...
+    def infer(
+        self,
+        X: Any,
+        groups: None = None,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        given: Mapping[int, Any] | None = None,
+    ) -> Inference: ...
 
     @overload
     def infer(
-        self, X: Any, groups: Any, *, prior: Any = None, candidates: Any = None, pool: Any = None, order: Any = None
+        self,
+        X: Any,
+        groups: Any,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        pool: Any = None,
+        order: Any = None,
+        given: Mapping[int, Any] | None = None,
     ) -> GroupedInference: ...
 
     def infer(
@@ -189,6 +206,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         candidates: Any = None,
         pool: Any = None,
         order: Any = None,
+        given: Mapping[int, Any] | None = None,
     ) -> Inference | GroupedInference:
         """Label all rows of X jointly and say which classes are present; nothing is stored, so it is thread-safe.
 
@@ -213,15 +231,21 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         order : [row] or None
             When each group was, as dates or numbers. Then a group has help of its earlier siblings alone, and the
             longer ago the less, as far as the data say so.
+        given : mapping from rows to labels, or None
+            What a person said some items are: positions of rows, counted from 0, to labels. These items have that
+            label, and count as examples of their class in this call. A label that the catalogue does not have is a new
+            class; `probabilities` then have a column for it, in the order of all labels. The catalogue stays as it is:
+            to keep the examples, call `partial_fit`.
         """
         known = Known(prior, candidates, pool, order)
         if groups is None:
-            inference = self._infer_like(X, known)
+            inference = self._infer_like(X, known, given=given)
             _warn(inference)
             return inference
         catalogue, features = self._with_catalogue(X, "groups")
+        catalogue, codes = with_given(catalogue, features, given or {})
         options = METHODS[self.method].make_options(**self.options or {})
-        found = inferred_by_group(CatalogueItems(catalogue, features, options), groups, known)
+        found = inferred_by_group(CatalogueItems(catalogue, features, options, codes), groups, known)
         return beside(X, found, catalogue.classes)
 
     def predict(
@@ -481,12 +505,18 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         return vectors.detach().to(dtype, copy=copy)
 
-    def _infer_like(self, X: Any, known: Known, unknown: Any = None) -> Inference:
+    def _infer_like(
+        self, X: Any, known: Known, unknown: Any = None, given: Mapping[int, Any] | None = None
+    ) -> Inference:
         """Infer, and return the answer in the container of X; rejected items have the label `unknown`, if given."""
         if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
             check_is_fitted(self)
-        catalogue = self._catalogue
-        inference = self._infer(catalogue, self._checked_features(X, reset=False), known)
+        catalogue, features, codes = self._catalogue, self._checked_features(X, reset=False), None
+        if given:
+            if not isinstance(catalogue, Catalogue):
+                raise OptionError(f"given labels need the method roll_call, got {self.method!r}")
+            catalogue, codes = with_given(catalogue.to(features.device), features, given)
+        inference = self._infer(catalogue, features, known, codes)
         if unknown is not None:
             inference = replace(inference, labels=with_label(inference.labels, inference.rejected, unknown))
         return beside(X, inference, catalogue.classes)
@@ -499,8 +529,14 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return catalogue
         return LabelledRows.of(features, labels)
 
-    def _infer(self, catalogue: Catalogue | LabelledRows, query: Float[Tensor, "item dim"], known: Known) -> Inference:
-        """Label one batch; labels as an array, probabilities as a tensor."""
+    def _infer(
+        self,
+        catalogue: Catalogue | LabelledRows,
+        query: Float[Tensor, "item dim"],
+        known: Known,
+        given: Int[np.ndarray, "item"] | None = None,
+    ) -> Inference:
+        """Label one batch; labels as an array, probabilities as a tensor. `given` are positions of classes, or -1."""
         options = self.options or {}
         if known.pool is not None or known.order is not None:
             raise OptionError("pool and order are about groups, and there are none; give the argument groups")
@@ -508,7 +544,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             options = METHODS[self.method].make_options(**options)
             weights = weights_of(known.prior, known.candidates, catalogue.classes, None)
             prior = None if weights is None else prior_of(weights, 1).to(query.device)
-            return inferred(catalogue.to(query.device), query, options, prior=prior)
+            return inferred(catalogue.to(query.device), query, options, prior=prior, given=given)
         if known.prior is not None or known.candidates is not None:
             raise OptionError(f"prior and candidates need the method roll_call, got {self.method!r}")
         support = catalogue.features.to(query.device)

@@ -261,15 +261,16 @@ def inferred(
     options: RollCallOptions,
     names: npt.NDArray[Any] | None = None,
     prior: Prior | None = None,
-    given: Int[Tensor, "item"] | None = None,
+    given: Int[np.ndarray, "item"] | None = None,
 ) -> Inference:
     """Label one batch against a fitted catalogue; labels as an array, probabilities as a tensor.
 
     `names` are the names of the classes, if they are not their labels; `given` is the class of each item whose class
     is known for certain, and -1 for all others.
     """
+    fixed = None if given is None else torch.from_numpy(given).to(query.device).unsqueeze(0)
     opened = label_open(
-        catalogue.against(query.unsqueeze(0), prior=prior, given=None if given is None else given.unsqueeze(0)),
+        catalogue.against(query.unsqueeze(0), prior=prior, given=fixed),
         catalogue.strangers,
         max_iter=options.max_iter,
         tol=options.tol,

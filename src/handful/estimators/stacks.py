@@ -50,11 +50,12 @@ class GroupedItems(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CatalogueItems:
-    """Items compared with a fitted catalogue."""
+    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1."""
 
     catalogue: Catalogue
     features: Float[Tensor, "item dim"]
     options: RollCallOptions
+    given: Int[np.ndarray, "item"] | None = None
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -79,7 +80,10 @@ class CatalogueItems:
         self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
     ) -> Opened:
         """Label a stack of batches, and look for unknown items."""
-        against = self.catalogue.against(self.features[rows], mask, prior)
+        given = None if self.given is None else torch.from_numpy(self.given).to(rows.device)[rows]
+        if given is not None and mask is not None:
+            given = given.masked_fill(~mask, -1)
+        against = self.catalogue.against(self.features[rows], mask, prior, given)
         return label_open(against, self.catalogue.strangers, max_iter=self.options.max_iter, tol=self.options.tol)
 
 

@@ -1,0 +1,138 @@
+"""Corrections: what a person said about items of a batch, as the page saves it and `classify` takes it back.
+
+A file is JSON, `{"handful_corrections": 1, "batch": …, "corrections": […], "new_classes": […], "confirmed": […]}`.
+`batch` is the fingerprint of the batch. An item is its row in the batch and its name there, `{"row": 12, "item":
+"a.jpg"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …, "items": […]}`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handful.classification.predictions import Batch
+from handful.errors import FileFormatError, LabelError
+from handful.machine.untrusted import parse_json, refuse_irregular
+
+FORMAT, VERSION = "handful_corrections", 1
+
+
+class GivenLabel(NamedTuple):
+    """The label that a person gave to the item of a row; `new` if the catalogue does not have the class."""
+
+    row: int
+    item: str
+    label: str
+    new: bool
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """Labels that a person gave to items of one batch.
+
+    Attributes
+    ----------
+    batch : str
+        Fingerprint of the batch.
+    labels : tuple of GivenLabel
+        One entry per item, confirmed ones included.
+    """
+
+    batch: str
+    labels: tuple[GivenLabel, ...]
+
+    def of_batch(self, batch: Batch, class_names: Sequence[str]) -> tuple[dict[int, int], tuple[str, ...]]:
+        """Return positions of items to positions of classes, and the names of the new classes that follow the others.
+
+        Parameters
+        ----------
+        batch
+            The batch that the corrections are for; another one is refused.
+        class_names
+            Names of the classes of the catalogue.
+        """
+        if self.batch != batch.fingerprint:
+            raise LabelError(
+                "the corrections are for another batch, or its items have changed since; use the page that was written "
+                "for this batch"
+            )
+        places = {row: position for position, row in enumerate(batch.rows)}
+        codes = {name: k for k, name in enumerate(class_names)}
+        named: dict[str, int] = {}
+        given = {}
+        for one in self.labels:
+            if one.row not in places or batch.names[places[one.row]] != one.item:
+                raise LabelError(f"the corrections name the item {one.item!r} in row {one.row}, but it is not there")
+            if one.new and one.label in codes:
+                raise LabelError(
+                    f"the corrections have a new class {one.label!r}, but the catalogue has it; "
+                    "write its items under 'corrections'"
+                )
+            if not one.new and one.label not in codes:
+                raise LabelError(
+                    f"the corrections give item {one.item!r} the label {one.label!r}, which the catalogue does not "
+                    "have; use the catalogue that the page was made with, or write it under 'new_classes'"
+                )
+            code = codes.get(one.label)
+            given[places[one.row]] = named.setdefault(one.label, len(codes) + len(named)) if code is None else code
+        return given, tuple(named)
+
+
+def read_corrections(path: str | os.PathLike[str]) -> Corrections:
+    """Read a file of corrections, refusing anything else.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "today.corrections.json"
+    >>> item = {"row": 12, "item": "a.jpg"}
+    >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
+    >>> _ = place.write_text(json.dumps({"handful_corrections": 1, "batch": "12ab", **content}))
+    >>> read_corrections(place).labels
+    (GivenLabel(row=12, item='a.jpg', label='crab', new=True),)
+    """
+    place = Path(path)
+    refuse_irregular(place, FileFormatError)
+    try:
+        content = parse_json(place.read_text(encoding="utf-8"))
+        if content[FORMAT] != VERSION:
+            raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
+        labels = tuple(_labels(content))
+        batch = _text(content["batch"])
+    except OSError as error:
+        raise FileFormatError(f"{place} cannot be read ({error.strerror}); check the path") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"{place} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"
+        ) from error
+    first: dict[int, GivenLabel] = {}
+    for one in labels:
+        if first.setdefault(one.row, one) != one:
+            raise FileFormatError(
+                f"{place} gives item {one.item!r} more than one label, {first[one.row].label!r} and {one.label!r}; "
+                "keep one"
+            )
+    return Corrections(batch, tuple(first.values()))
+
+
+def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
+    for one in (*content["corrections"], *content["confirmed"]):
+        yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(one["label"]), False)
+    for new in content["new_classes"]:
+        for one in new["items"]:
+            yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(new["label"]), True)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected text, got {value!r}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"expected the number of a row, got {value!r}")
+    return value

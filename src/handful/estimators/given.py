@@ -1,0 +1,59 @@
+"""Items whose class a person gave: they are examples of their class, and their label is fixed.
+
+Such an item counts as one example, like any other. Counted three times, the rest of the batch fared worse
+(docs/how_to/review.md has the figures).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from handful.catalogue import Catalogue
+from handful.catalogue.labels import places_of
+from handful.errors import LabelError
+from handful.shapes import Float, Int
+
+
+def with_given(
+    catalogue: Catalogue, features: Float[Tensor, "item dim"] | Float[np.ndarray, "item dim"], given: Mapping[int, Any]
+) -> tuple[Catalogue, Int[np.ndarray, "item"] | None]:
+    """Add the given items to the catalogue; return it, and the class of each item, -1 where none was given.
+
+    Where nothing is given, the catalogue is the same, and None stands for the classes.
+
+    Parameters
+    ----------
+    catalogue
+        What the batch is compared with.
+    features
+        The batch.
+    given
+        Positions of items to labels, of classes that the catalogue has or of new ones.
+
+    Examples
+    --------
+    >>> catalogue = Catalogue.of(torch.eye(3), np.array(["cat", "dog", "fox"]))
+    >>> more, codes = with_given(catalogue, torch.eye(3)[[1, 1, 0]], {2: "cat", 0: "wolf"})
+    >>> more.classes.tolist(), codes.tolist()
+    (['cat', 'dog', 'fox', 'wolf'], [3, -1, 0])
+    """
+    rows = list(given)
+    if any(isinstance(row, bool) or not isinstance(row, (int, np.integer)) for row in rows):
+        raise LabelError("given must map positions of rows, counted from 0, to labels")
+    if rows and not 0 <= min(rows) <= max(rows) < len(features):
+        wrong = next(row for row in rows if not 0 <= row < len(features))
+        raise LabelError(f"a label was given for row {wrong}, but the batch has rows 0 to {len(features) - 1}")
+    if not rows:
+        return catalogue, None
+    codes = np.full(len(features), -1, dtype=np.int64)
+    taken = features[rows]
+    points = taken if isinstance(taken, Tensor) else torch.from_numpy(np.asarray(taken, np.float32))
+    labels = np.asarray([given[row] for row in rows])
+    more = catalogue.with_examples(points, labels)
+    codes[rows] = places_of(labels, more.classes)
+    return more, codes

@@ -1,0 +1,109 @@
+"""Items whose class a person gave: their label is fixed, they are examples, and the rest of the batch gains."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.catalogue import Catalogue
+from handful.errors import LabelError, OptionError
+from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators.given import with_given
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    """A batch from elsewhere: its items lie between the classes of the catalogue."""
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(30, 16))
+    X, y = centres.repeat(3, axis=0) + 0.8 * rng.normal(size=(90, 16)), np.arange(30).repeat(3)
+    truth = np.repeat(np.arange(8), 25)
+    own = centres[:8] + 0.8 * rng.normal(size=(8, 16))
+    return PaddleClassifier().fit(X, y), own[truth] + 0.8 * rng.normal(size=(200, 16)), truth
+
+
+def test_the_rest_of_the_batch_gains(shifted):
+    classifier, batch, truth = shifted
+    before = classifier.infer(batch)
+    wrong = np.flatnonzero(before.labels != truth)
+    assert len(wrong) >= 30
+    asked = before.probabilities.max(1).argsort()[:16].tolist()
+    after = classifier.infer(batch, given={row: truth[row] for row in asked})
+    assert (after.labels[asked] == truth[asked]).all()
+    assert (after.probabilities[asked, truth[asked]] == 1).all()
+    others = np.setdiff1d(np.arange(200), asked)
+    assert (after.labels[others] == truth[others]).mean() > (before.labels[others] == truth[others]).mean() + 0.02
+    assert classifier.catalogue_.n_examples == 90
+
+
+def test_a_new_class_has_a_column_and_takes_its_items(shifted):
+    classifier, batch, _truth = shifted
+    given = dict.fromkeys(range(0, 5), 77)
+    found = classifier.infer(batch, given=given)
+    assert found.probabilities.shape == (200, 31)
+    assert (found.labels[:5] == 77).all()
+    assert (found.labels[5:25] == 77).mean() > 0.8
+    assert 77 in found.present_classes
+    assert not found.rejected[:5].any()
+    assert (found.unknown[:5] == 0).all()
+
+
+def test_groups_have_their_given_items_and_share_the_examples(shifted):
+    classifier, batch, truth = shifted
+    site = np.arange(200) % 3
+    given = {4: 77, 60: 29, 199: truth[199]}
+    found = classifier.infer(batch, groups=site, given=given)
+    assert [found.labels[row] for row in given] == list(given.values())
+    for place in range(3):
+        rows = np.flatnonzero(site == place)
+        inside = {int(np.flatnonzero(rows == row)[0]): label for row, label in given.items() if row in rows}
+        assert [found[place].labels[row] for row in inside] == list(inside.values())
+    assert set(found.classes.tolist()) == {*range(30), 77}
+
+
+def test_nothing_given_changes_nothing(shifted):
+    classifier, batch, _ = shifted
+    assert (classifier.infer(batch, given={}).probabilities == classifier.infer(batch).probabilities).all()
+
+
+def test_a_group_alone_has_the_same_answer_as_beside_others(shifted):
+    classifier, batch, _truth = shifted
+    both = classifier.infer(batch, groups=np.arange(200) // 125, given={3: 5})
+    alone = classifier.infer(batch[:125], given={3: 5})
+    assert np.allclose(both.probabilities[:125], alone.probabilities, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({200: 1}, "rows 0 to 199"),
+        ({-1: 1}, "rows 0 to 199"),
+        ({"3": 1}, "positions of rows"),
+        ({True: 1}, "positions"),
+    ],
+)
+def test_rows_that_are_not_there_are_refused(shifted, given, said):
+    classifier, batch, _ = shifted
+    with pytest.raises(LabelError, match=said):
+        classifier.infer(batch, given=given)
+
+
+def test_a_label_that_cannot_occur_is_refused(shifted):
+    classifier, batch, _ = shifted
+    with pytest.raises(LabelError, match="candidates exclude"):
+        classifier.infer(batch, given={0: 5}, candidates=[0, 1, 2])
+    assert classifier.infer(batch, given={0: 2}, candidates=[0, 1, 2]).labels[0] == 2
+
+
+def test_other_methods_cannot(shifted):
+    _, batch, _ = shifted
+    classifier = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(batch[:4], [0, 0, 1, 1])
+    with pytest.raises(OptionError, match="roll_call"):
+        classifier.infer(batch, given={0: 1})
+
+
+def test_vectors_may_come_as_an_array():
+    catalogue = Catalogue.of(torch.eye(3), np.array([0, 1, 2]))
+    more, codes = with_given(catalogue, np.eye(3), {1: 3})
+    assert more.n_classes == 4
+    assert codes.tolist() == [-1, 3, -1]
+    assert with_given(catalogue, np.eye(3), {}) == (catalogue, None)
