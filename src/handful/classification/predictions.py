@@ -22,7 +22,7 @@ from handful.estimators.inference import PRESENT
 from handful.exchange.cells import is_h5ad, write_labelled_cells
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
-from handful.machine.extras import import_extra
+from handful.machine.extras import import_pyarrow
 from handful.machine.whole_file import written_whole
 from handful.shapes import Bool, Float, Int
 
@@ -318,6 +318,8 @@ def check_ending(path: Path, source: Path | None = None) -> None:
             raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
     elif path.suffix.lower() not in (".parquet", ".csv"):
         raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
+    elif path.suffix.lower() == ".parquet":
+        import_pyarrow()
 
 
 def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
@@ -390,7 +392,7 @@ def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mappin
 
 @contextmanager
 def _parquet_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
-    pa, parquet = (import_extra(module, "parquet") for module in ("pyarrow", "pyarrow.parquet"))
+    pa, parquet = import_pyarrow()
     schema = pa.schema([(name, pa.type_for_alias(t) if isinstance(t, str) else t) for name, t in types.items()])
     with parquet.ParquetWriter(path, schema) as writer:
         yield lambda columns: writer.write_table(pa.table(columns, schema=schema))

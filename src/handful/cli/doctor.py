@@ -45,9 +45,11 @@ def doctor() -> None:
     for name in CORE:
         data(f"{name:<16}{versions.get(name, 'not installed')}")
     data(f"{'devices':<16}{', '.join(devices())}; {torch.get_num_threads()} threads")
-    for extra, missing in extras(versions).items():
+    found_extras = extras(versions)
+    width = max(16, *(len(extra) + 4 for extra in found_extras))
+    for extra, missing in found_extras.items():
         said = "installed" if not missing else f"lacks {', '.join(missing)}; pip install 'handful[{extra}]'"
-        data(f"{f'[{extra}]':<16}{said}")
+        data(f"{f'[{extra}]':<{width}}{said}")
     wanted = {name: torch_wanted_by(metadata.requires(name) or []) for name in BESIDE_TORCH if name in versions}
     found = findings(
         versions, wanted_torch=wanted, cuda_of_torch=torch.version.cuda, cuda_runs=torch.cuda.is_available()

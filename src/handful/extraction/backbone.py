@@ -183,7 +183,7 @@ def _weights_hash(module: nn.Module) -> str:
 
 def _probe_images() -> list[Any]:
     """Two images of noise, wide and tall: every resize, crop and normalisation changes them."""
-    image = import_extra("PIL.Image", "vision")
+    image = import_extra("PIL.Image", "images")
     noise = np.random.default_rng(0)
     sizes = [(240, 320, 3), (300, 230, 3)]
     return [image.fromarray(noise.integers(0, 256, size, dtype=np.uint8)) for size in sizes]

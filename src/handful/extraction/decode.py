@@ -30,7 +30,7 @@ def decode_image(data: bytes) -> Image | Unreadable:
 
     Oversized means more pixels than `PIL.Image.MAX_IMAGE_PIXELS`, for which Pillow alone would only warn.
     """
-    image_module = import_extra("PIL.Image", "vision")
+    image_module = import_extra("PIL.Image", "images")
     with warnings.catch_warnings():
         # Pillow warns about odd metadata in files that decode well; only the warning about a bomb matters.
         warnings.simplefilter("ignore")

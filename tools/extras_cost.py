@@ -1,0 +1,146 @@
+"""What each extra costs, in megabytes and seconds, beside a torch that is already there; written into docs/install.md.
+
+    python tools/extras_cost.py            # measure all extras, keep the figures, write the table
+    python tools/extras_cost.py images     # measure only these again
+    python tools/extras_cost.py --table    # write the table from the figures that were kept
+
+The wheel is built from this repository. One environment has torch and the core. Each extra is then installed into an
+environment of its own that sees that one beneath it, so what is added there is what the extra brings. Seconds are wall
+time of `pip install`, downloads included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "perf" / "results" / "extras_cost.json"
+PAGE = ROOT / "docs" / "install.md"
+BEGIN, END = "<!-- extras: python tools/extras_cost.py -->\n", "<!-- end of extras -->\n"
+CORE = "handful"
+FOR = {
+    CORE: "Python, with vectors you have",
+    "images": "photographs: EfficientNet-Lite0 with its weights, and the command line",
+    "text": "sentences: MiniLM with its weights, and the command line",
+    "cli": "the command line with benchmarks and Parquet",
+    "parquet": "Parquet files",
+    "plots": "figures of reports; `handful demo`",
+    "anndata": "`.h5ad` files",
+    "faiss": "shortlists for catalogues of very many classes",
+    "ray": "a cluster",
+    "s3": "folders at `s3://`",
+    "train": "training a backbone",
+    "sentence-transformers": "other sentence models, downloaded",
+    "timm": "other image models, downloaded",
+    "open-clip": "CLIP models, downloaded",
+}
+
+
+def extras() -> list[str]:
+    """Return the names of all extras, as the package declares them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return list(project["optional-dependencies"])
+
+
+class Environments:
+    """One environment with torch and the core, and one above it for each extra."""
+
+    def __init__(self, place: Path, torch: str) -> None:
+        self.place = place
+        wheels = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(place), str(ROOT)]
+        subprocess.run(wheels, check=True, env=_own_paths())
+        self.wheel = next(place.glob("handful-*.whl"))
+        self.packages = self._make("beneath")
+        self._install("beneath", torch)
+        self.core = self._cost("beneath", self.packages, str(self.wheel))
+
+    def cost(self, extra: str) -> dict[str, Any]:
+        """Install one extra above the core, and return what that cost."""
+        packages = self._make(extra)
+        (packages / "beneath.pth").write_text(f"import site; site.addsitedir({str(self.packages)!r})\n")
+        return self._cost(extra, packages, f"{self.wheel}[{extra}]")
+
+    def _cost(self, name: str, packages: Path, requirement: str) -> dict[str, Any]:
+        bytes_before, names_before, begun = _bytes(packages), _names(packages), time.perf_counter()
+        self._install(name, requirement)
+        seconds = time.perf_counter() - begun
+        new = sorted(_names(packages) - names_before)
+        megabytes = (_bytes(packages) - bytes_before) / 1e6
+        return {"megabytes": round(megabytes, 1), "seconds": round(seconds, 1), "packages": new}
+
+    def _make(self, name: str) -> Path:
+        subprocess.run([sys.executable, "-m", "venv", str(self.place / name)], check=True)
+        asked = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+        python = self.place / name / "bin" / "python"
+        found = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True, env=_own_paths())
+        return Path(found.stdout.strip())
+
+    def _install(self, name: str, requirement: str) -> None:
+        command = [str(self.place / name / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
+        subprocess.run(command, check=True, env=_own_paths())
+
+
+def _own_paths() -> dict[str, str]:
+    """Return the environment without the caller's Python packages."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def _names(folder: Path) -> set[str]:
+    return {found.name.split("-")[0].lower() for found in folder.glob("*.dist-info")}
+
+
+def table(figures: dict[str, Any]) -> str:
+    """Return the block of the page: the core, then the extras from the lightest to the heaviest."""
+    lines = ["| install | adds | takes | for |", "|---|---|---|---|"]
+    for name in sorted(figures["costs"], key=lambda name: (name != CORE, figures["costs"][name]["megabytes"])):
+        cost = figures["costs"][name]
+        own = " and **another torch**" if name != CORE and "torch" in cost["packages"] else ""
+        called = "`handful`" if name == CORE else f"`handful[{name}]`"
+        megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
+        lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {FOR[name]} |")
+    said = f"Beside {figures['torch']} and, for extras, the core; figures of one machine with {figures['cores']} cores."
+    return "\n".join([*lines, "", said]) + "\n"
+
+
+def write_table(figures: dict[str, Any]) -> None:
+    """Put the table between its markers on the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    (before, rest) = page.split(BEGIN)
+    PAGE.write_text(before + BEGIN + "\n" + table(figures) + "\n" + END + rest.split(END)[1], encoding="utf-8")
+
+
+def main() -> None:
+    """Measure what was asked for, keep it, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("extras", nargs="*", default=[], help="extras to measure; by default all")
+    parser.add_argument("--torch", default="torch==2.13.0", help="which torch is there first")
+    parser.add_argument("--table", action="store_true", help="only write the table")
+    given = parser.parse_args()
+    kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.is_file() else {"costs": {}}
+    if not given.table:
+        with tempfile.TemporaryDirectory() as place:
+            environments = Environments(Path(place), given.torch)
+            costs = {CORE: environments.core}
+            for extra in given.extras or extras():
+                costs[extra] = environments.cost(extra)
+                print(f"{extra:<24}{costs[extra]['megabytes']:8.1f} MB {costs[extra]['seconds']:6.1f} s", flush=True)
+                kept = {"torch": given.torch, "cores": os.cpu_count(), "costs": {**kept["costs"], **costs}}
+                FIGURES.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    write_table(kept)
+
+
+if __name__ == "__main__":
+    main()
