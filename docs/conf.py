@@ -24,6 +24,14 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 torch.set_num_threads(1)  # small matrices: a second thread costs more than it brings
 
+
+def pages_with_wide_tables() -> list[str]:
+    """Return the names of pages that have a table of seven columns or more."""
+    rule = re.compile(r"^\|( ?:?-+:? ?\|){7,}$", re.MULTILINE)
+    pages = (page for page in HERE.rglob("*.md") if "_build" not in page.parts)
+    return [str(page.relative_to(HERE).with_suffix("")) for page in pages if rule.search(page.read_text("utf-8"))]
+
+
 project = "handful"
 author = "the handful developers"
 copyright = author
@@ -61,18 +69,19 @@ html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "first_steps")}  # they have no neighbours to list
 html_theme_options = {
     "navbar_align": "left",
-    "navbar_end": ["navbar-icon-links"],  # figures are drawn on white, so there is no dark page to switch to
+    "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
-    # Not beside a page about one name or one example (api, auto_gallery): there the width serves the code better.
+    # Not beside a page about one name or one example (api, auto_gallery), nor beside wide tables: they need the width.
     "secondary_sidebar_items": {
-        place: ["page-toc"] for place in ("*", "how_to/*", "tutorials/*", "methods/*", "decisions/*")
+        **{place: ["page-toc"] for place in ("*", "how_to/*", "tutorials/*", "methods/*", "decisions/*")},
+        **{page: [] for page in pages_with_wide_tables()},
     },
 }
-html_context = {"default_mode": "light"}
+html_context = {"default_mode": "auto"}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc writes types and shapes out
@@ -147,7 +156,7 @@ LONG = 30  # characters of code that a phone has in a line
 
 
 def fit_pages(app: Sphinx, doctree: nodes.document) -> None:
-    """Let signatures and long names break, and end an example without the empty line that only a test needs."""
+    """Let lines break where they can be read, and end an example without the empty line that only a test needs."""
     for block in doctree.findall(nodes.literal_block):
         if block.rawsource == block.astext():
             block.rawsource = block.rawsource.rstrip()
@@ -156,9 +165,11 @@ def fit_pages(app: Sphinx, doctree: nodes.document) -> None:
     for code in doctree.findall(nodes.literal):
         if max(map(len, code.astext().split()), default=0) > LONG:
             code["classes"].append("long")
-    for listed in doctree.findall(autosummary_table):
-        for text in list(listed.findall(nodes.Text)):
-            text.parent.replace(text, nodes.Text(text.replace("\xa0", " ")))
+    for table in doctree.findall(nodes.tgroup):  # the style sheet cannot count columns quickly
+        table.parent["classes"] += [f"columns-{least}" for least in (3, 4, 6, 8) if table["cols"] >= least]
+    for cell in doctree.findall(nodes.entry):  # lines of a table break between numbers, not within one
+        for text in list(cell.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(text.replace(" ± ", "\xa0±\xa0").replace(" %", "\xa0%")))
 
 
 FUNCTIONS = {"cos", "exp", "ln", "max", "mean", "min", "softmax"}
@@ -203,10 +214,16 @@ def math_on_its_own(translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def nothing(*_: object) -> None:
+    """Leave a node as it is."""
+
+
 def setup(app: Sphinx) -> None:
     """Tell Sphinx about the functions above."""
     app.add_html_math_renderer("mathml", (math_in_line, None), (math_on_its_own, None))
     app.add_lexer("commands", Commands)
+    # By default signatures in lists of names cannot break between parameters, so a phone breaks them within words.
+    app.add_node(autosummary_table, override=True, html=(nothing, nothing))
     app.connect("doctree-read", fit_pages)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_architecture, priority=1)

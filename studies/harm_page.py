@@ -71,6 +71,11 @@ How to read the tables:
   intervals are computed over items.
 - A batch is *harmed* if it is more than 5 points below alone, and *warned* if its answer came with a diagnostic.
 - A cell is *below by an interval* if the whole interval of the difference is below zero.
+
+```{{contents}}
+:local:
+:depth: 2
+```
 """
 SECTIONS = {
     "tuning": ("The tuning group", "The method was tuned on these data, so these figures say little about other data."),

@@ -45,6 +45,11 @@ The *trial* was done before the method existed: a regression on distances that i
 over the three nearest neighbours in the batch (`calibrated, averaged` below). For requests its figures are those of the
 plain distance, and for real items of no class those of the best of four scores. It used three of the six batches of
 lung cells; this page uses all six. EOL has to be told the share of unknown items, and is told one half.
+
+```{contents}
+:local:
+:depth: 2
+```
 """
 TUNED = (
     "The method was tuned on these data, so these figures say little about other data. A first look at them led to "

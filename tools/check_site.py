@@ -1,6 +1,7 @@
-"""Check that every local link, picture and anchor of the built site leads somewhere: python tools/check_site.py FOLDER.
+"""Check the built site: python tools/check_site.py FOLDER.
 
-Works offline: links to other sites are not checked. Exits with 1 and names page and link if a link is dead.
+Every local link, picture and anchor must lead somewhere, and every page must be reachable from the front page. Works
+offline: links to other sites are not checked. Exits with 1 and names what is wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +57,20 @@ def dead_links(site: Path) -> list[str]:
     return dead
 
 
+def unreachable_pages(site: Path) -> list[str]:
+    """Return the pages that no chain of links from `index.html` leads to."""
+    reached, waiting = set[Path](), [(site / "index.html").resolve()]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached and file.suffix == ".html" and file.is_file():
+            reached.add(file)
+            addresses = [address for link in read(file).links if not (address := urlsplit(link)).scheme]
+            waiting += [(file.parent / unquote(address.path)).resolve() for address in addresses if address.path]
+    pages = (file for file in sorted(site.rglob("*.html")) if "_static" not in file.relative_to(site).parts)
+    return [f"{file.relative_to(site)}: no page leads to it" for file in pages if file.resolve() not in reached]
+
+
 if __name__ == "__main__":
-    found = dead_links(Path(sys.argv[1]))
+    found = dead_links(Path(sys.argv[1])) + unreachable_pages(Path(sys.argv[1]))
     print(*found, sep="\n", end="\n" if found else "")
     sys.exit(bool(found))

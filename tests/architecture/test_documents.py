@@ -239,6 +239,20 @@ def test_dead_links_of_the_built_site_are_named(tmp_path):
     ]
 
 
+def test_pages_that_nothing_leads_to_are_named(tmp_path):
+    check_site = importlib.import_module("check_site")
+    check_site.read.cache_clear()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="deep/two.html#here">two</a><a href="https://elsewhere.org/x.html">x</a>'
+    )
+    (tmp_path / "deep" / "two.html").write_text('<p id="here"><a href="../three.html">three</a>')
+    (tmp_path / "three.html").write_text("three")
+    assert check_site.unreachable_pages(tmp_path) == []
+    (tmp_path / "deep" / "four.html").write_text('<a href="../index.html">front page</a>')
+    assert check_site.unreachable_pages(tmp_path) == ["deep/four.html: no page leads to it"]
+
+
 def test_the_drawing_has_every_module_of_the_contracts():
     draw_architecture = importlib.import_module("draw_architecture")
     layers = draw_architecture.layers()
