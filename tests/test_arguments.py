@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful.arguments import option, whole
+from handful.arguments import option, some_of, whole
 from handful.errors import OptionError, TaskError
 
 
@@ -28,3 +28,10 @@ def test_options_follow_their_annotation():
         option("x", float | None, "a")
     with pytest.raises(OptionError, match="x must be a finite number, got None"):
         option("x", float, None)
+
+
+def test_an_error_names_all_of_a_few_columns_and_three_of_many():
+    assert some_of("abcdef") == "a, b, c, d, e, f"
+    assert some_of(range(385)) == "0, 1, 2 and 382 more"
+    assert some_of([*range(384), "label"]) == "label, 0, 1 and 382 more"
+    assert some_of([]) == ""

@@ -9,6 +9,7 @@ import math
 import operator
 import types
 import typing
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -18,6 +19,8 @@ from handful.errors import HandfulError, OptionError
 
 # The largest int64.
 LARGEST_WHOLE = 2**63 - 1
+# Names that an error lists at most, and those that it lists of more.
+MOST_NAMED, FEW_NAMED = 6, 3
 WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
 
 
@@ -60,3 +63,19 @@ def _plain(kind: type, value: object) -> Any:
         except TypeError:
             return None
     return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+
+
+def some_of(names: Iterable[Any]) -> str:
+    """List names in an error: all if there are at most six, otherwise three and how many more there are.
+
+    Names that end in a digit come last: in a wide table they are the many columns of the vectors.
+
+    Examples
+    --------
+    >>> some_of(["id", "text"]), some_of([*(f"emb_{i}" for i in range(384)), "intent"])
+    ('id, text', 'intent, emb_0, emb_1 and 382 more')
+    """
+    listed = sorted(map(str, names), key=lambda name: name[-1:].isdigit())
+    if len(listed) <= MOST_NAMED:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:FEW_NAMED])} and {len(listed) - FEW_NAMED:,} more"

@@ -115,6 +115,9 @@ def test_class_names_that_are_no_list_are_refused(folder, text):
 def test_what_is_unknown_is_refused_with_what_is_known(tmp_path):
     with pytest.raises(BankError, match="does not exist"):
         read_bank(tmp_path / "nothing")
+    with pytest.raises(BankError, match="is an empty folder"):
+        read_bank(tmp_path)
+    (tmp_path / "notes.txt").touch()
     with pytest.raises(BankError, match="a folder with neither"):
         read_bank(tmp_path)
     (tmp_path / "x.doc").write_text("hello")

@@ -264,3 +264,11 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     of_item = {found.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
     assert (of_item["0.png"], of_item["7.png"]) == ("red/2.png", "blue/3.png")
     assert classify(pictures / "catalogue", pictures / "batch", backbone="small").shown.nearest == shown.nearest
+
+
+def test_progress_is_reported_while_both_sides_are_embedded(pictures):
+    reports = []
+    classify(pictures / "catalogue", pictures / "batch", on_progress=reports.append)
+    assert list(dict.fromkeys(report.stage for report in reports)) == ["embed the catalogue", "embed the batch"]
+    last = [report for report in reports if report.stage == "embed the catalogue"][-1]
+    assert (last.done, last.total, last.seconds_left) == (16, 16, 0)

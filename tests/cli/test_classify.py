@@ -43,7 +43,7 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
         labels = [row["label"] for row in csv.DictReader(stream)]
     assert (np.array(labels) == truth).mean() > 0.9
     lines = out.splitlines()
-    assert lines[0] == "40 items, labelled jointly with 150 classes of 750 examples"
+    assert lines[0] == "40 items, labelled jointly; catalogue of 150 classes with 750 examples"
     assert lines[2].startswith("2 classes present")
     rows = [line.split() for line in lines[3:6]]
     assert rows[0] == ["items", "chance", "class"]
@@ -168,7 +168,7 @@ def test_every_group_is_a_batch(sites, capsys):
     assert [row["site"] for row in rows] == site.tolist()
     assert (np.array([row["label"] for row in rows]) == truth).mean() > 0.9
     lines = out.splitlines()
-    assert lines[0] == "40 items, each group labelled as one batch with 150 classes of 750 examples"
+    assert lines[0] == "40 items, each group labelled as one batch; catalogue of 150 classes with 750 examples"
     assert lines[2] == "2 groups by site"
     for line, name in zip(lines[4:6], ("marsh", "wood"), strict=True):
         (expected,) = set(truth[site == name])
@@ -245,3 +245,28 @@ def test_a_table_comes_back_with_its_columns_and_labels(files, capsys):
         assert found["price"].tolist() == ["1.50"] * len(truth)
         assert found["given_label"].tolist() == ["old"] * len(truth)
         assert (found["label"].to_numpy() == truth).mean() > 0.9
+
+
+def test_an_empty_folder_is_called_empty_and_a_wide_table_names_three_columns(files, capsys):
+    folder, _ = files
+    (folder / "nothing").mkdir()
+    for catalogue, batch in (("nothing", "batch.npz"), ("catalogue.npz", "nothing")):
+        code, out, err = run(
+            capsys, "--catalogue", folder / catalogue, "--batch", folder / batch, "--out", folder / "p.csv"
+        )
+        assert (code, out, err) == (1, "", f"handful: {folder / 'nothing'} is an empty folder; check the path\n")
+    header = ",".join([*(f"emb_{i}" for i in range(384)), "kind"])
+    (folder / "wide.csv").write_text(header + "\n" + ",".join(["0.5"] * 384 + ["x"]) + "\n")
+    code, out, err = run(
+        capsys, "--catalogue", folder / "wide.csv", "--labels", "intent", "--batch", folder / "batch.npz",
+        "--out", folder / "p.csv",
+    )  # fmt: skip
+    assert (code, out) == (1, "")
+    assert err == f"handful: {folder / 'wide.csv'} has no column 'intent' for the labels; it has kind\n"
+    (folder / "wide.csv").write_text(header.replace("emb_", "emb") + "\n" + ",".join(["0.5"] * 384 + ["x"]) + "\n")
+    code, _, err = run(
+        capsys, "--catalogue", folder / "catalogue.npz", "--batch", folder / "wide.csv", "--out", folder / "p.csv",
+        "--group-by", "site",
+    )  # fmt: skip
+    assert code == 1
+    assert len(err) < 400

@@ -11,6 +11,7 @@ from handful.large import Progress
 
 
 def reports(on_progress):
+    on_progress(Progress("embed the batch", 0, 1500, 3000, None, 60.0, 65.0))
     on_progress(Progress("compare", 0, 1, 2, None, 60.0, 65.0))
     on_progress(Progress("compare", 0, 2, 2, None, 120.0, 0.0))
     on_progress(Progress("iterate", 1, 1, 1, 31.4, 121.0, None))
@@ -26,7 +27,8 @@ def written(*, terminal):
 
 def test_a_bar_a_pass_with_what_is_left():
     last = written(terminal=True).rsplit("labelling photos", 1)[1]
-    compare, iterate = last.splitlines()[1:3]
+    embed, compare, iterate = last.splitlines()[1:4]
+    assert "1,500 of 3,000 items" in embed
     assert "compare" in compare
     assert "2 of 2 parts" in compare
     assert "2 iterations, change 0.25" in iterate

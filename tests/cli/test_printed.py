@@ -47,7 +47,7 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
     print_batch(found(), FILES)
     streams = capsys.readouterr()
     assert streams.out.splitlines() == [
-        "4 items, labelled jointly with 3 classes of 9 examples, features of minilm",
+        "4 items, labelled jointly; catalogue of 3 classes with 9 examples; features of minilm",
         "",
         "3 classes present, with the expected number of items and the chance of presence",
         "    items  chance  class",
@@ -72,7 +72,7 @@ def test_nothing_present_nothing_in_doubt_each_alone(capsys):
         FILES[:1],
     )  # fmt: skip
     assert capsys.readouterr() == (
-        "1 item, each labelled alone with 3 classes of 9 examples\n\nNo class is present for certain\n\n"
+        "1 item, each labelled alone; catalogue of 3 classes with 9 examples\n\nNo class is present for certain\n\n"
         "Written:\n  labels.csv  predictions\n",
         "",
     )
@@ -109,7 +109,7 @@ def test_groups_are_told_with_their_classes(tmp_path, capsys):
     np.savez(tmp_path / "b.npz", features=batch, site=["wood"] * 6 + ["marsh"] * 6)
     print_groups(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site"), FILES)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "12 items, each group labelled as one batch with 8 classes of 40 examples"
+    assert lines[0] == "12 items, each group labelled as one batch; catalogue of 8 classes with 40 examples"
     assert lines[2:4] == ["2 groups by site", "  site   items  classes present, with expected items"]
     assert lines[4].startswith("  marsh      6  b ")
     assert lines[5].startswith("  wood       6  a ")

@@ -281,3 +281,8 @@ def test_images_in_folders_have_these_as_groups(tmp_path):
     (folder / "lost.png").write_bytes(image_bytes(10))
     with pytest.raises(ItemsError, match=r"'lost\.png' is in no folder of .*, so it belongs to no group"):
         list_items(folder, labelled=False, groups=("folder",))
+
+
+def test_an_empty_folder_is_called_empty(tmp_path):
+    with pytest.raises(ItemsError, match="is an empty folder; check the path"):
+        list_items(tmp_path)

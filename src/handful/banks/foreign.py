@@ -66,6 +66,8 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         shards = sorted(place.glob("*.parquet"))
         if shards:
             return read_parquet(shards, **named)
+        if not any(place.iterdir()):
+            raise BankError(f"{place} is an empty folder; check the path")
         raise BankError(
             f"{place} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files; check the path"
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
 from handful.banks.parquet_pages import count_contents
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
@@ -157,7 +158,7 @@ def vector_column(pa: Any, schema: Any, where: str) -> str | None:
     """Return the column of lists of numbers, if there is exactly one; else None, and the name decides."""
     columns = [f.name for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
     if not columns:
-        raise BankError(f"{where} has no column of lists of numbers; it has {', '.join(schema.names)}")
+        raise BankError(f"{where} has no column of lists of numbers; it has {some_of(schema.names)}")
     return columns[0] if len(columns) == 1 else None
 
 
@@ -174,7 +175,7 @@ def _vector_columns(pa: Any, schema: Any, asked: str | None, where: str) -> list
         return [find_column(schema.names, asked, (), "features", where)]
     raise BankError(
         f"{where} has neither a column of lists of numbers nor one numbered column per dimension (0, 1, … or emb_0, "
-        f"emb_1, …); it has {', '.join(schema.names)}"
+        f"emb_1, …); it has {some_of(schema.names)}"
     )
 
 
@@ -194,7 +195,7 @@ def _schema(files: Sequence[Path]) -> Any:
     with parquet.ParquetFile(files[0]) as table:
         schema = table.schema_arrow
     if len(set(schema.names)) != len(schema.names):
-        raise BankError(f"{files[0]} has two columns of the same name; it has {', '.join(schema.names)}")
+        raise BankError(f"{files[0]} has two columns of the same name; it has {some_of(schema.names)}")
     return schema
 
 
@@ -208,7 +209,7 @@ def _opened(pa: Any, files: Sequence[Path], vectors: Sequence[str], others: Sequ
     for file in files:
         schema = parquet.read_schema(file)
         if not {*vectors, *others} <= set(schema.names):
-            raise BankError(f"{file} lacks columns that {files[0]} has; it has {', '.join(schema.names)}")
+            raise BankError(f"{file} lacks columns that {files[0]} has; it has {some_of(schema.names)}")
         texts = [name for name in others if _is_text(pa, schema.field(name).type)]
         numbers = _checked_numbers(file, vectors, others)
         table = parquet.ParquetFile(file, read_dictionary=texts)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError
 from handful.shapes import Int
@@ -26,12 +27,12 @@ def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str]
     if asked is not None:
         if asked in there:
             return asked
-        raise BankError(f"{where} has no column {asked!r} for the {role}; it has {', '.join(there)}")
+        raise BankError(f"{where} has no column {asked!r} for the {role}; it has {some_of(there)}")
     by_name = {name.lower(): name for name in reversed(there)}
     for name in likely:
         if name in by_name:
             return by_name[name]
-    raise BankError(f"{where} has no column that looks like {role}; say which it is, it has {', '.join(there)}")
+    raise BankError(f"{where} has no column that looks like {role}; say which it is, it has {some_of(there)}")
 
 
 def bank_of(

@@ -87,6 +87,8 @@ def read_unlabelled(
     place = Path(path)
     if not place.exists():
         raise BankError(f"{place} does not exist; check the path")
+    if place.is_dir() and not any(place.iterdir()):
+        raise BankError(f"{place} is an empty folder; check the path")
     ending = place.suffix.lower()
     shards = sorted(place.glob("*.parquet")) if place.is_dir() else [place] if ending in (".parquet", ".pq") else []
     about: dict[str, Any] = {"where": place, "groups": groups, "item_column": item_column}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
 from handful.shapes import Float
@@ -94,7 +95,7 @@ def read_wide_csv(path: Path, features: str | None = None) -> tuple[Float[np.nda
             rows = csv.reader(stream)
             header = next(rows)
             if len(set(header)) != len(header):
-                raise BankError(f"{path} has two columns of the same name; it has {', '.join(header)}")
+                raise BankError(f"{path} has two columns of the same name; it has {some_of(header)}")
             chosen = [header.index(name) for name in dimension_columns(header, features, str(path))]
             others = [place for place in range(len(header)) if place not in set(chosen)]
             columns = {header[place]: list[str]() for place in others}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -103,8 +104,8 @@ def classify(
 ) -> Classified | ClassifiedGroups:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
-    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups; the last three arguments
-    only apply to these.
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups; `folder` and
+    `executor` apply only to these.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def classify(
     executor : callable, optional
         What runs the streaming, see `handful.large.solve`; by default this process.
     on_progress : callable, optional
-        Called with a `handful.large.Progress` after every part of a pass.
+        Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
 
     Examples
     --------
@@ -175,7 +176,14 @@ def classify(
         embedded = {}
         for side, listed in items.items():
             workers = in_process(torch.get_num_threads())
-            embedded[side] = extract(listed, network, Path(work) / side, dtype="float32", executor=workers)
+            embedded[side] = extract(
+                listed,
+                network,
+                Path(work) / side,
+                dtype="float32",
+                executor=workers,
+                on_progress=_embedding(side, on_progress),
+            )
         examples = embedded["catalogue"] if bank is None else bank
         examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
         _refuse_equal_names(examples.class_names)
@@ -253,6 +261,19 @@ def classify(
             given=given,
             n_named=len(named),
         )
+
+
+def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> Callable[[int, int], None] | None:
+    """Return what turns the reports of an extraction into those of a batch."""
+    begun = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        assert listener is not None
+        spent = time.monotonic() - begun
+        left = spent / done * (total - done) if done else None
+        listener(large.Progress(f"embed the {side}", 0, done, total, None, spent, left))
+
+    return None if listener is None else report
 
 
 def _unknown(found: Inference) -> Unknown | None:

@@ -1,4 +1,4 @@
-"""Progress of a batch: one bar per pass on a terminal, with speed and time left; elsewhere a line now and then."""
+"""Progress of a batch: one bar per pass on a terminal, with the time left; elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from handful.cli.rate import Rate
 from handful.cli.terminal import duration, now_and_then
 
 if TYPE_CHECKING:
     from handful.large import Progress
 
-ITERATE = "iterate"
+ITERATE, EMBED = "iterate", "embed"
 
 
 @contextmanager
@@ -39,7 +38,6 @@ def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Prog
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[counted]}"),
-        Rate("parts"),
         TextColumn("{task.fields[left]}"),
     )
     with Bars(*columns, console=console) as bars:
@@ -63,7 +61,8 @@ def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Prog
 def _counted(progress: Progress) -> str:
     if progress.stage == ITERATE:
         return f"{progress.iteration} iterations, change {progress.change:.2g}"
-    return f"{progress.done} of {progress.total} parts"
+    what = "items" if progress.stage.startswith(EMBED) else "parts"
+    return f"{progress.done:,} of {progress.total:,} {what}"
 
 
 def _left(progress: Progress) -> str:

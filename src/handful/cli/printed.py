@@ -132,8 +132,9 @@ def counted(n: int, what: str) -> str:
 def _catalogue(found: Classified | ClassifiedGroups) -> str:
     """Say what the items were labelled with."""
     backbone = found.backbone.partition(", weights ")[0]
-    made_by = f", features of {backbone}" if backbone else ""
-    return f" with {counted(len(found.class_names), 'class')} of {counted(found.n_examples, 'example')}{made_by}"
+    made_by = f"; features of {backbone}" if backbone else ""
+    classes, examples = counted(len(found.class_names), "class"), counted(found.n_examples, "example")
+    return f"; catalogue of {classes} with {examples}{made_by}"
 
 
 def _last_lines(n_doubtful: int, unknown: str, files: Sequence[tuple[Path, str]]) -> list[Text | Table]:

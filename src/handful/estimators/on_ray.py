@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import some_of
 from handful.errors import OptionError, TaskError
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.columns import column_of
@@ -83,7 +84,7 @@ class GroupLabeller:
         new = [f"{self._prefix}{name}" for name in ("label", "probability")]
         for name in (*self._group_by, self._features):
             if name not in table.column_names:
-                raise OptionError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
+                raise OptionError(f"there is no column {name!r}; there are {some_of(table.column_names)}")
         for name in new:
             if name in table.column_names and (name != self._features or self._keep_features):
                 raise OptionError(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from handful.arguments import some_of
 from handful.catalogue.labels import places_of, same_kind
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
@@ -78,7 +79,7 @@ def _of_columns(
 ) -> Float[np.ndarray, "row class"]:
     missing = [name for name in (CLASS, WEIGHT) if name not in columns]
     if missing:
-        raise OptionError(f"prior must have the columns class and weight, got {', '.join(columns)}")
+        raise OptionError(f"prior must have the columns class and weight, got {some_of(columns)}")
     if GROUP not in columns:
         weights = np.ones((1, len(classes)))
         _assign(weights, np.zeros(len(columns[CLASS]), np.int64), columns[CLASS], columns[WEIGHT], classes)

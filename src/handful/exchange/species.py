@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.errors import FileFormatError
 from handful.machine.untrusted import refuse_irregular
 from handful.shapes import Float
@@ -43,7 +44,7 @@ def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class
     species = next((lower.index(name) for name in SPECIES_NAMES if name in lower), None)
     weight = next((lower.index(name) for name in WEIGHT_NAMES if name in lower), None)
     if species is None or weight is None:
-        raise FileFormatError(f"{path} must have a column of species and one of weights, it has {', '.join(header)}")
+        raise FileFormatError(f"{path} must have a column of species and one of weights, it has {some_of(header)}")
     weights: dict[str, float] = {}
     for number, row in enumerate(row for row in rows if row):
         try:

@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import some_of
 from handful.banks.carried import Carried
 from handful.errors import ItemsError
 from handful.extraction.decode import Unreadable
@@ -206,6 +207,8 @@ def pick(source: Source, positions: Sequence[int]) -> Source:
 
 
 def _list_folder(root: Path, labelled: bool) -> Items:
+    if not any(root.iterdir()):
+        raise ItemsError(f"{root} is an empty folder; check the path")
     found = (file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
     names = _image_names(found, str(root), labelled)
     return _of_folders(names, FolderFiles(root, names), labelled)
@@ -253,7 +256,7 @@ def _list_table(
     if len(columns) != 1:
         raise ItemsError(
             f"{table} must have either a column 'text' (sentences) or a column 'path' (images), "
-            f"got the columns {', '.join(map(str, rows[0]))}; rename or drop columns"
+            f"got the columns {some_of(rows[0])}; rename or drop columns"
         )
     values = _column(rows, columns[0], table)
     labels = [UNLABELLED] * len(rows)
@@ -264,7 +267,7 @@ def _list_table(
     there: list[Any] = list(dict.fromkeys(name for row in rows for name in row))
     for name, role in [*((name, "groups") for name in groups), *([(item_column, "items")] if item_column else [])]:
         if name not in there:
-            raise ItemsError(f"{table} has no column {name!r} for the {role}; it has {', '.join(map(str, rows[0]))}")
+            raise ItemsError(f"{table} has no column {name!r} for the {role}; it has {some_of(rows[0])}")
     carried = {name: [rows[row].get(name) for row in chosen] for name in there if name is not None}
     besides: dict[str, Any] = {"groups": {name: carried[name] for name in groups}, "carried": Carried(carried)}
     asked = None if item_column is None else tuple(str(v) for v in _column(rows, item_column, table, (str, int, float)))
@@ -285,7 +288,7 @@ def _list_table(
 def _rows_of_split(splits: Sequence[str], wanted: str, table: Path) -> list[int]:
     rows = [row for row, split in enumerate(splits) if split == wanted]
     if not rows:
-        raise ItemsError(f"{table} has no split {wanted!r}; there are {', '.join(sorted(set(splits)))}")
+        raise ItemsError(f"{table} has no split {wanted!r}; there are {some_of(sorted(set(splits)))}")
     return rows
 
 

@@ -17,11 +17,13 @@ class Progress:
     stage : str
         Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `add up` (queries, for
         their mean), `iterate`, `check` (whether a class returns, PADDLE), `answer`, or `look` (for unknown queries,
-        roll call; then `answer` again); in `handful.many`, `survey`, `split`, `label` or `write`.
+        roll call; then `answer` again); in `handful.many`, `survey`, `split`, `label` or `write`; in `classify` first
+        `embed the catalogue` and `embed the batch`, if these are images or sentences.
     iteration : int
         Iterations finished so far, over all stages.
     done, total : int
-        Shards finished in this pass, and their total number (in `handful.many`, rows, portions or files).
+        Shards finished in this pass, and their total number (in `handful.many`, rows, portions or files;
+        in `classify`, items).
     change : float or None
         Largest change of an expected count (roll call) or mean move of a prototype (PADDLE), after an iteration.
     seconds, seconds_left : float, float or None

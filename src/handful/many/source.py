@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from handful.arguments import some_of
 from handful.banks.parquet import is_number, matrix_of, unreadable, vector_column
 from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import TaskError
@@ -228,9 +229,9 @@ def _vectors(schema: Any, asked: str | Sequence[str] | None, dim: int, where: st
 def _check_alike(schema: Any, first: Any, columns: Sequence[str], file: Path, first_file: Path) -> None:
     """Refuse a file whose columns differ from those of the first."""
     if len(set(schema.names)) < len(schema.names):
-        raise TaskError(f"{file} has two columns of the same name; it has {', '.join(schema.names)}")
+        raise TaskError(f"{file} has two columns of the same name; it has {some_of(schema.names)}")
     if schema.names != first.names:
-        raise TaskError(f"{file} has the columns {', '.join(schema.names)}, and {first_file} {', '.join(first.names)}")
+        raise TaskError(f"{file} has the columns {some_of(schema.names)}, and {first_file} {some_of(first.names)}")
     for name in columns:
         here, there = schema.field(name).type, first.field(name).type
         if here != there:
