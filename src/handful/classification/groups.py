@@ -20,6 +20,7 @@ import torch
 from handful.catalogue import Catalogue
 from handful.classification.predictions import (
     PREDICTION_TYPES,
+    TABLE_ENDINGS,
     Answers,
     Batch,
     Classified,
@@ -376,7 +377,8 @@ def _portions(sizes: Int[np.ndarray, "group"], numbers: int) -> Iterator[tuple[i
 def group_table_path(path: str | os.PathLike[str]) -> Path:
     """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
     final = Path(path)
-    return final.with_name(f"{final.stem}.groups{'.csv' if is_h5ad(final) else final.suffix}")
+    ending = final.suffix if final.suffix.lower() in TABLE_ENDINGS else ".csv"
+    return final.with_name(f"{final.stem}.groups{ending}")
 
 
 def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> None:
@@ -399,17 +401,23 @@ def write_groups(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> 
     >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
-    beside = group_table_path(path)
-    keys = _key_types(classified.grouping, beside)
     if is_h5ad(Path(path)):
         write_back(classified, classified.grouping.columns, path)
     else:
         write_table(
             path,
-            in_front(PREDICTION_TYPES) | keys | column_types(classified.batch, Path(path)),
+            in_front(PREDICTION_TYPES)
+            | _key_types(classified.grouping, Path(path))
+            | column_types(classified.batch, Path(path)),
             map(classified.predictions, runs_of(len(classified.batch.rows))),
         )
-    write_table(beside, keys | GROUP_TYPES, [classified.group_table()])
+    write_group_table(classified, path)
+
+
+def write_group_table(classified: ClassifiedGroups, path: str | os.PathLike[str]) -> None:
+    """Write the table of groups beside the file of predictions at `path`."""
+    beside = group_table_path(path)
+    write_table(beside, _key_types(classified.grouping, beside) | GROUP_TYPES, [classified.group_table()])
 
 
 def _key_types(grouping: Grouping, path: Path) -> dict[str, Any]:

@@ -42,6 +42,8 @@ PREDICTION_TYPES = {
     "proposal": "int64",
 }
 PREDICTION_COLUMNS = tuple(PREDICTION_TYPES)
+# What tables are written as.
+TABLE_ENDINGS = (".parquet", ".csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +318,7 @@ def check_ending(path: Path, source: Path | None = None) -> None:
     if is_h5ad(path):
         if source is None or not is_h5ad(source):
             raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
-    elif path.suffix.lower() not in (".parquet", ".csv"):
+    elif path.suffix.lower() not in TABLE_ENDINGS:
         raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
     elif path.suffix.lower() == ".parquet":
         import_pyarrow()

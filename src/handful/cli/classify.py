@@ -12,27 +12,48 @@ from handful.cli.places import HERE, On, executor_at
 
 
 def classify_command(
-    catalogue: Annotated[
+    out: Annotated[
         Path,
+        typer.Option(
+            help="Predictions, one row per item: .parquet or .csv; or a copy of the batch (.h5ad) or of the scores "
+            "with labels, if the ending is the same."
+        ),
+    ],
+    catalogue: Annotated[
+        Path | None,
         typer.Option(
             help="Labelled examples: a bank, .parquet, .csv, .npz or .h5ad with vectors and labels; or images, one "
             "folder per class (also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns "
             "'label' and 'text' or 'path'."
         ),
-    ],
+    ] = None,
     batch: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="Items to label, all at once: a bank, .parquet, .csv, .npz, .npy or .h5ad with vectors; or a folder "
             "or .zip of images, or a table with a column 'text' or 'path'."
         ),
-    ],
-    out: Annotated[
-        Path,
+    ] = None,
+    scores: Annotated[
+        Path | None,
         typer.Option(
-            help="Predictions, one row per item: .parquet or .csv; or .h5ad, a copy of the batch with labels."
+            help="Instead of catalogue and batch: scores of another model, as SpeciesNet or MegaDetector (.json), "
+            "BirdNET (.csv) or Raven (.txt) has them."
         ),
-    ],
+    ] = None,
+    sites: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sites and times of scored files: COCO Camera Traps, datapackage.json of Camtrap DP, or .csv."
+        ),
+    ] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Column of scored items that show the same class, such as seq_id.")
+    ] = None,
+    candidates: Annotated[
+        Path | None, typer.Option(help="List of the species that can occur in scored items, one per line.")
+    ] = None,
+    prior: Annotated[Path | None, typer.Option(help="Table of species and weights, for scored items.")] = None,
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
     group_by: Annotated[
         list[str] | None,
@@ -73,6 +94,9 @@ def classify_command(
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
 
+    With --scores no examples are needed: all items of a file of scores, or of each group, are labelled jointly, and
+    the labels go into a copy of the file.
+
     On the page (--report) you can correct labels and save the corrections. With --corrections, corrected items have
     these labels and count as examples, and the rest of the batch is labelled again.
 
@@ -85,6 +109,8 @@ def classify_command(
       handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
+      handful classify --scores predictions.json --group-by folder --out better.json
+      handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
     from handful.classification.groups import group_table_path, write_groups
     from handful.classification.groups_page import write_groups_page
@@ -93,10 +119,19 @@ def classify_command(
     from handful.classification.predictions import check_ending, write_predictions
     from handful.cli.passes import passes
     from handful.cli.printed import print_batch, print_groups
+    from handful.cli.scores import label_scores
     from handful.cli.terminal import waiting
+    from handful.errors import OptionError
     from handful.large.crew import in_process
     from handful.large.on_ray import on_ray
 
+    if scores is not None:
+        if catalogue is not None or batch is not None:
+            raise OptionError("give --scores, or --catalogue and --batch, not both")
+        label_scores(scores, out, report, group_by, sites, sequence, candidates, prior)
+        return
+    if catalogue is None or batch is None:
+        raise OptionError("give --catalogue and --batch, or --scores")
     check_ending(out, batch)
     predictions, page = (
         (out, "predictions, one row per item"),

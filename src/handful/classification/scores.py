@@ -1,0 +1,158 @@
+"""classify_scores: from the scores that another tool wrote to joint labels, and back into the tool's own format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks.carried import Carried
+from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, write_group_table, write_groups
+from handful.classification.predictions import Answers, Batch, Classified, write_predictions
+from handful.errors import OptionError
+from handful.estimators import TopScores, infer_scores
+from handful.exchange.scored import Answer
+from handful.exchange.scores import read_scores
+from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites
+from handful.exchange.species import read_candidates, read_weights
+from handful.shapes import Int
+
+# What the answers say about where the scores came from.
+BY_SCORES = "scores of another model"
+
+
+def classify_scores(
+    scores: str | os.PathLike[str],
+    *,
+    group_by: str | Sequence[str] | None = None,
+    sites: str | os.PathLike[str] | None = None,
+    sequence: str | None = None,
+    candidates: str | os.PathLike[str] | None = None,
+    prior: str | os.PathLike[str] | None = None,
+) -> Classified | ClassifiedGroups:
+    r"""Label all items of a file of scores jointly, or those of each group.
+
+    Parameters
+    ----------
+    scores : path
+        Predictions of SpeciesNet, results of MegaDetector with classifications, BirdNET's table of results, or a
+        selection table of Raven.
+    group_by : str or sequence of str, optional
+        What makes the batches: `folder` of the file, a column of `sites` such as `location`, or a column of the table.
+    sites : path, optional
+        Where the files were made: COCO Camera Traps, a data package of Camtrap DP, or a CSV table.
+    sequence : str, optional
+        Column of items that show the same class, such as the images of one sequence: each of them then has the mean of
+        their joint probabilities.
+    candidates : path, optional
+        A list of species, one per line, that can occur; all others are ruled out.
+    prior : path, optional
+        A table of species and weights: how likely they are at this place.
+
+    Returns
+    -------
+    Classified or, with groups, ClassifiedGroups
+        Scores do not tell which items belong to none of the classes, so `unknown` is None.
+
+    Examples
+    --------
+    Nine images of a site look like cows, one like a deer that nobody else has seen:
+
+    >>> import json, tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "predictions.json"
+    >>> cow = {"classes": ["cow", "deer", "elk"], "scores": [0.8, 0.1, 0.05]}
+    >>> unsure = {"classes": ["deer", "cow", "elk"], "scores": [0.45, 0.4, 0.1]}
+    >>> images = [{"filepath": f"site/{i}.jpg", "classifications": unsure if i == 4 else cow} for i in range(10)]
+    >>> _ = file.write_text(json.dumps({"predictions": images}))
+    >>> found = classify_scores(file, group_by="folder")
+    >>> set(found["site"].predictions()["label"])
+    {'cow'}
+    """
+    path = Path(scores)
+    tool = read_scores(path)
+    asked = () if group_by is None else asked_columns(group_by)
+    columns: dict[str, list[Any]] = dict(tool.columns)
+    if FOLDER in asked:
+        columns[FOLDER] = folders_of(tool.files, str(path))
+    if sites is not None:
+        columns |= columns_of(tool.files, read_sites(Path(sites)), str(sites))
+    lost = next((name for name in (*asked, *([sequence] if sequence else [])) if name not in columns), None)
+    if lost is not None:
+        there = ", ".join(dict.fromkeys([*columns, FOLDER]))
+        raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
+    classes = tuple(sorted({name for listed in tool.classes for name in listed}))
+    batch = Batch(range(len(tool.names)), tool.names, None, (), Carried(columns))
+    known: dict[str, Any] = {
+        "candidates": None if candidates is None else read_candidates(Path(candidates), classes),
+        "prior": None if prior is None else read_weights(Path(prior), classes),
+    }
+    top = TopScores(tool.classes, tool.scores)
+    if not asked:
+        found = infer_scores(top, list(classes), kind=tool.kind, **known)
+        answers = _answers(found.probabilities, columns, sequence, None)
+        counts, presence, weight = found.expected_counts, found.presence, found.joint_weight or 0.0
+        return Classified(
+            batch, answers, counts, presence, weight, found.diagnostics, classes, 0, BY_SCORES, streamed=False
+        )
+    grouping = Grouping.of({name: columns[name] for name in asked}, str(path))
+    grouped = infer_scores(top, list(classes), kind=tool.kind, groups=grouping.group_of, **known)
+    return ClassifiedGroups(
+        batch,
+        grouping,
+        _answers(grouped.probabilities, columns, sequence, grouping.group_of),
+        grouped.expected_counts,
+        grouped.presence,
+        grouped.joint_weight,
+        tuple(grouped[group].diagnostics for group in grouped.groups.tolist()),
+        classes,
+        0,
+        BY_SCORES,
+    )
+
+
+def _answers(
+    probabilities: Any,
+    columns: dict[str, list[Any]],
+    sequence: str | None,
+    group_of: Int[np.ndarray, "item"] | None,
+) -> Answers:
+    """Read answers off the probabilities, averaged over each sequence; one that is in two groups is two sequences."""
+    table = np.asarray(probabilities)
+    if sequence is None:
+        return Answers.of(table)
+    values = columns[sequence]
+    # An item without a sequence is one of its own.
+    keys = [(0, item) if value in (None, "") else (1, value) for item, value in enumerate(values)]
+    groups = [0] * len(keys) if group_of is None else group_of.tolist()
+    numbers: dict[Any, int] = {}
+    sequence_of = np.array([numbers.setdefault(key, len(numbers)) for key in zip(keys, groups, strict=True)])
+    sums = np.zeros((len(numbers), table.shape[1]))
+    np.add.at(sums, sequence_of, table)
+    return Answers.of((sums / np.bincount(sequence_of)[:, None])[sequence_of])
+
+
+def writes_back(scores: Path, out: Path) -> bool:
+    """Whether answers about scores are written in the format of the scores: the endings are the same."""
+    return scores.suffix.lower() == out.suffix.lower()
+
+
+def write_scores(classified: Classified | ClassifiedGroups, scores: str | os.PathLike[str], out: Path) -> None:
+    """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
+
+    The table of groups, if there are any, is written beside it.
+    """
+    if not writes_back(Path(scores), out):
+        if isinstance(classified, ClassifiedGroups):
+            write_groups(classified, out)
+        else:
+            write_predictions(classified, out)
+        return
+    table = classified.predictions()
+    columns = ("label", "probability", "runner_up", "runner_up_probability")
+    answers = [Answer(*row) for row in zip(*(table[name] for name in columns), strict=True)]
+    read_scores(Path(scores)).write(answers, out)
+    if isinstance(classified, ClassifiedGroups):
+        write_group_table(classified, out)

@@ -1,0 +1,47 @@
+"""`handful classify --scores`: the scores of another tool to joint labels, in the tool's own format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from handful.classification.groups import ClassifiedGroups, group_table_path
+from handful.classification.groups_page import write_groups_page
+from handful.classification.page import write_batch_page
+from handful.classification.predictions import check_ending
+from handful.classification.scores import classify_scores, write_scores, writes_back
+from handful.cli.printed import print_batch, print_groups
+from handful.cli.terminal import waiting
+
+
+def label_scores(
+    scores: Path,
+    out: Path,
+    report: Path | None,
+    group_by: list[str] | None,
+    sites: Path | None,
+    sequence: str | None,
+    candidates: Path | None,
+    prior: Path | None,
+) -> None:
+    """Label, write and print; the arguments are the options of the command."""
+    same = writes_back(scores, out)
+    if not same:
+        check_ending(out)
+    with waiting(f"labelling {scores}"):
+        found = classify_scores(
+            scores, group_by=group_by or None, sites=sites, sequence=sequence, candidates=candidates, prior=prior
+        )
+        write_scores(found, scores, out)
+        if isinstance(found, ClassifiedGroups):
+            if report is not None:
+                write_groups_page(found, report, title=scores.stem)
+        elif report is not None:
+            write_batch_page(found, report, title=scores.stem)
+    written = [(out, f"{scores.name} with joint labels" if same else "predictions, one row per item")]
+    if report is not None:
+        written.append((report, "a page about them"))
+    if not isinstance(found, ClassifiedGroups):
+        print_batch(found, written)
+        return
+    written.insert(1, (group_table_path(out), "groups and their classes"))
+    print_groups(found, written)

@@ -1,0 +1,130 @@
+"""Joint labels from the scores of another tool, by site and by sequence, and back into the tool's file."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from handful.classification import ClassifiedGroups
+from handful.classification.scores import classify_scores, write_scores, writes_back
+from handful.errors import FileFormatError, OptionError
+
+CLASSES = [f"animal {k}" for k in range(20)]
+SITES = {"north": (1, 4), "south": (7, 12)}
+
+
+def made(folder, n=60, weak=2.2, seed=0):
+    """A file as SpeciesNet writes it: two classes per site, sequences of three images, top five of noisy scores."""
+    rng = np.random.default_rng(seed)
+    images, truth, coco = [], [], []
+    for site, classes in SITES.items():
+        for i in range(n):
+            k = classes[(i // 3) % 2]
+            logits = rng.normal(size=20)
+            logits[k] += weak
+            p = np.exp(logits) / np.exp(logits).sum()
+            top = np.argsort(-p)[:5]
+            file = f"{site}/{i:03}.jpg"
+            images.append({
+                "filepath": file,
+                "classifications": {"classes": [CLASSES[t] for t in top], "scores": p[top].tolist()},
+                "prediction": CLASSES[top[0]], "prediction_score": p[top[0]], "prediction_source": "classifier",
+            })  # fmt: skip
+            coco.append({"id": file, "file_name": file, "location": site, "seq_id": f"{site}-{i // 3}"})
+            truth.append(CLASSES[k])
+    (folder / "predictions.json").write_text(json.dumps({"predictions": images}, indent=1))
+    (folder / "cct.json").write_text(json.dumps({"images": coco}))
+    return folder / "predictions.json", np.array(truth)
+
+
+def accuracy(found, truth):
+    return (np.array(found.predictions()["label"]) == truth).mean()
+
+
+def test_by_site_and_by_sequence(tmp_path):
+    path, truth = made(tmp_path)
+    first = np.array([image["prediction"] for image in json.loads(path.read_text())["predictions"]])
+    top_one = (first == truth).mean()
+    by_folder = classify_scores(path, group_by="folder")
+    by_site = classify_scores(path, group_by="location", sites=tmp_path / "cct.json")
+    in_sequence = classify_scores(path, group_by="location", sites=tmp_path / "cct.json", sequence="seq_id")
+    assert by_folder.predictions()["label"] == by_site.predictions()["label"]
+    assert accuracy(by_site, truth) > top_one + 0.1
+    assert accuracy(in_sequence, truth) > accuracy(by_site, truth)
+    assert isinstance(by_site, ClassifiedGroups)
+    assert {CLASSES[k] for k in SITES["north"]} == {by_site.class_names[k] for k in by_site["north"].present}
+    assert by_site.predictions()["seq_id"][:2] == ["north-0", "north-0"]
+    labels = np.array(in_sequence.predictions()["label"]).reshape(-1, 3)
+    assert (labels == labels[:, :1]).all()
+    assert not isinstance(classify_scores(path), ClassifiedGroups)
+
+
+def test_what_is_known_about_the_place(tmp_path):
+    path, _ = made(tmp_path)
+    (tmp_path / "list.txt").write_text("animal 1\nanimal 7\nanimal 99\n")
+    found = classify_scores(path, candidates=tmp_path / "list.txt")
+    assert set(found.predictions()["label"]) <= {"animal 1", "animal 7"}
+    (tmp_path / "weights.csv").write_text("species,weight\n" + "".join(f"{name},1\n" for name in CLASSES))
+    plain, weighted = classify_scores(path), classify_scores(path, prior=tmp_path / "weights.csv")
+    np.testing.assert_allclose(weighted.predictions()["probability"], plain.predictions()["probability"], atol=0.05)
+
+
+def test_written_back_or_as_a_table(tmp_path):
+    path, truth = made(tmp_path)
+    found = classify_scores(path, group_by="folder")
+    write_scores(found, path, tmp_path / "better.json")
+    images = json.loads((tmp_path / "better.json").read_text())["predictions"]
+    assert [image["prediction"] for image in images] == found.predictions()["label"]
+    assert [image["classifications"] for image in images] == [
+        image["classifications"] for image in json.loads(path.read_text())["predictions"]
+    ]
+    assert (tmp_path / "better.groups.csv").exists()
+    write_scores(found, path, tmp_path / "better.csv")
+    with (tmp_path / "better.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["folder"] for row in rows[:2]] == ["north", "north"]
+    write_scores(classify_scores(path), path, tmp_path / "one.csv")
+    assert writes_back(path, tmp_path / "x.JSON")
+    assert len(truth) == len(rows) == len((tmp_path / "one.csv").read_text().splitlines()) - 1
+
+
+def test_birds(tmp_path):
+    """Stretches of one recording are labelled jointly, and the table comes back with two columns more."""
+    rng, best = np.random.default_rng(1), []
+    lines = ["Start (s),End (s),Scientific name,Common name,Confidence,File"]
+    for i in range(40):
+        other = rng.integers(500)  # of thousands of species that the model knows
+        common, rare = rng.uniform(0.3, 0.9), rng.uniform(0.1, 0.6)
+        lines.append(f"{3 * i}.0,{3 * i + 3}.0,Turdus merula,Blackbird,{common:.4f},a.wav")
+        lines.append(f"{3 * i}.0,{3 * i + 3}.0,Rarus {other},Rarity {other},{rare:.4f},a.wav")
+        best.append(common > rare)
+    (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
+    found = classify_scores(tmp_path / "b.csv", group_by="file")
+    labels = np.array(found.predictions()["label"])
+    assert (labels == "Turdus merula_Blackbird").mean() > np.mean(best) + 0.05
+    write_scores(found, tmp_path / "b.csv", tmp_path / "c.csv")
+    after = (tmp_path / "c.csv").read_text().splitlines()
+    assert [line.rsplit(",", 2)[0] for line in after] == lines
+
+
+def test_what_is_not_there_is_refused(tmp_path):
+    path, _ = made(tmp_path)
+    with pytest.raises(OptionError, match="no column 'location' of the items; there is folder"):
+        classify_scores(path, group_by="location")
+    with pytest.raises(OptionError, match="no column 'seq_id'"):
+        classify_scores(path, sequence="seq_id")
+    (tmp_path / "cct.json").write_text(json.dumps({"images": [{"id": 1, "file_name": "other.jpg"}]}))
+    with pytest.raises(FileFormatError, match="has no row for 120 of 120 files"):
+        classify_scores(path, sites=tmp_path / "cct.json")
+
+
+def test_items_without_a_sequence_stand_alone(tmp_path):
+    path, _ = made(tmp_path)
+    images = json.loads((tmp_path / "cct.json").read_text())["images"]
+    for image in images:
+        image.pop("seq_id")
+    images[0]["seq_id"] = "only"
+    (tmp_path / "cct.json").write_text(json.dumps({"images": images}))
+    alone, found = classify_scores(path), classify_scores(path, sites=tmp_path / "cct.json", sequence="seq_id")
+    assert found.predictions()["label"] == alone.predictions()["label"]
