@@ -99,9 +99,9 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
 
     Returns
     -------
-    rows : list of dict
-        Keys are `handful.benchmark.journal.COLUMNS`. `seconds` is wall time in the method, `cpu_seconds` processor time
-        of everything, both shared out equally among the tasks of the range.
+    list of dict
+        One per task. Keys are `handful.benchmark.journal.COLUMNS`. `seconds` is wall time in the method, `cpu_seconds`
+        processor time of everything, both shared out equally among the tasks of the range.
 
     Examples
     --------

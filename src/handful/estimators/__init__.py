@@ -8,12 +8,14 @@ from handful.estimators.inference import Inference
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.estimators.scores import TopScores, infer_scores
+from handful.estimators.splitting import FewClassSplit
 from handful.estimators.why import Explanation, NearExample
 from handful.inference.questions import Question
 
 __all__ = [
     "Diagnostic",
     "Explanation",
+    "FewClassSplit",
     "GroupedInference",
     "Inference",
     "NearExample",

@@ -114,6 +114,18 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             `sklearn.semi_supervised`. These rows are labelled jointly right away, see `transduction_` and
             `label_distributions_`, and are not part of the catalogue. None, the default, means that every label is a
             class, including -1: labels such as -1, 0, 1 are too common to guess.
+
+        Returns
+        -------
+        object
+            The classifier itself.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> PaddleClassifier().fit(X, y).classes_.tolist()
+        ['right', 'up']
         """
         self._check_parameters()
         features, labels = self._checked(X, y, reset=True)
@@ -139,6 +151,26 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         The first call is a `fit`. After that, a label must be known or listed in `classes`, so that a mistyped one does
         not become a class; new classes are added with `add_classes`.
+
+        Parameters
+        ----------
+        X, y : [row, feature], [row]
+            Examples and their labels.
+        classes : list of labels or None
+            Labels that may be new.
+
+        Returns
+        -------
+        object
+            The classifier itself.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> classifier = PaddleClassifier().fit(X, y).partial_fit([[0.2, 1.0]], ["up"])
+        >>> classifier.catalogue_.shots.tolist()  # of right and up
+        [2.0, 3.0]
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
@@ -153,7 +185,25 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._became(self._catalogue.with_examples(features, labels))
 
     def add_classes(self, X: Any, y: Any) -> Self:
-        """Add examples of classes that are not in the catalogue yet."""
+        """Add examples of classes that are not in the catalogue yet.
+
+        Parameters
+        ----------
+        X, y : [row, feature], [row]
+            Examples and their labels, none of which is known.
+
+        Returns
+        -------
+        object
+            The classifier itself.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> PaddleClassifier().fit(X, y).add_classes([[-1.0, 0.0]], ["left"]).classes_.tolist()
+        ['left', 'right', 'up']
+        """
         check_is_fitted(self)
         features, labels = self._checked(X, y, reset=False)
         unknown = set(self._catalogue.unknown(labels))
@@ -165,7 +215,25 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._became(self._catalogue.with_examples(features, labels))
 
     def remove_classes(self, labels: Any) -> Self:
-        """Forget these classes and all their examples."""
+        """Forget these classes and all their examples.
+
+        Parameters
+        ----------
+        labels : list of labels
+            The classes.
+
+        Returns
+        -------
+        object
+            The classifier itself.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> PaddleClassifier().fit(X, y).remove_classes(["up"]).classes_.tolist()
+        ['right']
+        """
         check_is_fitted(self)
         leaving = np.asarray(labels_of(labels))
         unknown = self._catalogue.unknown(leaving)
@@ -236,6 +304,25 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             label, and count as examples of their class in this call. A label that the catalogue does not have is a new
             class; `probabilities` then have a column for it, in the order of all labels. The catalogue stays as it is:
             to keep the examples, call `partial_fit`.
+
+        Returns
+        -------
+        Inference or GroupedInference
+            The answer: labels, probabilities, which classes are present, items of no class, and warnings.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(20, 16))
+        >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
+        >>> batch = centres[[3] * 6 + [7] * 4] + 0.7 * rng.normal(size=(10, 16))
+        >>> classifier = PaddleClassifier().fit(X, y)
+        >>> classifier.infer(batch).present_classes.tolist()
+        [3, 7]
+        >>> found = classifier.infer(batch, groups=["marsh"] * 6 + ["wood"] * 4)
+        >>> found["wood"].present_classes.tolist()
+        [7]
         """
         known = Known(prior, candidates, pool, order)
         if groups is None:
@@ -263,11 +350,26 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        X, groups, prior, candidates, pool, order
+        X, groups, prior, candidates, pool, order : object
             As in `infer`.
         unknown : label or None
             The label of items that look like none of the classes, see `Inference.rejected`; for instance "other" or
             -1. None, the default, means a class for every item.
+
+        Returns
+        -------
+        [row]
+            Labels, in the container of X.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(31, 24))
+        >>> X, y = centres[:30].repeat(5, axis=0) + 0.4 * rng.normal(size=(150, 24)), np.arange(30).repeat(5)
+        >>> batch = centres[[3] * 4 + [30] * 4] + 0.4 * rng.normal(size=(8, 24))  # 30 is not in the catalogue
+        >>> PaddleClassifier().fit(X, y).predict(batch, unknown=-1).tolist()
+        [3, 3, 3, 3, -1, -1, -1, -1]
         """
         known = Known(prior, candidates, pool, order)
         if groups is None:
@@ -298,7 +400,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             The whole batch. It is labelled again, so ask for several items at once.
         item : int or list of int
             Position of the item in the batch, or several.
-        prior, candidates
+        prior, candidates : object
             As in `infer`.
 
         Returns
@@ -337,7 +439,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             Number of questions.
         answered : list of int
             Items that are not asked about again.
-        prior, candidates
+        prior, candidates : object
             As in `infer`.
 
         Returns
@@ -384,13 +486,47 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._catalogue.to(features.device), features
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
+        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : [row, feature]
+            The items, one batch.
+
+        Returns
+        -------
+        [row, class]
+            Probabilities, in the container of X.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> PaddleClassifier().fit(X, y).predict_proba([[0.0, 2.0], [3.0, 0.1]]).argmax(1).tolist()
+        [1, 0]
+        """
         inference = self._infer_like(X, Known())
         _warn(inference)
         return inference.probabilities
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier as one file: safetensors, with everything but tensors as JSON in its header."""
+        """Write the classifier as one file: safetensors, with everything but tensors as JSON in its header.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. It appears complete or not at all; an older one of that name is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> place = tempfile.mkdtemp() + "/directions.safetensors"
+        >>> PaddleClassifier().fit(X, y).save(place)
+        >>> PaddleClassifier.load(place).predict([[0.0, 2.0]]).tolist()
+        ['up']
+        """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         saving.save(
@@ -402,7 +538,27 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a classifier that `save` wrote; nothing in the file is executed."""
+        """Read a classifier that `save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        object
+            The classifier.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from handful.estimators import PaddleClassifier
+        >>> place = tempfile.mkdtemp() + "/two.safetensors"
+        >>> PaddleClassifier().fit([[0.0, 1.0], [1.0, 0.0]], ["up", "right"]).save(place)
+        >>> PaddleClassifier.load(place).classes_.tolist()
+        ['right', 'up']
+        """
         saved = saving.load(path)
         if saved.kind != cls.__name__:
             raise FileFormatError(f"{path} holds a {saved.kind}; load it with {saved.kind}.load")
@@ -555,7 +711,19 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 class PaddleClassifier(TransductiveClassifier):
     """Every `predict` is one joint batch, labelled by roll call: nothing to tune, features of any scale.
 
-    Everything else is as in `TransductiveClassifier`.
+    It has no parameters. X may be an array, a tensor, or a frame of pandas, polars or Arrow, and answers come in the
+    same container, see `TransductiveClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray [class]
+        Distinct labels, in increasing order.
+    catalogue_ : Catalogue
+        The fitted catalogue; `catalogue_.report()` says what looks wrong with it.
+    transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
+        For the rows given to `fit`: their labels (predicted ones for unlabelled rows) and their probabilities.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in all scikit-learn estimators.
 
     Examples
     --------

@@ -184,7 +184,7 @@ def infer_scores(
         "logits" are unbounded scores, before a softmax or a sigmoid. "probabilities" sum to at most one over the
         classes of an item. "sigmoid" is a chance for each class by itself. "similarities" are cosines, or negative
         distances.
-    groups, prior, candidates, pool, order
+    groups, prior, candidates : object
         As in `PaddleClassifier.infer`. Arrays of weights are in the order of the columns.
     labelled : mapping or None
         Labels of some items, by their position: `{0: "cow", 17: "deer"}`. They say how reliable the scores are, and
@@ -192,6 +192,8 @@ def infer_scores(
     model_prior : array [class], mapping, table or None
         How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
         classes; this is taken back. Logits must then be on the model's own scale.
+    pool, order : object
+        As in `PaddleClassifier.infer`.
 
     Returns
     -------

@@ -84,7 +84,7 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
 
     Returns
     -------
-    page : Path
+    Path
         Where `index.html` is.
 
     Examples

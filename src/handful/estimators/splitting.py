@@ -1,0 +1,129 @@
+"""FewClassSplit: cross-validation for batches with few of the classes, as `handful.draw` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from handful.arguments import whole
+from handful.catalogue.labels import distinct
+from handful.errors import LabelError, OptionError
+from handful.estimators.containers import labels_of
+from handful.shapes import Int
+from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool, draw
+
+
+class FewClassSplit:
+    """Splits whose training rows have every class, and whose test rows are one batch of a few classes.
+
+    The folds of `KFold` and its relatives hold all classes, so they measure the opposite of what happens in use. Here a
+    split is a task of `handful.draw`: `shots` rows of every class to fit, and `n_items` other rows of `n_present`
+    classes, drawn at random, to label as one batch. Splits overlap. Use it as `cv` wherever scikit-learn takes one.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of splits.
+    n_present : int
+        Classes that the batch is drawn from; by chance it may hold fewer.
+    n_items : int
+        Items of a batch.
+    shots : int
+        Training rows of each class.
+    random_state : int, RandomState instance or None
+        As in scikit-learn. With an int, every call of `split` returns the same splits.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from handful.datasets import load_clinc150
+    >>> from handful.estimators import PaddleClassifier
+    >>> bank, splits = load_clinc150(), FewClassSplit(4, n_present=3, n_items=40, random_state=0)
+    >>> cross_val_score(PaddleClassifier(), bank.features, bank.labels, cv=splits).round(2).tolist()
+    [1.0, 1.0, 0.9, 0.85]
+    """
+
+    def __init__(
+        self, n_splits: int = 10, *, n_present: int = 5, n_items: int = 75, shots: int = 5, random_state: Any = None
+    ) -> None:
+        sizes = {"n_splits": n_splits, "n_present": n_present, "n_items": n_items, "shots": shots}
+        for name, value in sizes.items():
+            setattr(self, name, whole(name, value, least=1, error=OptionError))
+        self.random_state = random_state
+
+    n_splits: int
+    n_present: int
+    n_items: int
+    shots: int
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({given})"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not used.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+
+        Examples
+        --------
+        >>> FewClassSplit(3).get_n_splits()
+        3
+        """
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[Int[np.ndarray, "example"], Int[np.ndarray, "item"]]]:
+        """Draw the splits.
+
+        Parameters
+        ----------
+        X : object
+            Not used.
+        y : [row]
+            Labels of the rows.
+        groups : object
+            Not used.
+
+        Yields
+        ------
+        train, test : ndarray [example], ndarray [item]
+            Rows to fit and rows to label.
+
+        Examples
+        --------
+        >>> y = np.arange(10).repeat(20)
+        >>> for train, test in FewClassSplit(2, n_present=2, n_items=12, shots=3, random_state=0).split(None, y):
+        ...     print(len(train), len(set(y[train].tolist())), len(test), len(set(y[test].tolist())))
+        30 10 12 2
+        30 10 12 2
+        """
+        if y is None:
+            raise LabelError("splits are drawn by class, and y is None; give the labels of the rows")
+        classes, codes = distinct(np.asarray(labels_of(y)))
+        sizes = np.bincount(codes)
+        scarce = np.flatnonzero(sizes <= self.shots)
+        if len(scarce):
+            raise LabelError(
+                f"class {classes.tolist()[scarce[0]]!r} has {sizes[scarce[0]]} rows, and a split needs more than "
+                f"shots={self.shots} of every class ({len(scarce)} classes have fewer); lower shots or leave them out"
+            )
+        if self.n_present > len(classes):
+            raise LabelError(f"n_present={self.n_present} is more than the {len(classes)} classes of y; lower it")
+        spec = TaskSpec(ShotsPerClass(self.shots), UniformOverPool(self.n_present), n_query=self.n_items)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        tasks = draw(codes, spec, seed=seed, indices=range(self.n_splits))
+        for support, query in zip(tasks.support, tasks.query, strict=True):
+            yield support.copy(), query.copy()

@@ -1,0 +1,95 @@
+"""Docstrings of the reference are what numpydoc expects, as far as that helps a reader."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from tests.architecture.test_documents import REFERENCE, named
+
+validate = pytest.importorskip("numpydoc.validate", reason="numpydoc comes with requirements-docs.txt")
+
+# Checks that are off everywhere.
+OFF = {
+    "SA01": "no section See Also: docs/api.rst groups what belongs together",
+    "ES01": "no extended summary: one sentence is often enough",
+    "SS02": "a summary may begin with a formula or a name",
+    "SS05": "takes a plural noun at the beginning for a verb",
+}
+# What people call by hand: every method has parameters, what it returns and an example.
+FRONT = {
+    "handful.estimators.PaddleClassifier",
+    "handful.estimators.TransductiveClassifier",
+    "handful.estimators.Inference",
+    "handful.estimators.GroupedInference",
+    "handful.estimators.FewClassSplit",
+    "handful.estimators.infer_scores",
+}
+# Checks that are off for everything else: annotations have the types, and the example of a class shows its methods.
+OFF_ELSEWHERE = {
+    "EX01": "no examples",
+    "PR01": "parameters without a section of their own",
+    "PR04": "a parameter without a type",
+    "RT01": "no section Returns",
+    "YD01": "no section Yields",
+}
+
+
+def is_value(thing: object) -> bool:
+    """Whether the fields of a class are its arguments; they are documented as attributes."""
+    return inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or issubclass(thing, tuple))
+
+
+def members(name: str) -> list[str]:
+    """Methods and properties of a class that this package defines, with the class itself."""
+    value, found = named(name), [name]
+    for member in dir(value) if inspect.isclass(value) else ():
+        owner = next((base for base in value.__mro__ if member in vars(base)), object)
+        thing = inspect.getattr_static(value, member)
+        explained = callable(thing) or hasattr(thing, "__get__")
+        # Fields are documented as attributes; `set_..._request` is what scikit-learn makes for every estimator.
+        is_field = is_value(value) and member in getattr(value, "__match_args__", ())
+        made = is_field or member.startswith("_") or member.endswith("_request")
+        if owner.__module__.startswith("handful.") and explained and not made:
+            found.append(f"{name}.{member}")
+    return found
+
+
+def is_property(name: str, full: str) -> bool:
+    """Whether a member is read without a call."""
+    return full != name and not callable(getattr(named(name), full.rpartition(".")[2]))
+
+
+def faults(name: str) -> list[str]:
+    """Say what is wrong with the docstrings of a class or function."""
+    found = []
+    for full in members(name):
+        off = set(OFF) | (set() if name in FRONT else set(OFF_ELSEWHERE))
+        if full == name and is_value(named(name)):
+            off.add("PR01")
+        if is_property(name, full):
+            off |= {"EX01", "RT01"}
+        errors = validate.validate(full)["errors"]
+        found += [f"{full}: {code} {message}" for code, message in errors if code not in off]
+    return found
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_docstrings_are_complete(name):
+    assert faults(name) == []
+
+
+def test_the_front_is_listed():
+    assert set(REFERENCE) >= FRONT
+    for name in ("fit", "predict", "infer", "explain", "questions", "load"):
+        assert f"handful.estimators.PaddleClassifier.{name}" in members("handful.estimators.PaddleClassifier")
+    assert "handful.estimators.Inference.labels" not in members("handful.estimators.Inference")
+
+
+def test_a_missing_section_is_found(monkeypatch):
+    from handful.estimators import Inference
+
+    monkeypatch.setattr(Inference.top, "__doc__", "Return the most probable classes.")
+    found = faults("handful.estimators.Inference")
+    assert any("Inference.top: EX01" in fault for fault in found)
+    assert any("Inference.top: PR01" in fault for fault in found)

@@ -1,0 +1,55 @@
+"""The same answer twice: bits where nothing changes, rounding where sums have another order."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.datasets import load_clinc150
+from handful.estimators import PaddleClassifier, stacks
+
+
+@pytest.fixture(scope="module")
+def world():
+    bank, rng = load_clinc150(), np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(60)]
+    support = np.concatenate([of_class[:5] for of_class in rows])
+    batch = np.concatenate([rows[k][5:30] for k in rng.choice(60, 12, replace=False)])
+    groups = rng.integers(0, 6, len(batch))
+    return bank.take(support).astype(np.float32), bank.labels[support], bank.take(batch).astype(np.float32), groups
+
+
+def answers(world, threads):
+    X, y, batch, groups = world
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        classifier = PaddleClassifier().fit(X, y)
+        return classifier.infer(batch), classifier.infer(batch, groups=groups), classifier
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_again_the_same_bits(world):
+    one, other = answers(world, 1), answers(world, 1)
+    assert one[2].catalogue_.content_hash == other[2].catalogue_.content_hash
+    for first, second in zip(one[:2], other[:2], strict=True):
+        assert first.probabilities.tobytes() == second.probabilities.tobytes()
+        assert np.asarray(first.unknown).tobytes() == np.asarray(second.unknown).tobytes()
+
+
+def test_with_other_threads_the_same_up_to_rounding(world):
+    for first, second in zip(answers(world, 1)[:2], answers(world, 2)[:2], strict=True):
+        np.testing.assert_allclose(first.probabilities, second.probabilities, atol=1e-4)
+        np.testing.assert_array_equal(first.labels, second.labels)
+
+
+def test_in_other_stacks_the_same_up_to_rounding(world, monkeypatch):
+    _, _, batch, groups = world
+    _, together, classifier = answers(world, 1)
+    monkeypatch.setattr(stacks, "STACK_SCORES", 1)  # every group by itself
+    apart = classifier.infer(batch, groups=groups)
+    np.testing.assert_allclose(together.probabilities, apart.probabilities, atol=1e-5)
+    np.testing.assert_array_equal(together.labels, apart.labels)
+    order = np.random.default_rng(1).permutation(len(batch))
+    shuffled = classifier.infer(batch[order], groups=groups[order])
+    np.testing.assert_allclose(together.probabilities[order], shuffled.probabilities, atol=1e-5)
