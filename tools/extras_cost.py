@@ -1,4 +1,4 @@
-"""What each extra costs, in megabytes and seconds, beside a torch that is already there; written into docs/install.md.
+"""What each extra costs, in megabytes and seconds, in addition to an installed torch; written into docs/install.md.
 
     python tools/extras_cost.py            # measure all extras, keep the figures, write the table
     python tools/extras_cost.py images     # measure only these again
@@ -111,7 +111,8 @@ def table(figures: dict[str, Any]) -> str:
         called = "`handful`" if name == CORE else f"`handful[{name}]`"
         megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
         lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {FOR[name]} |")
-    said = f"Beside {figures['torch']} and, for extras, the core; figures of one machine with {figures['cores']} cores."
+    measured = f"Measured on a machine with {figures['cores']} cores."
+    said = f"In addition to {figures['torch']} and, for extras, the core. {measured}"
     return "\n".join([*lines, "", said]) + "\n"
 
 
