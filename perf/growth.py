@@ -95,7 +95,7 @@ def line_of(points: list[dict[str, Any]], axis: str, geometry: str) -> list[dict
 
 
 def plot(points: list[dict[str, Any]], path: Path) -> None:
-    """Draw one panel a size, both geometries, the choice of `auto` ringed."""
+    """Draw one panel per size with both geometries; a ring marks the choice of `auto`."""
     from handful.machine.extras import import_extra
 
     pyplot = import_extra("matplotlib.pyplot", "plots")

@@ -147,7 +147,7 @@ def noted(file: Path | None, sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def note(file: Path | None, figures: dict[str, Any]) -> None:
-    """Write the figures so far: the largest runs take an hour, and may not live to the end."""
+    """Write the figures so far: the largest runs take an hour, and may be stopped before the end."""
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(figures, indent=1) + "\n")

@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def is_measured(file: Path) -> bool:
-    """Whether a run of that size came to its end; the bare pass is noted before."""
+    """Whether a run of that size was finished; the bare pass is recorded earlier."""
     return file.exists() and "exact" in json.loads(file.read_text())
 
 

@@ -73,7 +73,7 @@ def mean_width(task: handful.TaskBatch) -> float:
 
 
 def main() -> None:
-    """Print one line a shape."""
+    """Print one line per shape."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="JSON file to write")
     arguments = parser.parse_args()

@@ -60,7 +60,7 @@ def straightforward(task: handful.TaskBatch) -> Tensor:
 
 
 def ours(task: handful.TaskBatch) -> Tensor:
-    """Run PADDLE through the public door; return U."""
+    """Run PADDLE through the public interface; return U."""
     return handful.solve("paddle", task, max_iter=N_ITER, tol=0.0).log_assignments
 
 

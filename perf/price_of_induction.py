@@ -217,7 +217,7 @@ def shares(function: Callable[[], object], stages: dict[str, tuple[str, str | No
 
 
 def profile(cases: list[Case]) -> None:
-    """Print one line a case and method."""
+    """Print one line per case and method."""
     torch.set_num_threads(1)
     for case in cases:
         entrants = contenders(case)
@@ -228,7 +228,7 @@ def profile(cases: list[Case]) -> None:
 
 
 def main() -> None:
-    """Print the table, and write it where asked."""
+    """Print the table, and write it if a file was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bank", action="append", default=[], metavar="NAME=PATH", help="a bank to measure as well")
     parser.add_argument("--out", type=Path, help="JSON file to write")

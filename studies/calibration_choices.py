@@ -90,7 +90,7 @@ def at_multiple(task: handful.TaskBatch, scale: Tensor, multiple: float) -> Tens
 
 
 def one_shot(task: handful.TaskBatch, truth: Tensor, nats: float) -> float:
-    """Accuracy with another value of the one number that the scale of one-shot tasks rests on."""
+    """Accuracy with another value of the constant that determines the scale of one-shot tasks."""
     own = calibration.NATS_OF_SPREAD
     calibration.NATS_OF_SPREAD = nats
     try:

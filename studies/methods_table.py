@@ -43,7 +43,7 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A method as the table runs it; `note` says what stands behind options that are not the defaults."""
+    """A method as the table runs it; `note` explains options that are not the defaults."""
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def transform(self) -> str:
-        """The method's own transform; unit length where that needs a base mean, which these banks have not."""
+        """The method's own transform; unit length if that needs a base mean, which these banks do not have."""
         name = self.named_transform or handful.METHODS[self.method].transform
         return "l2" if "base_mean" in parameters_of(name) else name
 

@@ -198,7 +198,7 @@ def proportions_by_em(scores: Tensor) -> Tensor:
 def estimated(outcomes: Sequence[Outcome], rule: str, over_items: bool) -> Estimate:
     """Points by which `roll_call` is ahead of a rule on the same batches, with a 95 % interval.
 
-    Batches of one catalogue have its luck in common, so the interval is Student's t over the means of catalogues where
+    Batches of one catalogue are not independent, so the interval is Student's t over the means of catalogues where
     there are five or more; over batches where there are fewer. `over_items`: the same items come again in several
     batches, so it is over items, each averaged over its batches.
     """
@@ -244,7 +244,7 @@ def warnings_of(outcomes: Sequence[Outcome]) -> Row:
     """Batches harmed and not harmed, `[batches, of which warned]`, and how often each diagnostic came, likewise.
 
     `cell`: harmed against the rule that is the best of this cell among those that label each item alone. `batch`:
-    against whichever of them happens to be the best on the very batch.
+    against the one that happens to be the best on this batch.
     """
     best = max(ALONE, key=lambda rule: float(np.mean([one.accuracy(rule) for one in outcomes])))
     found: Row = {}

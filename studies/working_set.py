@@ -64,7 +64,7 @@ def compared(folder: Path, n_tasks: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the table, and write it where asked."""
+    """Print the table, and write it if a file was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", nargs="+", type=Path)
     parser.add_argument("--tasks", type=int, default=500)

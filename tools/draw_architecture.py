@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
 WIDTH, GAP, MARGIN = 1000, 14, 12
-# A box is as high as its name, and so much more for each line of what it says.
+# Height of the name in a box, and of each line of its description.
 NAME, LINE, MOST_LINES = 40, 18, 4
-# At most that many boxes side by side; a longer layer goes on in a second row of the same band.
+# Maximum number of boxes side by side; a longer layer continues in a second row of the same band.
 ACROSS = 3
 # Width of a letter of the smaller text, on average.
 LETTER = 6.7

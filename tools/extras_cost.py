@@ -4,8 +4,8 @@
     python tools/extras_cost.py images     # measure only these again
     python tools/extras_cost.py --table    # write the table from the figures that were kept
 
-The wheel is built from this repository. One environment has torch and the core. Each extra is then installed into an
-environment of its own that sees that one beneath it, so what is added there is what the extra brings. Seconds are wall
+The wheel is built from this repository. One environment has torch and the core. Each extra is then installed into a
+separate environment on top of it, so what is added there is what the extra adds. Seconds are wall
 time of `pip install`, downloads included.
 """
 

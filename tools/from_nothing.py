@@ -116,7 +116,7 @@ class Newcomer:
             self.do(f"{page}: {shlex.join(words)}", [str(self.bin / words[0]), *words[1:]], within)
 
     def lend(self, folder: Path) -> None:
-        """Put the files into the folder that the README takes for granted."""
+        """Put the files that the README needs into the folder."""
         photos = next((self.place / "images").rglob("catalogue"))
         shutil.copytree(photos, folder / "photos")
         shutil.copytree(next(photos.iterdir()), folder / "new_photos")
