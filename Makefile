@@ -1,5 +1,5 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install format lint types test lowest docs slow perf
+.PHONY: help install format lint types test lowest docs slow perf pace
 
 help:      ## list the commands
 	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
@@ -33,6 +33,9 @@ docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no n
 
 slow:      ## the slow tests, with many more random examples
 	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
+
+pace:      ## whether help and imports became slower, as ratios to importing torch
+	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
 	python perf/paddle.py
