@@ -1,0 +1,48 @@
+"""The story of camera traps: worlds are as described, rules do what their names say, and the page is the kept one."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful.datasets import load_clinc150
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
+story = importlib.import_module("camera_traps")
+
+
+def test_a_world_is_as_described(tmp_path):
+    bank = load_clinc150().classes(range(24))
+    truth, sequences, scores = story.world(bank, 2, 0, tmp_path)
+    predictions = json.loads((tmp_path / "predictions.json").read_text())["predictions"]
+    images = json.loads((tmp_path / "cct.json").read_text())["images"]
+    assert len(truth) == len(predictions) == len(images) == bank.n_rows - 48
+    assert all(len(image["classifications"]["classes"]) == 5 for image in predictions)
+    sites = np.array([image["location"] for image in images])
+    assert [len(set(np.array(truth)[sites == site])) for site in range(6)] == [4] * 6
+    sizes = np.unique(sequences, return_counts=True)[1]
+    assert (sizes.min(), sizes.max()) == (1, 5)
+    assert all(len(set(np.array(truth)[sequences == one])) == 1 for one in np.unique(sequences))
+    np.testing.assert_allclose(scores.sum(1), 1)
+
+
+def test_majority_and_mean_score():
+    scores = np.array([[0.6, 0.4, 0.0], [0.6, 0.4, 0.0], [0.0, 1.0, 0.0], [0.0, 0.4, 0.6], [0.7, 0.3, 0.0]])
+    sequences = np.array([1, 1, 1, 2, 2])
+    first = scores.argmax(1)
+    assert story.smoothed(first, scores, sequences, majority=True).tolist() == [0, 0, 0, 0, 0]
+    assert story.smoothed(first, scores, sequences, majority=False).tolist() == [1, 1, 1, 0, 0]
+
+
+def test_the_page_is_that_of_the_kept_results():
+    if not story.RESULTS.exists():
+        pytest.skip("no results are kept")
+    kept = json.loads(story.RESULTS.read_text())
+    assert story.PAGE.read_text() == story.page(kept)
+    for found in kept.values():
+        for rule in ("first", "majority"):
+            ahead = story.Estimate.of(np.array([one["site and sequence"] - one[rule] for one in found]))
+            assert ahead.mean > ahead.half_width
