@@ -15,18 +15,22 @@ from typing import Any, NamedTuple
 
 from handful.classification.predictions import Batch
 from handful.errors import FileFormatError, LabelError
+from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import parse_json, refuse_irregular
 
 FORMAT, VERSION = "handful_corrections", 1
 
 
 class GivenLabel(NamedTuple):
-    """The label that a person gave to the item of a row; `new` if the catalogue does not have the class."""
+    """The label that a person gave to the item of a row.
+
+    `new` says whether the catalogue lacks the class; None if the file does not say.
+    """
 
     row: int
     item: str
     label: str
-    new: bool
+    new: bool | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Corrections:
                     f"the corrections have a new class {one.label!r}, but the catalogue has it; "
                     "write its items under 'corrections'"
                 )
-            if not one.new and one.label not in codes:
+            if one.new is False and one.label not in codes:
                 raise LabelError(
                     f"the corrections give item {one.item!r} the label {one.label!r}, which the catalogue does not "
                     "have; use the catalogue that the page was made with, or write it under 'new_classes'"
@@ -82,7 +86,7 @@ class Corrections:
 
 
 def read_corrections(path: str | os.PathLike[str]) -> Corrections:
-    """Read a file of corrections, refusing anything else.
+    """Read a file of corrections, or an export of Label Studio; anything else is refused.
 
     Examples
     --------
@@ -98,12 +102,17 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     refuse_irregular(place, FileFormatError)
     try:
         content = parse_json(place.read_text(encoding="utf-8"))
+        if isinstance(content, list):
+            said = annotated(content, str(place))
+            return Corrections(said.batch, tuple(GivenLabel(*one, None) for one in said.labels))
         if content[FORMAT] != VERSION:
             raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
         labels = tuple(_labels(content))
         batch = _text(content["batch"])
     except OSError as error:
         raise FileFormatError(f"{place} cannot be read ({error.strerror}); check the path") from error
+    except FileFormatError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{place} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"

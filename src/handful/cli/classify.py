@@ -77,7 +77,11 @@ def classify_command(
         str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
     corrections: Annotated[
-        Path | None, typer.Option(help="What you corrected on the page of this batch, as the page saved it: .json.")
+        Path | None,
+        typer.Option(help="What you corrected on the page of this batch, or what Label Studio exported: .json."),
+    ] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
     ] = None,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
@@ -115,6 +119,7 @@ def classify_command(
     from handful.classification.groups import group_table_path, write_groups
     from handful.classification.groups_page import write_groups_page
     from handful.classification.label import classify
+    from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_batch_page
     from handful.classification.predictions import check_ending, write_predictions
     from handful.cli.passes import passes
@@ -137,6 +142,8 @@ def classify_command(
         (out, "predictions, one row per item"),
         [] if report is None else [(report, "a page about them")],
     )
+    if tasks is not None:
+        page.append((tasks, f"tasks for Label Studio; its interface is in {tasks.with_suffix('.xml').name}"))
     if group_by:
         with waiting(f"labelling {batch}"):
             grouped = classify(
@@ -151,6 +158,8 @@ def classify_command(
                 device=device,
             )
             write_groups(grouped, out)
+            if tasks is not None:
+                write_label_studio(grouped, tasks)
             if report is not None:
                 write_groups_page(grouped, report, title=batch.stem)
         print_groups(grouped, [predictions, (group_table_path(out), "groups and their classes"), *page])
@@ -172,6 +181,8 @@ def classify_command(
             on_progress=on_progress,
         )
         write_predictions(classified, out)
+        if tasks is not None:
+            write_label_studio(classified, tasks)
         if classified.streamed:
             shutil.rmtree(run)
         if report is not None:

@@ -1,0 +1,65 @@
+"""Tasks of a labelled batch for Label Studio, with its labelling interface."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from handful import __version__
+from handful.classification.groups import ClassifiedGroups
+from handful.classification.predictions import Classified
+from handful.exchange.label_studio import interface, local_file, task, write_tasks
+from handful.machine.whole_file import written_whole
+
+
+def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os.PathLike[str]) -> None:
+    """Write one task per item to `path`, and the labelling interface beside it, with the ending `.xml`.
+
+    A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
+    name. Columns of the batch are in the data of the tasks. `classify(..., corrections=...)` reads what Label Studio
+    exports.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> import numpy as np
+    >>> from handful.classification import classify
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0]], text=["woof", "bark", "meow"])
+    >>> write_label_studio(classify(folder / "catalogue.npz", folder / "batch.npz"), folder / "tasks.json")
+    >>> first = json.loads((folder / "tasks.json").read_text())[0]
+    >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
+    ('woof', {'choices': ['dog']})
+    """
+    batch, found = classified.batch, classified.predictions()
+    texts = batch.contents if isinstance(batch.contents, tuple) else None
+    shown = "item" if batch.contents is None else "image" if texts is None else "text"
+    columns = {name: values for name, values in batch.carried.values().items() if name not in (shown, "row", "item")}
+    tasks = []
+    for place, (row, item) in enumerate(zip(batch.rows, batch.names, strict=True)):
+        data: dict[str, Any] = {name: _plain(values[place]) for name, values in columns.items()}
+        if shown == "image":
+            data[shown] = local_file(item)
+        elif texts is not None:
+            data[shown] = texts[place]
+        tasks.append(
+            task(
+                data,
+                found["label"][place],
+                found["probability"][place],
+                row=row,
+                item=item,
+                batch=batch.fingerprint,
+                version=f"handful {__version__}",
+            )
+        )
+    final = Path(path)
+    write_tasks(tasks, final)
+    with written_whole(final.with_suffix(".xml")) as place_of_interface:
+        place_of_interface.write_text(interface(shown, classified.class_names) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

@@ -1,0 +1,59 @@
+"""A labelled batch to Label Studio and back: what people chose there counts as corrections."""
+
+import json
+
+import numpy as np
+import pytest
+
+from handful.classification import classify
+from handful.classification.label_studio import write_label_studio
+from handful.cli.main import main
+from handful.datasets import load_clinc150
+from handful.errors import LabelError
+from handful.extraction.items import FolderFiles
+
+
+@pytest.fixture
+def files(tmp_path):
+    bank = load_clinc150()
+    names = np.array(bank.class_names)[bank.labels]
+    known = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(30)])
+    batch = np.concatenate([np.flatnonzero(bank.labels == k)[10:22] for k in (3, 17)])
+    np.savez(tmp_path / "c.npz", features=bank.take(known), labels=names[known])
+    text = [f"sentence {i}" for i in range(24)]
+    np.savez(tmp_path / "b.npz", features=bank.take(batch), text=text, shop=["a", "b"] * 12)
+    return tmp_path
+
+
+def test_there_and_back_by_two_commands(files, capsys):
+    arguments = ["classify", "--catalogue", str(files / "c.npz"), "--batch", str(files / "b.npz")]
+    assert main([*arguments, "--out", str(files / "p.csv"), "--tasks", str(files / "tasks.json")]) == 0
+    assert "tasks for Label Studio" in capsys.readouterr().out
+    tasks = json.loads((files / "tasks.json").read_text())
+    assert len(tasks) == 24
+    data = {"shop": "b", "text": "sentence 3", "row": 3, "item": "row 3"}
+    assert tasks[3]["data"] == {**data, "handful_batch": tasks[0]["data"]["handful_batch"]}
+    assert '<Text name="item" value="$text"/>' in (files / "tasks.xml").read_text()
+    first = tasks[0]["predictions"][0]["result"][0]
+    said = [{**tasks[0], "annotations": [{"result": [{**first, "value": {"choices": ["a class of its own"]}}]}]}]
+    (files / "export.json").write_text(json.dumps(said))
+    found = classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+    assert found.predictions()["label"][0] == "a class of its own"
+    assert found.class_names[-1] == "a class of its own"
+    said[0]["data"]["handful_batch"] = "another"
+    (files / "export.json").write_text(json.dumps(said))
+    with pytest.raises(LabelError, match="another batch"):
+        classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+
+
+def test_groups_images_and_bare_vectors(files):
+    grouped = classify(files / "c.npz", files / "b.npz", group_by="shop")
+    write_label_studio(grouped, files / "g.json")
+    assert len(json.loads((files / "g.json").read_text())) == 24
+    np.save(files / "b.npy", np.load(files / "b.npz")["features"])
+    bare = classify(files / "c.npz", files / "b.npy")
+    write_label_studio(bare, files / "v.json")
+    assert 'value="$item"' in (files / "v.xml").read_text()
+    object.__setattr__(bare.batch, "contents", FolderFiles(files, bare.batch.names))
+    write_label_studio(bare, files / "i.json")
+    assert json.loads((files / "i.json").read_text())[0]["data"]["image"] == "/data/local-files/?d=row%200"

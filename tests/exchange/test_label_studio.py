@@ -1,0 +1,61 @@
+"""Label Studio: tasks that its own SDK accepts, and labels from what it exports."""
+
+import json
+
+import pytest
+
+from handful.errors import FileFormatError
+from handful.exchange.label_studio import annotated, interface, local_file, read_annotations, task, write_tasks
+
+
+def exported(one, choice, **more):
+    """The task as Label Studio exports it, with an annotation."""
+    result = {**one["predictions"][0]["result"][0], "value": {"choices": choice}, "origin": "manual"}
+    return {"id": 7, **one, "annotations": [{"id": 3, "completed_by": 1, "result": [result], **more}], "meta": {}}
+
+
+def a_task(row=0, batch="b1"):
+    return task({"text": f"text {row}"}, "ant", 0.75, row=row, item=f"T{row}", batch=batch, version="handful")
+
+
+def test_the_sdk_accepts_tasks_and_interface():
+    sdk = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
+    config = sdk.LabelInterface(interface("text", ["ant", "bee & wasp", '"fox"']))
+    config.validate()
+    one = a_task()
+    assert config.validate_task({"data": one["data"]})
+    assert config.validate_prediction(one["predictions"][0])
+    strange = task({"text": "x"}, "crab", 0.5, row=0, item="T", batch="", version="handful")
+    assert not config.validate_prediction(strange["predictions"][0])
+
+
+def test_tasks_there_and_annotations_back(tmp_path):
+    tasks = [a_task(row) for row in range(3)]
+    write_tasks(tasks, tmp_path / "tasks.json")
+    assert json.loads((tmp_path / "tasks.json").read_text()) == tasks
+    back = [exported(tasks[0], ["bee"]), {**tasks[1], "annotations": []}, exported(tasks[2], ["ant"])]
+    back[2]["annotations"].append({**back[0]["annotations"][0], "was_cancelled": True})
+    (tmp_path / "export.json").write_text(json.dumps(back))
+    found = read_annotations(tmp_path / "export.json")
+    assert found.batch == "b1"
+    assert found.labels == ((0, "T0", "bee"), (2, "T2", "ant"))
+
+
+def test_an_image_is_a_file_that_label_studio_serves():
+    assert local_file("site 1/a&b.jpg") == "/data/local-files/?d=site%201/a%26b.jpg"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({}, "a list of tasks"),
+        ([{"text": "x", "label": "ant"}], "not as JSON-MIN"),
+        ([a_task()], "no task with an annotation"),
+        ([exported(a_task(), ["ant", "bee"])], "must have one choice"),
+        ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "not one that handful wrote"),
+        ([exported(a_task(0, "b1"), ["ant"]), exported(a_task(1, "b2"), ["ant"])], "tasks of 2 batches"),
+    ],
+)
+def test_any_other_file_is_refused(content, sentence):
+    with pytest.raises(FileFormatError, match=sentence):
+        annotated(content, "x.json")
