@@ -219,6 +219,11 @@ def nothing(*_: object) -> None:
     """Leave a node as it is."""
 
 
+def skip_fields(app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
+    """Leave out what Python says about the fields of a named tuple; the docstring explains them."""
+    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
 def setup(app: Sphinx) -> None:
     """Tell Sphinx about the functions above."""
     app.add_html_math_renderer("mathml", (math_in_line, None), (math_on_its_own, None))
@@ -226,6 +231,7 @@ def setup(app: Sphinx) -> None:
     # By default signatures in lists of names cannot break between parameters, so a phone breaks them within words.
     app.add_node(autosummary_table, override=True, html=(nothing, nothing))
     app.connect("doctree-read", fit_pages)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("builder-inited", gather_changes, priority=1)
     app.connect("builder-inited", draw_architecture, priority=1)
 

@@ -75,6 +75,13 @@ def test_added_examples_are_found(world):
     assert near.distance == pytest.approx(0, abs=1e-6)
 
 
+def test_what_a_person_said_holds(world):
+    classifier, _, batch = world
+    why = classifier.explain(batch, 0, given={0: "class 05"})
+    assert (why.label, why.nearest[0].position) == ("class 05", 100)
+    assert why.probability == pytest.approx(1)
+
+
 def test_candidates_hold_alone_too(world):
     classifier, _, batch = world
     assert classifier.explain(batch, 0, candidates=["class 03", "class 07"]).alone == "class 03"

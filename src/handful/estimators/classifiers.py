@@ -382,15 +382,35 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return container_of(X).labels(X, labels if unknown is None else with_label(labels, rejected, unknown))
 
     @overload
-    def explain(self, X: Any, item: int, *, prior: Any = None, candidates: Any = None) -> Explanation: ...
+    def explain(
+        self,
+        X: Any,
+        item: int,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        given: Mapping[int, Any] | None = None,
+    ) -> Explanation: ...
 
     @overload
     def explain(
-        self, X: Any, item: Sequence[int], *, prior: Any = None, candidates: Any = None
+        self,
+        X: Any,
+        item: Sequence[int],
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        given: Mapping[int, Any] | None = None,
     ) -> tuple[Explanation, ...]: ...
 
     def explain(
-        self, X: Any, item: int | Sequence[int], *, prior: Any = None, candidates: Any = None
+        self,
+        X: Any,
+        item: int | Sequence[int],
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        given: Mapping[int, Any] | None = None,
     ) -> Explanation | tuple[Explanation, ...]:
         """Say why an item has its label: what it would be alone, what the batch adds, the nearest examples.
 
@@ -400,7 +420,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             The whole batch. It is labelled again, so ask for several items at once.
         item : int or list of int
             Position of the item in the batch, or several.
-        prior, candidates : object
+        prior, candidates, given : object
             As in `infer`.
 
         Returns
@@ -416,7 +436,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> why.label, why.alone, why.nearest[0].position
         ('right', 'right', 2)
         """
-        catalogue, features, found, known = self._labelled(X, prior, candidates, "explanations")
+        catalogue, features, found, known = self._labelled(X, prior, candidates, given, "explanations")
         items = [item] if isinstance(item, int | np.integer) else list(item)
         outside = [place for place in items if not 0 <= place < len(features)]
         if outside:
@@ -425,11 +445,17 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return said[0] if isinstance(item, int | np.integer) else said
 
     def questions(
-        self, X: Any, n: int = 10, *, answered: Sequence[int] = (), prior: Any = None, candidates: Any = None
+        self,
+        X: Any,
+        n: int = 10,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        given: Mapping[int, Any] | None = None,
     ) -> tuple[Question, ...]:
         """Return the items that a person should look at first, chosen by what their answers say about other items.
 
-        Add the answers with `partial_fit`, or `add_classes` if a class is new, and label the batch again.
+        Give the answers to `infer` as `given`.
 
         Parameters
         ----------
@@ -437,10 +463,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             The whole batch. It is labelled first.
         n : int
             Number of questions.
-        answered : list of int
-            Items that are not asked about again.
-        prior, candidates : object
-            As in `infer`.
+        prior, candidates, given : object
+            As in `infer`. Items whose labels are given are not asked about again.
 
         Returns
         -------
@@ -457,26 +481,27 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> batch = centres[truth] + 0.9 * rng.normal(size=(36, 16))
         >>> classifier = PaddleClassifier().fit(centres + 0.9 * rng.normal(size=(20, 16)), np.arange(20))
         >>> before = (classifier.predict(batch) == truth).mean()
-        >>> asked = [question.item for question in classifier.questions(batch, 3)]
-        >>> after = (classifier.partial_fit(batch[asked], truth[asked]).predict(batch) == truth).mean()
+        >>> answers = {question.item: truth[question.item] for question in classifier.questions(batch, 3)}
+        >>> after = (classifier.infer(batch, given=answers).labels == truth).mean()
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
         81% of the labels are right, and 97% after three answers
         """
-        catalogue, features, found, _ = self._labelled(X, prior, candidates, "questions")
+        catalogue, features, found, _ = self._labelled(X, prior, candidates, given, "questions")
         n = whole("n", n, least=1, error=OptionError)
         points = catalogue.against(features.unsqueeze(0)).points[0] - catalogue.head.means.mean(0)
         unknown = torch.from_numpy(found.unknown).to(points.device)
-        return tuple(questions_about(points, found.probabilities, unknown, n, answered))
+        return tuple(questions_about(points, found.probabilities, unknown, n, given or ()))
 
     def _labelled(
-        self, X: Any, prior: Any, candidates: Any, what: str
+        self, X: Any, prior: Any, candidates: Any, given: Mapping[int, Any] | None, what: str
     ) -> tuple[Catalogue, Float[Tensor, "item dim"], Inference, Prior | None]:
         """Label a batch whose items are then looked at again."""
         catalogue, features = self._with_catalogue(X, what)
+        catalogue, codes = with_given(catalogue, features, given or {})
         weights = weights_of(prior, candidates, catalogue.classes, None)
         known = None if weights is None else prior_of(weights, 1).to(features.device)
         options = METHODS[self.method].make_options(**self.options or {})
-        return catalogue, features, inferred(catalogue, features, options, prior=known), known
+        return catalogue, features, inferred(catalogue, features, options, prior=known, given=codes), known
 
     def _with_catalogue(self, X: Any, what: str) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
         check_is_fitted(self)
