@@ -6,9 +6,6 @@ The wheel is built from this repository and installed with its extras; the READM
 then run as written, in empty folders: first their Python (as doctests), then every `handful …` line that they give for
 a terminal. Where the README's lines need a reader's own pictures, those drawn by the tutorial are used. Exits with 1
 if anything fails.
-
-Packages of the extra `vision` that need torchvision are left out, because torchvision must match the build of torch
-exactly; none of these pages uses them.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +32,6 @@ PAGES = (
     *(f"docs/tutorials/{name}.md" for name in ("sentences", "images", "parquet")),
     "README.md",
 )
-NEEDS_TORCHVISION = ("timm", "open_clip_torch")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful\s[^`]*--[^`]*)`")
 
@@ -93,12 +88,7 @@ class Newcomer:
         (self.place / "first").mkdir()
         self.do("handful demo", [str(self.bin / "handful"), "demo"], self.place / "first")
         self.do("handful doctor", [str(self.bin / "handful"), "doctor"])
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        vision = [p for p in project["optional-dependencies"]["vision"] if not p.startswith(NEEDS_TORCHVISION)]
-        self.do(
-            "pip install 'handful[parquet,text]' and of [vision] what needs no torchvision",
-            [*pip, f"{wheel}[parquet,text]", *vision],
-        )
+        self.do("pip install 'handful[images,parquet,text]'", [*pip, f"{wheel}[images,parquet,text]"])
 
     def read(self, page: str) -> None:
         """Run a page's Python, then its lines for a terminal, in the folder in which its Python left its files."""
