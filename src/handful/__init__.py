@@ -1,4 +1,4 @@
-"""handful: say which few of many classes occur in a batch, and label the whole batch jointly."""
+"""handful: say which few of many classes occur in a batch, and label the whole batch at once."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -58,7 +58,7 @@ def test_info_prints_what_there_is(tmp_path, capsys):
     assert facts["norms"] == pytest.approx(
         {"from": norms.min(), "to": norms.max(), "mean": norms.mean(), "of rows": bank.n_rows}, abs=1e-4
     )
-    assert facts["rows a class"]["median"] == np.median(bank.class_sizes)
+    assert facts["rows per class"]["median"] == np.median(bank.class_sizes)
 
 
 def test_verify_tells_a_sound_bank_from_a_damaged_one(tmp_path, capsys):

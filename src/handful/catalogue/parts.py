@@ -74,7 +74,7 @@ def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
     if len(parts) == 1:
         return parts[0]
     classes = np.concatenate([part.classes for part in parts])
-    # The last of equal labels comes first when the parts are turned round.
+    # The last of equal labels comes first when the parts are reversed.
     labels, first = np.unique(classes[::-1], return_index=True)
     places = torch.from_numpy(len(classes) - 1 - first).to(parts[0].means.device)
     shots, means = (torch.cat([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))

@@ -1,4 +1,4 @@
-"""Examples of the catalogue on the page, for an eye to compare, and small pictures of them and of items."""
+"""Examples of the catalogue on the page, for comparison, and small pictures of them and of items."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 def embedded(data: dict[str, Any]) -> str:
-    r"""Return JSON that can stand inside a script element, whatever its texts hold.
+    r"""Return JSON that is safe inside a script element, for any text in it.
 
     Examples
     --------

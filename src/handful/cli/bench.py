@@ -107,12 +107,11 @@ def run(
 
     \b
     Examples:
-      handful bench run --bank clinc150 --method paddle --method tim_adm --k-eff 2 --k-eff 10 --tasks 50 --out runs/one
-      handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
-      handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
-      handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
-      handful bench run plan.toml --out runs/mine --on ray
-      handful bench run --resume --out runs/mine
+      handful bench run --bank clinc150 --method paddle --method nearest_prototype --k-eff 2 --k-eff 10 --tasks 50 --out
+      runs/one handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out
+      runs/table1 handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out
+      runs/two_rows handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out
+      runs/open handful bench run plan.toml --out runs/mine --on ray handful bench run --resume --out runs/mine
     """
     from handful.benchmark.completion import complete, progress, refuse_a_mix
     from handful.benchmark.journal import PLAN_FILE, Journal
@@ -196,7 +195,7 @@ def compare(
 
     \b
     Examples:
-      handful bench compare runs/one --methods paddle,tim_adm
+      handful bench compare runs/one --methods paddle,nearest_prototype
     """
     from handful.benchmark.journal import Journal
     from handful.reports.summary import columns_of, paired_difference, results, verdict

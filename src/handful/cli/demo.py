@@ -85,5 +85,7 @@ def _lines(column: Column) -> list[str]:
             lines.append(f"  {result.label:<20}failed on every task: {result.first_error}")
             continue
         believed = result.estimate("n_predicted").mean
-        lines.append(f"  {result.label:<20}{100 * result.estimate().mean:5.1f}  {gain:<20}  believes in {believed:.1f}")
+        lines.append(
+            f"  {result.label:<20}{100 * result.estimate().mean:5.1f}  {gain:<20}  finds {believed:.1f} intents"
+        )
     return lines

@@ -143,7 +143,7 @@ def describe(bank: FeatureBank) -> dict[str, Any]:
         "dimensions": bank.dim,
         "dtype": bank.dtype,
         "classes": bank.n_classes,
-        "rows a class": {"from": int(sizes.min()), "to": int(sizes.max()), "median": float(np.median(sizes))},
+        "rows per class": {"from": int(sizes.min()), "to": int(sizes.max()), "median": float(np.median(sizes))},
         # At least one row of each class must be left for the query.
         "shots available": max(int(sizes.min()) - 1, 0),
         "norms": {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import typer
 
 INTERRUPTED = 130  # the exit code in shells for a process ended by Ctrl-C
-SUMMARY = "Label a whole batch jointly when only a handful of your many classes, you don't know which, occur in it."
+SUMMARY = "Label a whole batch at once when only a few of your many classes occur in it, and you don't know which."
 
 
 def make_app() -> typer.Typer:

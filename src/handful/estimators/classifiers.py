@@ -294,11 +294,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         candidates : list of classes, mapping from groups to lists, or None
             The only classes that can occur, the same as a weight of zero for all others.
         pool : True, [row], [row, column] or None
-            Groups with the same value are siblings, and each is labelled with the help of the others if that pays, see
+            Groups with the same value are siblings, and each is labelled with the help of the others if that helps, see
             `GroupedInference.pooling`. True means that all are siblings.
         order : [row] or None
-            When each group was, as dates or numbers. Then a group has help of its earlier siblings alone, and the
-            longer ago the less, as far as the data say so.
+            When each group was, as dates or numbers. Then only earlier siblings help a group, and
+            older ones help less if the data say so.
         given : mapping from rows to labels, or None
             What a person said some items are: positions of rows, counted from 0, to labels. These items have that
             label, and count as examples of their class in this call. A label that the catalogue does not have is a new

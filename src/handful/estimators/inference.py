@@ -68,7 +68,8 @@ class Inference:
         With `roll_call`, λ: the answer is λ times the joint one plus 1 - λ times that of each item alone. Zero where
         joint labels would not help. None for other methods.
     prior_weight : float or None
-        With a prior, γ: how far the batch agrees with it, from 0, it contradicts the prior and was labelled without, to
+        With a prior, γ: how far the batch agrees with it, from 0 (it contradicts the prior and was labelled without it)
+        to
         1. None without a prior.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
@@ -80,8 +81,8 @@ class Inference:
         Mean of `unknown`, and an interval of 90 % for the share of unknown items in this batch. NaN and (0, 1)
         if the catalogue cannot tell.
     rejected : ndarray [item]
-        Items that are rather unknown than known, if there is enough evidence that the batch has any (a Bayes factor of
-        3). Without it none are rejected, and `labels` are the same as if nothing could be unknown.
+        Items that are more likely unknown than known, if there is enough evidence that the batch has any (a Bayes
+        factor of 3). Without it none are rejected, and `labels` are the same as if nothing could be unknown.
     proposals : tuple of Proposal
         Groups of rejected items that look like classes of their own, those of most worth first.
 

@@ -2,7 +2,7 @@
 
 `GroupLabeller` is what Ray calls: `Dataset.groupby(...).map_groups(GroupLabeller, ...)`, or `map_batches` where every
 batch holds whole groups. It holds a classifier, which is loaded once per worker. `labelled_dataset` does the rest: it
-deals groups into buckets by a hash of their names, so that a worker labels many groups in one call, which takes a
+divides groups into buckets by a hash of their names, so that a worker labels many groups in one call, which takes a
 fraction of the time of one call per group.
 """
 
@@ -129,7 +129,7 @@ def labelled_dataset(
     classifier, group_by, features, keep_features, prefix
         See `GroupLabeller`.
     buckets : int
-        Parts into which the groups are dealt. All rows of a bucket are in the memory of one worker at once.
+        Parts into which the groups are divided. All rows of a bucket are in the memory of one worker at once.
     workers : int, optional
         Processes that label, each with the classifier in memory; by default up to one per core of the cluster.
     """

@@ -119,7 +119,7 @@ def _assign(
 
 
 def class_places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray, "name"]:
-    """Return the places of some classes among all, which come in any order and must know them."""
+    """Return the places of some classes among all, which may come in any order and must include them."""
     if not names:
         return np.zeros(0, np.int64)
     if classes.dtype.kind == "O":

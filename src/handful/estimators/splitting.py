@@ -21,7 +21,7 @@ class FewClassSplit:
 
     The folds of `KFold` and its relatives hold all classes, so they measure the opposite of what happens in use. Here a
     split is a task of `handful.draw`: `shots` rows of every class to fit, and `n_items` other rows of `n_present`
-    classes, drawn at random, to label as one batch. Splits overlap. Use it as `cv` wherever scikit-learn takes one.
+    classes, drawn at random, to label as one batch. Splits overlap. Use it where scikit-learn takes a `cv`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ With `S_nk` the scores of the head and q the answer, the log-odds of the label a
     ln q_na/q_nb  =  (S_na - S_nb)  +  what the batch adds.
 
 The rival is the label that the item would have alone. If that is its label too, it is the second most probable class.
-What is known beforehand (`prior`) counts as part of what the batch adds.
+What is known in advance (`prior`) counts as part of what the batch adds.
 """
 
 from __future__ import annotations

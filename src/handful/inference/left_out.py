@@ -17,7 +17,7 @@ from handful.shapes import Float, Int
 
 FOLDS = 5
 TEMPERATURES = torch.logspace(-1, 1, 55, dtype=torch.float64)
-# Multiples of ln s that are tried where numbers of examples are unequal, and their deviation beforehand from one.
+# Multiples of ln s that are tried where numbers of examples are unequal, and their prior deviation from one.
 SLOPES, SLOPE_DEVIATION = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0), 0.1
 # Share of wrong labels: limits, and updates at each temperature.
 LEAST_WRONG, MOST_WRONG, WRONG_STEPS = 1e-4, 0.5, 15
@@ -33,7 +33,7 @@ class LeftOut(NamedTuple):
     own: Float[Tensor, "some"]  # probability of its own class
     rival: Int[Tensor, "some"]  # the most probable other class
     lead: Float[Tensor, "some"]  # nats by which the rival is more probable than its own class
-    score: Float[Tensor, "some"]  # S of its own class, were it an item; NaN with class means
+    score: Float[Tensor, "some"]  # S of its own class, if it were an item; NaN with class means
     rival_score: Float[Tensor, "some"]  # S of the rival
 
 
@@ -185,7 +185,7 @@ def no_left_out(codes: Int[Tensor, "point"]) -> LeftOut:
 def folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Int[Tensor, "point"]:
     """Return a fold for each example, -1 if its class has one distinct example.
 
-    The distinct rows of a class are dealt to the folds in the order of their distance from the mean of all examples.
+    The distinct rows of a class are assigned to the folds in the order of their distance from the mean of all examples.
     Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation. The
     hash of a row decides between equal distances.
     """
@@ -236,5 +236,5 @@ def row_hashes(points: Float[Tensor, "point dim"]) -> Int[Tensor, "point"]:
     pairs = points.shape[1] % 2 == 0 or points.dtype == torch.float64
     bits = (points + 0.0).contiguous().view(torch.int64 if pairs else torch.int32).long()
     odd = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=generator, dtype=torch.int64) * 2 + 1
-    # Integer products and sums are exact modulo 2^64, in whatever order they are taken.
+    # Integer products and sums are exact modulo 2^64, in any order.
     return (bits * odd.to(bits.device)).sum(1)

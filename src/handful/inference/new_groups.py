@@ -1,7 +1,7 @@
 """New groups: unknown items that belong together, proposed as classes.
 
 Items join while the mean log-odds of their pairs, that both have the same class, exceed zero; the closest groups join
-first. A group of `SMALLEST` different items or more is a proposal; a stray is not a class.
+first. A group of `SMALLEST` different items or more is a proposal; a single item is not a class.
 """
 
 from __future__ import annotations

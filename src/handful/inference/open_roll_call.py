@@ -1,18 +1,19 @@
 """Open roll call: a class of the catalogue for every item, and the chance that it has none of them.
 
-The closed answer (`handful.inference.roll_call_stack`) is asked first. Then
+The closed answer (`handful.inference.roll_call_stack`) is computed first. Then
 
 1. **Links.** Two items share a class with log-odds `A + B cos + b`. A and B come from the catalogue
    (`handful.inference.strangers`), b from the pairs of the batch. An item keeps its `NEAR` strongest links; with
-   weights w_nm that sum to one, it stands for a group of `1/Σ_m w_nm²` items, a stray for itself.
+   weights w_nm that sum to one, it stands for a group of `1/Σ_m w_nm²` items, or for itself alone.
 2. **Unlikeness.** The centroid of its group is compared with the classes that the joint answer gives the item, which
    yields the statistic t, and the t of all items the share of unknown ones and the chance g_n of each.
 3. **Again.** If the evidence for something unknown is weak, the closed answer stays. Else items count 1 - g_n towards
    everything that is estimated from the batch, and it is labelled again, twice. An item has the label `(1-g)` times of
    this answer and g times of the closed one.
-4. **Groups.** Items that are rather unknown are gathered into new groups (`handful.inference.new_groups`).
+4. **Groups.** Items that are more likely unknown than known are gathered into new groups
+   (`handful.inference.new_groups`).
 
-Links take a square of memory. A batch of more than `MOST_LINKED` items is therefore dealt into parts, and an item has
+Links take a square of memory. A batch of more than `MOST_LINKED` items is therefore divided into parts, and an item has
 links within its part. Groups are sought among the `MOST_GATHERED` most likely unknown items.
 """
 
@@ -96,7 +97,7 @@ class Opened:
 
     @property
     def rejected(self) -> Bool[Tensor, "task query"]:
-        """Items that are rather unknown, in open batches."""
+        """Items that are more likely unknown than known, in open batches."""
         return (self.unknown > REJECTED) & self.is_open.unsqueeze(-1)
 
 
@@ -201,7 +202,7 @@ class _Look:
             linked[rows, :slots, :width], weights[rows, :slots, :width] = found.linked, found.weights
             squares[rows, :slots], log_odds[rows] = found.centroids.square().sum(2), found.log_odds
         for row in (n_of > MOST_LINKED).nonzero()[:, 0].tolist():
-            # Dealt in turn: a batch is often sorted.
+            # Assigned in turn: a batch is often sorted.
             n_parts = -(-int(n_of[row]) // MOST_LINKED)
             for part in range(n_parts):
                 mine = slice(part, int(n_of[row]), n_parts)
@@ -273,7 +274,7 @@ class _Look:
         return self.strangers.statistic(distances.double() + head.spread - head.spread / self.sizes, said.double())
 
     def groups(self, task: int, unknown: Float[Tensor, "item"]) -> list[NewGroup]:
-        """Gather the items of one batch that are rather unknown."""
+        """Gather the items of one batch that are more likely unknown than known."""
         places = (unknown > REJECTED).nonzero()[:, 0]
         if len(places) > MOST_GATHERED:
             places = unknown.argsort(descending=True, stable=True)[:MOST_GATHERED].sort().values

@@ -42,7 +42,7 @@ class Pooled:
     Attributes
     ----------
     shares : Float[Tensor, "group class"]
-        π of each batch; b where pooling does not pay.
+        π of each batch; b where pooling does not help.
     concentration : float
         c, before it is multiplied by `FOLLOW`.
     forgetting : float
@@ -50,7 +50,7 @@ class Pooled:
     gain : Float[Tensor, "pool"]
         Nats per item by which siblings predict the labels of a batch better than b does.
     used : Bool[Tensor, "pool"]
-        Whether that pays.
+        Whether siblings are used.
     """
 
     shares: Float[Tensor, "group class"]
@@ -88,7 +88,7 @@ def pooled(
     for forgetting in FORGETTING if step_of is not None else (1.0,):
         shares = _shares(counts, base, pool_of, step_of, forgetting)
         gains = seen.likelihood(shares[places[:, 0], places[:, 1]]) - without
-        # If no pool gains, the least loss is what there is to tell.
+        # If no pool gains, the smallest loss is reported.
         ranks = zip(gains.clamp(min=0).sum(1).tolist(), gains.sum(1).tolist(), strict=True)
         rank, row = max((rank, -row) for row, rank in enumerate(ranks))
         tried.append((rank, forgetting, CONCENTRATIONS[-row], gains[-row]))

@@ -5,7 +5,7 @@ class is left out of everything, as if the head did not have it. All other weigh
 
 **The batch may contradict all of them.** The shares are taken to be `π_k ∝ w_k^γ`, with γ between 0, the weights say
 nothing, and 1, they hold. γ is drawn towards one, `γ ~ N(1, 1/4)`, and is estimated from the batch by expectation
-maximisation. That starts at γ = 0, so the batch speaks first:
+maximisation. That starts at γ = 0, so the batch decides first:
 
     N_k = Σ_n p_nk(γ),    γ = argmax Σ_k N_k ln π_k(γ) - 2 (γ - 1)².
 
@@ -14,8 +14,8 @@ maximisation. That starts at γ = 0, so the batch speaks first:
     t_k = ln[ (N_k + a_k) / (N_k + max_j a_j) ]
 
 and N_k follows from that, until both agree. A class of a small share loses as much as its share says while it holds
-nothing, and nothing once it holds many more items than the prior expects of any class. So a small batch leans on the
-prior, and a large one on itself. Equal weights change nothing.
+nothing, and nothing once it holds many more items than the prior expects of any class. So a small batch depends mostly
+on the prior, and a large one on itself. Equal weights change nothing.
 """
 
 from __future__ import annotations

@@ -7,24 +7,24 @@ examples, `π_k ∝ s_k^η`, are estimated as far as the batch supports them. Bo
 
     p_n = softmax_k( S_nk - ⟨d, W_k⟩ + η ln s_k + t_k ).
 
-t_k is zero unless something is known about the batch beforehand (`handful.inference.prior`).
+t_k is zero unless something is known about the batch in advance (`handful.inference.prior`).
 
 **Joint.** A class is present when it holds items. With `N_k = Σ_n u_nk`,
 
     u_nk ∝ p_nk e^{w_k},    w_k = max( β ln(N_k / (N_k + c)), -7 ).
 
 So a class with a count well below c loses up to 7 nats, and one well above it nothing: presence counts, size hardly
-does. Shares are not learned, because a class that holds most items would swallow the rare ones next to it. c is about
-two standard deviations of the count of a typical class, `2 √n` with n items per class found, and less where many of the
-catalogue's classes occur. Where the counts are too uneven for "few classes, each with its share", c goes to one item in
-a large batch, and to zero in a small one: then each item is labelled alone.
+does. Shares are not learned, because a class that holds most items would take the items of rare ones that look like it.
+c is about two standard deviations of the count of a typical class, `2 √n` with n items per class found, and less where
+many of the catalogue's classes occur. Where the counts are too uneven for "few classes, each with its share", c goes to
+one item in a large batch, and to zero in a small one: then each item is labelled alone.
 
 **Answer.** `q = λ u + (1 - λ) p`, where λ grows with the items per class found, and with the examples per class.
 
 The rules need one thing from the items: the counts `Σ_n u_nk` under given constants per class. Items may count less
-than one each; `n_query` is then the sum of their weights. Items may be one batch
-in memory, a stack of many (`handful.inference.roll_call_stack`) or shards on disk (`handful.large`). `advance` is a
-pure function from one state to the next; a run can continue from a saved state.
+than one each; `n_query` is then the sum of their weights. Items may be one batch in memory, a stack of many
+(`handful.inference.roll_call_stack`) or shards on disk (`handful.large`). `advance` is a pure function from one state
+to the next; a run can continue from a saved state.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from handful.inference.prior import Prior, lean
 from handful.numerics.fixed_point import chosen
 from handful.shapes import Bool, Float, Int
 
-# A class that would hold fewer items than this, were each item labelled alone, is absent.
+# A class with a smaller expected count than this, when each item is labelled alone, is absent.
 LEAST_ALONE = 2e-3
 # Nats that an absent class loses, and the slope at which it loses them.
 FLOOR, SLOPE = 7.0, 3.0

@@ -4,8 +4,8 @@ Exponentials `E_nk = exp(S_nk - max_k S_nk)` are computed once. A count is two t
 
     r_n = Σ_k E_nk t_k,    N_k = t_k Σ_n E_nk / r_n    with    t_k = exp(tilt_k).
 
-Offset and shares need all classes. After that a class has a column of its own only if it would hold some of an item
-were each labelled alone. All others are absent: they lose the same number of nats and stay together in one sum per
+Offset and shares need all classes. After that a class has its own column only if it would hold some of an item when
+each item is labelled alone. All others are absent: they lose the same number of nats and stay together in one sum per
 item.
 """
 
@@ -47,7 +47,7 @@ WORTH_GATHERING = 0.5
 
 
 class ScoredBatches(ABC):
-    """Batches that can be labelled: items with a score for every class, wherever the scores come from.
+    """Batches that can be labelled: items with a score for every class, from any source.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ScoredBatches(ABC):
         How much each item counts towards everything that is learned from the batch, zero where a row is padding; None
         where all count alike. Every item is labelled, whatever its weight.
     prior : Prior or None
-        What is known about the shares of the classes beforehand.
+        What is known in advance about the shares of the classes.
     """
 
     mask: Bool[Tensor, "task query"] | None
@@ -129,7 +129,7 @@ class AgainstHead(ScoredBatches):
         How much each item counts towards offset, shares and counts, zero where a row is padding; None where all count
         alike. Every item is labelled, whatever its weight.
     prior : Prior or None
-        What is known about the shares of the classes beforehand.
+        What is known in advance about the shares of the classes.
     given : Int[Tensor, "task query"] or None
         The class of each item whose class is known for certain, and -1 for all others; such a class must not be banned.
     """

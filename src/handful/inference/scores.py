@@ -179,7 +179,7 @@ class GivenScores(ScoredBatches):
     codes : Int[Tensor, "task query"] or None
         Classes of items that are labelled already, -1 for all others.
     prior : Prior or None
-        What is known about the shares of the classes beforehand.
+        What is known in advance about the shares of the classes.
     """
 
     differences: Differences
