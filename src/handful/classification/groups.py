@@ -33,6 +33,7 @@ from handful.classification.predictions import (
     write_back,
     write_table,
 )
+from handful.classification.second_look import SecondLook
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
@@ -144,7 +145,7 @@ class ClassifiedGroups:
         As in `Classified`.
     diagnostics : tuple of tuple of Diagnostic
         What looks wrong, one entry per group.
-    class_names, n_examples, backbone, shown, given, n_named
+    class_names, n_examples, backbone, shown, given, n_named, look
         As in `Classified`.
     unknown : UnknownByGroup or None
         Items that look like none of the classes; None if the catalogue cannot tell.
@@ -166,6 +167,7 @@ class ClassifiedGroups:
     shown: Shown | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     n_named: int = 0
+    look: SecondLook | None = None
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -361,6 +363,7 @@ def label_by_group(
         shown,
         {} if given is None else {item: int(given[item]) for item in np.flatnonzero(given >= 0).tolist()},
         n_named,
+        SecondLook(catalogue, points, options, given),
     )
 
 

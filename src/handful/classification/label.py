@@ -28,6 +28,7 @@ from handful.catalogue import Catalogue
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
+from handful.classification.second_look import SecondLook
 from handful.errors import BankError, OptionError
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
@@ -239,6 +240,7 @@ def classify(
                 shown=_shown(items, embedded, answers, points),
                 given=given,
                 n_named=len(named),
+                look=SecondLook(fitted, points, STREAMED.make_options(), codes, found),
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)

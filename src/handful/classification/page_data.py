@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import numpy as np
 from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened
 from handful.classification.groups import ClassifiedGroups
 from handful.classification.predictions import Classified, Shown
-from handful.shapes import Int
+from handful.classification.second_look import SecondLook
+from handful.estimators.why import NearExample
+from handful.shapes import Bool, Int
 
 # Items on a page, the least certain ones and those like none of the classes first; and items that have a picture.
 MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
 # Pixels of the longer side of a picture, for up to that many pictures: a page of 5,000 takes about 20 MB.
 SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
+# Items to look at first, and items whose label is explained.
+N_QUESTIONS, MOST_EXPLAINED = 10, 5_000
 # A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
 LEAST_CHANCE, LEAST_COUNT = 0.05, 0.5
 # Characters that end a script, or a line of one, are written as escapes.
@@ -62,6 +67,7 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         "left_out": n_items - len(items),
         "given": [[batch.rows[item], classified.class_names[k]] for item, k in classified.given.items()],
         "first": [],
+        "why": {},
         "nearest": {},
         "examples": [],
         "groups": None,
@@ -76,11 +82,66 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         proposal["items"] = [place[i] for i in proposal["items"] if i in place]
         numbers[proposal["items"]] = number
     data["proposal"] = numbers.tolist()
+    near: dict[int, tuple[NearExample, ...]] = {}
+    if classified.look is not None:
+        data["first"], data["why"], near = _second_look(classified, classified.look, rejected, place)
+    occurring = set(data["label"]) | set(data["second"])
+    occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
+    at: dict[int, int] = {}
     if classified.shown is not None:
-        occurring = set(data["label"]) | set(data["second"])
-        occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
-        data |= _examples(classified.shown, classified.class_names, occurring, place)
+        shown = classified.shown
+        # Corrected items of the batch are examples too, with positions after those of the catalogue.
+        asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
+        examples, at = _examples(shown, classified.class_names, occurring, place, asked)
+        data |= examples
+    for i, found in near.items():
+        data["why"][i] += [[at.get(one.position, -1), str(one.label), round(one.distance, 3)] for one in found]
     return data
+
+
+def _second_look(
+    classified: Classified | ClassifiedGroups,
+    look: SecondLook,
+    rejected: Bool[np.ndarray, "item"],
+    place: dict[int, int],
+) -> tuple[list[int], dict[int, list[Any]], dict[int, tuple[NearExample, ...]]]:
+    """Return items to look at first, why items have their labels, and examples near them; items as on the page.
+
+    Batches with most doubt come first, until `MOST_EXPLAINED` items are explained.
+    """
+    doubt = classified.answers.doubtful | rejected
+    if isinstance(classified, ClassifiedGroups):
+        batches = [classified.items_of(group) for group in range(len(classified))]
+        batches.sort(key=lambda items: -int(doubt[items].sum()))
+    else:
+        batches = [np.arange(len(doubt))]
+    codes = {name: k for k, name in enumerate(classified.class_names)}
+    named = [str(name) for name in classified.class_names]
+
+    def code_of(label: Any) -> int:
+        # One batch is labelled with names, groups with positions.
+        return -1 if label is None else codes[label] if isinstance(label, str) else int(label)
+
+    first: list[tuple[float, int]] = []
+    why: dict[int, list[Any]] = {}
+    near: dict[int, tuple[NearExample, ...]] = {}
+    for items in batches:
+        if len(why) + len(items) > MOST_EXPLAINED and why:
+            break
+        by_doubt = np.argsort(classified.answers.probabilities[items], kind="stable")[:MOST_EXPLAINED]
+        questions, explanations = look.at(items, by_doubt.tolist(), N_QUESTIONS)
+        places = [place.get(item) for item in items.tolist()]
+        first += [(one.worth, at) for one in questions if (at := places[one.item]) is not None]
+        for said in explanations:
+            item = places[said.item]
+            if item is None:
+                continue
+            evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
+            numbers = [round(number, 2) for number in (said.alone_probability, *evidence)]
+            why[item] = [code_of(said.alone), code_of(said.rival), *numbers, said.n_items]
+            near[item] = tuple(one._replace(label=named[code_of(one.label)]) for one in said.nearest)
+    first.sort(key=lambda pair: -pair[0])
+    return [item for _, item in first[:N_QUESTIONS]], why, near
 
 
 def _pictures(classified: Classified | ClassifiedGroups, items: list[int]) -> list[str | None]:
@@ -97,9 +158,12 @@ def _pictures(classified: Classified | ClassifiedGroups, items: list[int]) -> li
     return drawn
 
 
-def _examples(shown: Shown, class_names: tuple[str, ...], occurring: set[int], place: dict[int, int]) -> dict[str, Any]:
+def _examples(
+    shown: Shown, class_names: tuple[str, ...], occurring: set[int], place: dict[int, int], asked: Sequence[int]
+) -> tuple[dict[str, Any], dict[int, int]]:
+    """Return the examples that the page shows, and where each row of the catalogue is among them."""
     nearest = {place[item]: row for item, row in shown.nearest.items() if item in place}
-    rows = chosen_examples(shown, class_names, occurring, list(dict.fromkeys(nearest.values())))
+    rows = chosen_examples(shown, class_names, occurring, list(dict.fromkeys([*asked, *nearest.values()])))
     at = {row: number for number, row in enumerate(rows)}
     codes = {name: k for k, name in enumerate(class_names)}
     contents: list[str | None]
@@ -113,7 +177,7 @@ def _examples(shown: Shown, class_names: tuple[str, ...], occurring: set[int], p
             for row, content in zip(rows, contents, strict=True)
         ],
         "nearest": {item: at[row] for item, row in nearest.items() if row in at},
-    }
+    }, at
 
 
 def _of_batch(classified: Classified) -> dict[str, Any]:

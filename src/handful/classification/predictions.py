@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from handful import __version__, large
 from handful.banks.carried import Carried
+from handful.classification.second_look import SecondLook
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.answer_tables import are_doubtful
@@ -239,6 +240,8 @@ class Classified:
         Items whose class a person gave, as positions in the batch, to positions in `class_names`.
     n_named : int
         Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
+    look : SecondLook or None
+        For questions and explanations on the page; None if the batch was streamed.
     """
 
     batch: Batch
@@ -255,6 +258,7 @@ class Classified:
     shown: Shown | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     n_named: int = 0
+    look: SecondLook | None = None
 
     @property
     def present(self) -> list[int]:

@@ -204,6 +204,7 @@
   let shown = [];
   let drawn = 0;
   let current = -1;
+  let whyOpen = true;
   const cards = new Map();
 
   function card(item) {
@@ -425,8 +426,28 @@
     panel.scrollTop = 0;
   }
 
-  function why() {
-    return [];
+  // Why an item has its label: what it would be alone, what the batch adds, and the nearest examples.
+  function why(item, label) {
+    const said = data.why[item];
+    if (said === undefined) return [];
+    const [alone, rival, aloneP, fromItem, fromBatch, mine, theirs, nInBatch, ...near] = said;
+    const items = (count) => (count < 0.5 ? "none" : Math.round(count).toLocaleString("en"));
+    const times = (nats) => (Math.abs(nats) > 9 ? "more than 1,000" : Math.exp(Math.abs(nats)) < 10 ? Math.exp(Math.abs(nats)).toFixed(1) : Math.round(Math.exp(Math.abs(nats))).toLocaleString("en"));
+    const name = (code) => named(data.classes[code], "b");
+    const lines = [make("p", {}, "Alone it would be ", ...(data.classes[alone] === label ? ["the same"] : [name(alone)]), ", " + percent(aloneP) + ".")];
+    if (rival >= 0) {
+      lines.push(
+        make("p", {}, "Of the other " + (nInBatch - 1).toLocaleString("en") + " items of the batch, " + items(mine) + " are expected to be ", named(label, "b"), ", " + items(theirs) + " to be ", name(rival), "."),
+        make("p", {}, "The item itself speaks for ", fromItem >= 0 ? named(label, "b") : name(rival), " by a factor of " + times(fromItem) + "; the batch adds a factor of " + times(fromBatch) + " for ", fromBatch >= 0 ? named(label, "b") : name(rival), ".")
+      );
+    }
+    if (near.length) {
+      lines.push(make("p", {}, "Nearest examples: ", ...near.flatMap(([place, of], at) => [at ? ", " : "", named(of, "b"), data.pictures || place < 0 ? "" : " (“" + data.examples[place][1] + "”)"]), "."));
+      if (data.pictures) lines.push(make("div", { class: "strip" }, ...near.filter(([place]) => place >= 0).map(([place]) => image(data.examples[place][1], data.examples[place][2]))));
+    }
+    const told = make("details", { class: "why", ontoggle: () => (whyOpen = told.open) }, make("summary", {}, "Why this label?"), ...lines);
+    told.open = whyOpen;
+    return [told];
   }
 
   function confirm() {

@@ -488,9 +488,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         catalogue, features, found, _ = self._labelled(X, prior, candidates, given, "questions")
         n = whole("n", n, least=1, error=OptionError)
-        points = catalogue.against(features.unsqueeze(0)).points[0] - catalogue.head.means.mean(0)
-        unknown = torch.from_numpy(found.unknown).to(points.device)
-        return tuple(questions_about(points, found.probabilities, unknown, n, given or ()))
+        return asked(catalogue, found, features, n, list(given or ()))
 
     def _labelled(
         self, X: Any, prior: Any, candidates: Any, given: Mapping[int, Any] | None, what: str
@@ -771,6 +769,15 @@ class PaddleClassifier(TransductiveClassifier):
     def catalogue_(self) -> Catalogue:
         """The fitted catalogue; `catalogue_.report()` says what looks wrong with it."""
         return self._fitted("_catalogue", "catalogue_")  # type: ignore[no-any-return]
+
+
+def asked(
+    catalogue: Catalogue, found: Inference, features: Float[Tensor, "item dim"], n: int, answered: Sequence[int]
+) -> tuple[Question, ...]:
+    """Return the first n questions about a batch that was labelled; `answered` items are not asked about."""
+    points = catalogue.against(features.unsqueeze(0)).points[0] - catalogue.head.means.mean(0)
+    unknown = torch.from_numpy(found.unknown).to(points.device)
+    return tuple(questions_about(points, found.probabilities, unknown, n, answered))
 
 
 def _warn(inference: Inference) -> None:
