@@ -216,6 +216,56 @@ def test_many_classes():
     assert found.presence.argsort()[-3:].tolist() == [4000, 17, 6000]
 
 
+SIX = [3, 7, 11, 20, 30, 40]
+
+
+def wrong(found, truth, threshold=0.5):
+    """Share of the classes that items hold or are said to hold, but not both."""
+    return ((np.asarray(found) >= threshold) ^ truth).sum() / truth.sum()
+
+
+def mixed(seed=0, n_items=60, lead=3.0):
+    """Sigmoids of one class against the rest: items of two classes out of six, and some of none."""
+    rng = np.random.default_rng(seed)
+    truth = np.zeros((n_items, N_CLASSES), bool)
+    for item in range(n_items - 6):
+        truth[item, rng.choice(SIX, 2, replace=False)] = True
+    return 1 / (1 + np.exp(-(rng.normal(-5, 1, truth.shape) + lead * truth))), truth
+
+
+def test_items_that_hold_several_classes_or_none():
+    sigmoids, truth = mixed()
+    found = handful.infer_scores(sigmoids, kind="sigmoid", several=True)
+    assert set(found.present_classes.tolist()) <= set(SIX)
+    assert len(found.present_classes) >= 5
+    # The level of the sigmoids is not known, but the answer is about as good as at the best of all thresholds.
+    assert wrong(sigmoids, truth) > 0.9
+    assert wrong(found.probabilities, truth) < min(wrong(sigmoids, truth, t) for t in np.unique(sigmoids)) + 0.05
+    np.testing.assert_allclose(found.expected_counts, found.probabilities.sum(0))
+    np.testing.assert_allclose(found.class_proportions, found.probabilities.mean(0))
+    np.testing.assert_allclose(found.unknown, np.prod(1 - found.probabilities, 1), atol=1e-9)
+    assert found.unknown[54:].mean() > 3 * found.unknown[:54].mean()
+    np.testing.assert_array_equal(found.rejected, found.unknown > 0.5)
+    assert truth[np.arange(54), found.labels[:54]].mean() > 0.9
+
+
+def test_the_level_and_scale_of_sigmoids_do_not_matter():
+    sigmoids, _ = mixed()
+    expected = handful.infer_scores(sigmoids, kind="sigmoid", several=True).probabilities
+    logits = np.log(sigmoids / (1 - sigmoids))
+    found = handful.infer_scores(1 / (1 + np.exp(-(0.4 * logits + 1))), kind="sigmoid", several=True)
+    np.testing.assert_allclose(found.probabilities, expected, atol=1e-5)
+
+
+def test_several_classes_in_groups():
+    (first, truth), (second, _) = mixed(0), mixed(1, 40)
+    group = np.repeat(["a", "b"], [60, 40])
+    found = handful.infer_scores(np.concatenate([first, second]), kind="sigmoid", several=True, groups=group)
+    assert found.several
+    assert wrong(found["a"].probabilities, truth) < 0.6
+    np.testing.assert_allclose(found["a"].probabilities, found.probabilities[:60])
+
+
 @pytest.mark.parametrize(
     ("scores", "kind", "more", "error", "words"),
     [
@@ -230,6 +280,8 @@ def test_many_classes():
         (np.array([[0.9, 0.9]]), "probabilities", {}, TaskError, "sigmoid"),
         (np.ones((2, 3)), "logits", {"classes": ["a", "b"]}, TaskError, "3 columns"),
         (np.ones((2, 3)), "logits", {"classes": ["a", "b", "a"]}, LabelError, "distinct"),
+        (np.ones((2, 3)), "logits", {"several": True}, OptionError, "sigmoid"),
+        (np.ones((2, 3)), "sigmoid", {"several": True, "labelled": {0: 1}}, OptionError, "labelled"),
         (np.ones((2, 3)), "logits", {"pool": True}, OptionError, "groups"),
         (np.ones((2, 3)), "logits", {"groups": [1]}, TaskError, "one entry per row"),
         (handful.TopScores([["a"]], [[0.5, 0.1]]), "sigmoid", {}, TaskError, "differ in length"),

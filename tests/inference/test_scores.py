@@ -145,10 +145,10 @@ def test_a_stack_equals_a_loop():
     for row, part in enumerate(parts):
         given[row, : len(part)], mask[row, : len(part)] = part, True
     nats = torch.full((3,), FIRST, dtype=torch.float64)
-    stack = GivenScores(Differences(given, torch.zeros(3, 40).double()), mask, units, nats)
+    stack = GivenScores(Differences(given, *torch.zeros(2, 3, 40).double()), mask, units, nats)
     together = label_scores(stack, **OPTIONS)
     for row, part in enumerate(parts):
-        one = label_scores(batch(Differences(part, torch.zeros(len(part)).double()), units), **OPTIONS)
+        one = label_scores(batch(Differences(part, *torch.zeros(2, len(part)).double()), units), **OPTIONS)
         torch.testing.assert_close(
             together.log_probabilities[row, : len(part)].exp(), one.log_probabilities[0].exp(), atol=1e-6, rtol=0
         )

@@ -68,6 +68,9 @@ class GroupedInference:
         Labels of the classes, in the order of all columns.
     head : Head or None
         What the groups were compared with; None if another model gave the scores.
+    several : bool
+        Whether an item may hold several classes, see `handful.infer_scores`; then `probabilities` are those of each
+        class by itself.
     prior_weight : ndarray [group] or None
         As in `Inference`; what siblings hold is a prior too.
     pooling : Pooling or None
@@ -108,6 +111,7 @@ class GroupedInference:
     proposals: tuple[tuple[Proposal, ...], ...]
     classes: npt.NDArray[Any]
     head: Head | None
+    several: bool
     prior_weight: Float[np.ndarray, "group"] | None
     pooling: Pooling | None
 
@@ -275,6 +279,7 @@ class GroupedInference:
             doubts,
             n_iter=n_iter,
             converged=converged,
+            several=self.several,
         )
 
 
@@ -349,6 +354,7 @@ def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> Grouped
         proposals=tuple(proposals),
         classes=items.classes,
         head=items.head,
+        several=items.several,
         prior_weight=None if prior is None else of_groups["prior_weight"],
         pooling=pooling,
     )

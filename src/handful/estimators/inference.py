@@ -349,9 +349,14 @@ def answer(
     *,
     n_iter: int,
     converged: bool,
+    several: bool = False,
 ) -> Inference:
-    """Read an answer off the weights of the classes, which need not sum to one yet."""
-    weights = weights / weights.sum(-1, keepdim=True)
+    """Read an answer off the weights of the classes, which need not sum to one yet.
+
+    With `several` they are chances of each class by itself, and stay as they are.
+    """
+    if not several:
+        weights = weights / weights.sum(-1, keepdim=True)
     order = np.argsort(-doubts.counts, kind="stable")
     return Inference(
         classes=classes,

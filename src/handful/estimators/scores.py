@@ -33,6 +33,7 @@ from handful.inference.scores import (
     label_scores,
     spread,
 )
+from handful.inference.several import holding
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
@@ -97,6 +98,7 @@ class ScoredItems:
     unit: float
     factor: float  # on the nats per unit
     codes: Int[Tensor, "item"] | None  # of labelled items, else -1
+    several: bool
 
     head = None
 
@@ -112,13 +114,14 @@ class ScoredItems:
     def label(
         self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
     ) -> Opened:
-        """Label a stack of batches; scores cannot tell which items are unknown."""
+        """Label a stack of batches; only scores of several classes can tell which items are unknown."""
         nats = torch.full((len(rows),), self.factor * FIRST, dtype=torch.float64, device=self.device)
         codes = None if self.codes is None else self.codes[rows]
         options = RollCallOptions()
         scores = Differences(*(part[rows] for part in self.differences))
         batches = GivenScores(scores, mask, self.unit, nats, codes, prior)
-        return Opened.closed(label_scores(batches, max_iter=options.max_iter, tol=options.tol))
+        called = label_scores(batches, max_iter=options.max_iter, tol=options.tol)
+        return holding(batches, scores.best, called) if self.several else Opened.closed(called)
 
 
 @overload
@@ -132,6 +135,7 @@ def infer_scores(
     candidates: Any = None,
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
+    several: bool = False,
 ) -> Inference: ...
 
 
@@ -146,6 +150,7 @@ def infer_scores(
     candidates: Any = None,
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
+    several: bool = False,
     pool: Any = None,
     order: Any = None,
 ) -> GroupedInference: ...
@@ -161,6 +166,7 @@ def infer_scores(
     candidates: Any = None,
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
+    several: bool = False,
     pool: Any = None,
     order: Any = None,
 ) -> Inference | GroupedInference:
@@ -192,6 +198,8 @@ def infer_scores(
     model_prior : array [class], mapping, table or None
         How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
         classes; this is taken back. Logits must then be on the model's own scale.
+    several : bool
+        Whether an item may hold several classes, or none; needs the kind "sigmoid".
     pool, order : object
         As in `PaddleClassifier.infer`.
 
@@ -199,6 +207,12 @@ def infer_scores(
     -------
     Inference or, with groups, GroupedInference
         `unknown` is NaN: scores do not tell which items belong to none of the classes.
+
+        With `several`, `probabilities` are the chances that the item holds each class, and their sum over the classes
+        is the expected number of classes that it holds. `labels` is the class with the largest chance.
+        `expected_counts` are items that hold the class, and `class_proportions` their share of the batch. `unknown` is
+        the chance that the item holds none of the classes, as if these were independent, and `rejected` are items that
+        rather hold none than any. `presence` and `present_classes` are those of the batch, as always.
 
     Examples
     --------
@@ -224,6 +238,10 @@ def infer_scores(
     """
     if kind not in KINDS:
         raise OptionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if several and (kind != "sigmoid" or labelled):
+        raise OptionError(
+            "several needs the kind sigmoid, and no labelled items: a label would not say what else is there"
+        )
     if groups is None and (pool is not None or order is not None):
         raise OptionError("pool and order are about groups, and there are none; give the argument groups")
     values, names = _table(scores, classes, kind)
@@ -247,7 +265,7 @@ def infer_scores(
                 "labelled has a class that prior or candidates rule out for this item; correct one of them"
             )
         factor = factor_of_labelled(Differences(*(part[rows] for part in relative)), codes[rows], unit, barred)
-    items = ScoredItems(relative, names, unit, factor, codes)
+    items = ScoredItems(relative, names, unit, factor, codes, several)
     if groups is not None:
         return beside(scores, inferred_by_group(items, groups, Known(prior, candidates, pool, order)), names)
     found = inferred_by_group(items, group_of, Known(None if weights is None else weights[0]))[0]

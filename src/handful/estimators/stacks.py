@@ -36,6 +36,10 @@ class GroupedItems(Protocol):
         """What the items are compared with; None if they come with their scores."""
 
     @property
+    def several(self) -> bool:
+        """Whether an item may hold several classes."""
+
+    @property
     def device(self) -> torch.device:
         """Where the items are."""
 
@@ -56,6 +60,8 @@ class CatalogueItems:
     features: Float[Tensor, "item dim"]
     options: RollCallOptions
     given: Int[np.ndarray, "item"] | None = None
+
+    several = False
 
     @property
     def classes(self) -> npt.NDArray[Any]:

@@ -72,6 +72,7 @@ class Differences(NamedTuple):
 
     given: Float[Tensor, "item class"]  # NaN where none is given
     ceiling: Float[Tensor, "item"]  # scores that are not given are not higher; zero if nothing is known
+    best: Float[Tensor, "item"]  # what was subtracted; the lowest of all if an item has none
 
 
 def differences(
@@ -82,8 +83,8 @@ def differences(
     A probability of zero was rounded, so it is not given; but it is lower than the lowest of all that are not zero.
     NaN means that the score may be anything below those given.
     """
-    given, ceiling = torch.empty_like(values), torch.zeros_like(values[:, 0])
-    rounded = torch.zeros_like(ceiling, dtype=torch.bool)
+    given, best = torch.empty_like(values), torch.empty_like(values[:, 0])
+    rounded = torch.zeros_like(best, dtype=torch.bool)
     lowest = torch.inf
     for rows in _blocks(values):
         part = KINDS[kind](values[rows])
@@ -92,11 +93,11 @@ def differences(
         if model_weights is not None:
             part -= model_weights.log().to(part)
         missing = ~part.isfinite()
-        best = part.masked_fill(missing, -torch.inf).amax(1, keepdim=True)
-        given[rows] = (part - best).masked_fill(missing, torch.nan)
-        ceiling[rows] = best.squeeze(1)
-    ceiling = torch.where(rounded & ceiling.isfinite(), (lowest - ceiling).clamp(max=0), 0)
-    return Differences(given, ceiling)
+        own = part.masked_fill(missing, -torch.inf).amax(1, keepdim=True)
+        given[rows] = (part - own).masked_fill(missing, torch.nan)
+        best[rows] = own.squeeze(1)
+    ceiling = torch.where(rounded & best.isfinite(), (lowest - best).clamp(max=0), 0)
+    return Differences(given, ceiling, best.masked_fill(best.isinf(), lowest if lowest < torch.inf else 0))
 
 
 def spread(
@@ -228,8 +229,12 @@ class GivenScores(ScoredBatches):
 def label_scores(batches: GivenScores, *, max_iter: int, tol: float) -> Called:
     """Label every batch twice: `batches.nats` are those of the first pass, which says how many classes there are."""
     found = label(batches, max_iter=max_iter, tol=ROUGHER * tol).found
-    nats = batches.nats / FIRST * (LOW + RISE * found / (found + HALF_RISE))
-    return label(replace(batches, nats=nats), max_iter=max_iter, tol=tol)
+    return label(replace(batches, nats=second_nats(batches, found)), max_iter=max_iter, tol=tol)
+
+
+def second_nats(batches: GivenScores, found: Float[Tensor, "task"]) -> Float[Tensor, "task"]:
+    """Return c of batches in which that many classes were found."""
+    return batches.nats / FIRST * (LOW + RISE * found / (found + HALF_RISE))
 
 
 def _filled(
