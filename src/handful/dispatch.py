@@ -29,6 +29,11 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     **options
         Options of the method, see `Method.options`.
 
+    Returns
+    -------
+    Solution
+        Probabilities and labels of every query, proportions of the classes, and whether the method converged.
+
     Examples
     --------
     >>> task = TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.5], [0.0]], n_classes=2)

@@ -133,6 +133,20 @@ ROW_TRANSFORMS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType({"ra
 def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
     """Apply the transform with the given name and its parameters.
 
+    Parameters
+    ----------
+    name : str
+        A key of `TRANSFORMS`.
+    task : TaskBatch
+        The tasks; they are not changed.
+    **parameters
+        Parameters of the transform, such as `base_mean` of `cl2n`.
+
+    Returns
+    -------
+    TaskBatch
+        The same tasks with other features.
+
     Examples
     --------
     >>> task = TaskBatch.single([[3.0, 4.0]], [0], [[0.0, 2.0]], n_classes=1)

@@ -46,6 +46,11 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         Names of the columns or keys, where they cannot be detected; of one column per dimension, what the names begin
         with.
 
+    Returns
+    -------
+    FeatureBank
+        The bank.
+
     Examples
     --------
     >>> import tempfile
@@ -99,6 +104,18 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
     """Make a bank from a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
 
     Names of a `ClassLabel` column become the class names.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+        The rows.
+    features, labels : str, optional
+        Names of the two columns, where they cannot be detected.
+
+    Returns
+    -------
+    FeatureBank
+        The bank.
 
     Examples
     --------

@@ -112,6 +112,13 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     float16 becomes float32, which every reader knows; `read_parquet` turns it back. The file appears complete or not
     at all.
 
+    Parameters
+    ----------
+    bank : FeatureBank
+        The bank.
+    path : path
+        The file.
+
     Examples
     --------
     >>> import tempfile

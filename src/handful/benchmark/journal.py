@@ -234,6 +234,18 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
     Ranges begin at multiples of their size, whatever is done, so a resumed run solves the same ranges as an
     uninterrupted one.
 
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    done : ndarray of int
+        Numbers of its tasks that have a row.
+
+    Returns
+    -------
+    list of list of int
+        Numbers of the tasks of each range.
+
     Examples
     --------
     >>> from handful import ShotsPerClass, TaskSpec, UniformOverPool

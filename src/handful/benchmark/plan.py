@@ -212,6 +212,16 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
     cells. `[defaults]` apply to every table that does not override them. `grid(entries, banks)` makes the cells. Paths
     are relative to the file.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    tuple
+        The entries, and a mapping from names of banks to paths.
+
     Examples
     --------
     >>> import tempfile

@@ -97,6 +97,15 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
     may differ from the same task solved in its range in the last bits.)
 
+    Parameters
+    ----------
+    cell : Cell
+        What to run.
+    material : Material
+        The banks of the cell.
+    indices : sequence of int
+        Numbers of the tasks.
+
     Returns
     -------
     list of dict

@@ -35,6 +35,13 @@ HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
     """Write the file, complete or not at all; an older one of that name is replaced.
 
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The catalogue; its head is fitted if that was not done before.
+    path : path
+        The file.
+
     Examples
     --------
     >>> import tempfile
@@ -51,6 +58,16 @@ def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
 
 def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     """Read a file that `save_catalogue` wrote, refusing inconsistent content.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Catalogue
+        The catalogue, with its head.
 
     Examples
     --------

@@ -138,6 +138,11 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
 
+    Returns
+    -------
+    Classified or ClassifiedGroups
+        Labels and probabilities of the items, the classes present and what looks wrong.
+
     Examples
     --------
     >>> folder = Path(tempfile.mkdtemp())

@@ -34,6 +34,11 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     device : str
         Where to run it, as torch names devices.
 
+    Returns
+    -------
+    Backbone
+        What turns images or sentences into vectors.
+
     Examples
     --------
     >>> backbone = load_backbone("minilm")

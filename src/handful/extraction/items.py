@@ -164,6 +164,11 @@ def list_items(
         Column of a table that identifies an item; by default the path of an image, and the number of the row of a
         sentence.
 
+    Returns
+    -------
+    Items
+        Names, classes and hashes of the items; they are read later.
+
     Examples
     --------
     >>> import tempfile

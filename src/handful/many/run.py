@@ -119,6 +119,11 @@ def label_groups(
     on_progress : callable, optional
         Called with a `Progress` after every portion; stages are `survey` (rows), `split`, `label` and `write` (files).
 
+    Returns
+    -------
+    LabelledGroups
+        Where the answers are, and how many there are.
+
     Examples
     --------
     >>> import tempfile

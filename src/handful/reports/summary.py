@@ -182,6 +182,16 @@ class Column:
 def results(journal: Journal) -> list[Result]:
     """Rows of every cell of the plan, in its order.
 
+    Parameters
+    ----------
+    journal : Journal
+        A run.
+
+    Returns
+    -------
+    list of Result
+        One per cell.
+
     Examples
     --------
     >>> from tempfile import mkdtemp
@@ -245,6 +255,16 @@ def remarks(journal: Journal) -> list[str]:
 def columns_of(found: Sequence[Result]) -> list[Column]:
     """Group results by their tasks, in the order in which these first occur.
 
+    Parameters
+    ----------
+    found : sequence of Result
+        Results of cells.
+
+    Returns
+    -------
+    list of Column
+        One per bank, split, spec and seed.
+
     Examples
     --------
     >>> from tempfile import mkdtemp
@@ -269,6 +289,18 @@ def columns_of(found: Sequence[Result]) -> list[Column]:
 
 def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimate:
     """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval.
+
+    Parameters
+    ----------
+    a, b : Result
+        Results on the same tasks.
+    metric : str
+        A column of scores.
+
+    Returns
+    -------
+    Estimate
+        Mean and interval of 95 %.
 
     Examples
     --------

@@ -89,6 +89,11 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     indices : iterable of int
         Numbers of the tasks to draw, for instance `range(100)`.
 
+    Returns
+    -------
+    Draw
+        Rows of the support and of the query of each task.
+
     Examples
     --------
     >>> from handful import ShotsPerClass, UniformOverPool

@@ -92,6 +92,20 @@ class BaseSplit:
 def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
     """Set classes aside for validation, drawn with the seed; none if `n_classes` is 0.
 
+    Parameters
+    ----------
+    items : Items
+        Images with their classes.
+    n_classes : int
+        Number of classes to set aside.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    BaseSplit
+        Images of base classes and of validation classes.
+
     Examples
     --------
     >>> from tempfile import mkdtemp
@@ -161,6 +175,11 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
         Folder with its images.
     table : Path
         A table `path,label,split` of all images is written here, from which `handful features extract` reads any split.
+
+    Returns
+    -------
+    BaseSplit
+        Images of base classes and of validation classes.
 
     Examples
     --------
