@@ -1,14 +1,14 @@
-"""Roll call: a head fitted to the support, and joint labels that expect few classes only as far as the query says so.
+"""Roll call: a head fitted to the support, and joint labels that assume few classes only if the query supports it.
 
 There is nothing to tune. The support gives a head, its temperature from left-out examples and the chance that each
 label is right (`inference.head`). The query gives everything else (`inference.roll_call`): whether it comes from
 elsewhere, how many classes are in it, how evenly it is spread over them, and so how strongly an absent class is
 held back. Where a query is too uneven for that, each item is labelled alone. Items that look like none of the classes
-are told apart by what the support says about classes it does not have (`inference.open_roll_call`).
+are recognised by comparing them with classes that were left out of the support (`inference.open_roll_call`).
 
-What is left of PADDLE is the idea that presence of a class has a price. PADDLE pays it through the proportions, and
-where real batches hold many items of few classes and few of many, large classes swallow their neighbours. Here size is
-free: only presence is paid for.
+One idea of PADDLE is kept: a class that is present has a cost. In PADDLE the cost depends on the proportions. In real
+batches, with many items of few classes and few items of many, large classes then take items from similar small ones.
+Here the size of a class has no effect: only its presence has a cost.
 
 Tasks that share a support share its head. Else every task fits its own, which takes far longer than labelling.
 """
