@@ -1,11 +1,14 @@
-"""Follow the first steps of a new user in a new environment with only the wheel, and time them.
+"""Follow the first steps of a new user in new environments with only the wheel, and time them.
 
     python tools/from_nothing.py --out perf/results/from_nothing.json
 
-The wheel is built from this repository and installed with its extras; the README, *First steps* and the tutorials are
-then run as written, in empty folders: first their Python (as doctests), then every `handful …` line that they give for
-a terminal. Where the README's lines need a reader's own pictures, those drawn by the tutorial are used. Exits with 1
-if anything fails.
+The wheel is built from this repository. *First steps*, *Install*, the tutorials and the README are then followed as
+written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and its Python
+(as doctests) where it begins. So every page must name the extras that it needs. Where the README's lines need a
+reader's own pictures, those drawn by the tutorial are used. Exits with 1 if anything fails.
+
+`pip install handful` installs the wheel, `git clone` clones this repository, and torch stays the one that is there:
+nothing else is changed.
 """
 
 from __future__ import annotations
@@ -29,18 +32,32 @@ ROOT = Path(__file__).resolve().parents[1]
 # In the order in which they are read; the README comes last because it borrows a tutorial's pictures.
 PAGES = (
     "docs/first_steps.md",
-    *(f"docs/tutorials/{name}.md" for name in ("sentences", "images", "parquet")),
+    "docs/install.md",
+    *(f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs" / "tutorials").glob("*.md"))),
     "README.md",
 )
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`(handful\s[^`]*--[^`]*)`")
+INLINE = re.compile(r"`(handful (?:demo|doctor)|(?:handful\s[^`]*\s--|pip install\s)[^`]*)`")
+COMMANDS = ("handful ", "pip ", "git ", "cd ")
+PYTHON = "Python"
 
 
-def terminal_lines(page: str) -> list[str]:
-    """Return the page's commands: lines of blocks without a language, and those in the text that have an option."""
-    blocks = "".join(block for language, block in FENCED.findall(page) if not language)
-    fenced = [line for line in blocks.replace("\\\n", " ").splitlines() if line.startswith("handful ")]
-    return [" ".join(line.split()) for line in fenced + INLINE.findall(FENCED.sub("", page))]
+def steps_of(page: str) -> list[str]:
+    """Return what a page asks a reader to do, in its order and each thing once.
+
+    Lines of blocks without a language, commands in the text that can be run, and `PYTHON` where the first block of
+    Python begins.
+    """
+    found: list[tuple[int, str]] = []
+    for block in FENCED.finditer(page):
+        if block[1] == "python":
+            found.append((block.start(), PYTHON))
+        elif not block[1]:
+            lines = block[2].replace("\\\n", " ").splitlines()
+            found += [(block.start(), line) for line in lines if line.startswith(COMMANDS)]
+    text = FENCED.sub(lambda block: " " * len(block[0]), page)
+    found += [(inline.start(), inline[1]) for inline in INLINE.finditer(text)]
+    return list(dict.fromkeys(" ".join(line.split()) for _, line in sorted(found, key=lambda step: step[0])))
 
 
 def _processor_seconds() -> float:
@@ -54,11 +71,14 @@ class Newcomer:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.bin = place / "venv" / "bin"
+        self.bin = place / "beneath" / "bin"
         self.steps: list[dict[str, Any]] = []
-        # Nothing of the caller's Python: neither its packages nor its paths.
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the caller's Python: neither its packages nor its paths."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        self.environment = {**kept, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+        return {**kept, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
 
     def do(self, what: str, command: Sequence[str], within: Path | None = None, **extra: str) -> bool:
         """Run a command, note its seconds and whether it succeeded, and print its output if it did not."""
@@ -77,33 +97,52 @@ class Newcomer:
             print(done.stdout[-4000:], done.stderr[-4000:], sep="\n", flush=True)
         return done.returncode == 0
 
-    def install(self, torch: str) -> None:
-        """Build the wheel, make the environment, install torch and then the package with its extras."""
+    def prepare(self, torch: str) -> None:
+        """Build the wheel, and make the environment that has torch."""
         self.do("build the wheel", [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", "wheel", str(ROOT)])
-        wheel = next((self.place / "wheel").glob("*.whl"))
-        pip = [str(self.bin / "python"), "-m", "pip", "install", "--quiet"]
-        self.do("python -m venv", [sys.executable, "-m", "venv", "venv"])
-        self.do(f"pip install {torch}", [*pip, torch])
-        self.do("pip install 'handful[cli,plots]'", [*pip, f"{wheel}[cli,plots]"])
-        (self.place / "first").mkdir()
-        self.do("handful demo", [str(self.bin / "handful"), "demo"], self.place / "first")
-        self.do("handful doctor", [str(self.bin / "handful"), "doctor"])
-        self.do("pip install 'handful[images,parquet,text]'", [*pip, f"{wheel}[images,parquet,text]"])
+        self.do("python -m venv", [sys.executable, "-m", "venv", "beneath"])
+        self.do(f"pip install {torch}", [str(self.bin / "python"), "-m", "pip", "install", "--quiet", torch])
+
+    def begin(self, name: str) -> None:
+        """Make an environment that sees torch beneath it, and nothing else, and go there."""
+        venv = self.place / f"venv-{name}"
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        beneath, above = (next(place.glob("lib/python*/site-packages")) for place in (self.place / "beneath", venv))
+        (above / "beneath.pth").write_text(f"import site; site.addsitedir({str(beneath)!r})\n", encoding="utf-8")
+        self.bin = venv / "bin"
 
     def read(self, page: str) -> None:
-        """Run a page's Python, then its lines for a terminal, in the folder in which its Python left its files."""
-        folder = self.place / Path(page).stem
+        """Do what a page says, in the folder in which its Python left its files."""
+        self.begin(Path(page).stem)
+        folder = within = self.place / Path(page).stem
         folder.mkdir()
         copy = Path(shutil.copy(ROOT / page, folder))
-        self.do(
-            f"{page}: its Python", [str(self.bin / "python"), "-m", "doctest", str(copy)], folder, TMPDIR=str(folder)
-        )
-        within = next((path for path in sorted(folder.iterdir()) if path.is_dir()), folder)
         if page == "README.md":
-            self.lend(within)
-        for line in terminal_lines(copy.read_text(encoding="utf-8")):
+            self.lend(folder)
+        for line in steps_of(copy.read_text(encoding="utf-8")):
+            if line == PYTHON:
+                command = [str(self.bin / "python"), "-m", "doctest", copy.name]
+                self.do(f"{page}: its Python", command, folder, TMPDIR=str(folder))
+                made = (path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.startswith("tmp"))
+                within = next(made, folder)
+                continue
             words = shlex.split(line, comments=True)
-            self.do(f"{page}: {shlex.join(words)}", [str(self.bin / words[0]), *words[1:]], within)
+            if words[0] == "cd":
+                within = within / words[1]
+                continue
+            self.do(f"{page}: {shlex.join(words)}", self.command(words), within)
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return a command as it is run here: the wheel is handful, and this repository its source."""
+        if words[0] == "git":
+            return [str(ROOT) if word.startswith("https://") else word for word in words]
+        if words[0] == "pip":
+            wheel = str(next((self.place / "wheel").glob("handful-*.whl")))
+            wanted = [re.sub(r"^handful(?=\[|$)", wheel, word) for word in words[2:]]
+            if "torch" in wanted:
+                wanted = ["torch"]
+            return [str(self.bin / "python"), "-m", "pip", "install", "--quiet", *wanted]
+        return [str(self.bin / words[0]), *words[1:]]
 
     def lend(self, folder: Path) -> None:
         """Put the files that the README needs into the folder."""
@@ -116,12 +155,13 @@ def main() -> None:
     """Do all of it and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=None, help="JSON file for the times")
+    parser.add_argument("pages", nargs="*", default=PAGES, help="pages to follow; by default all")
     parser.add_argument("--torch", default="torch==2.13.0", help="which torch to install")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         newcomer = Newcomer(Path(place))
-        newcomer.install(given.torch)
-        for page in PAGES:
+        newcomer.prepare(given.torch)
+        for page in given.pages:
             newcomer.read(page)
     failed = [step["what"] for step in newcomer.steps if not step["ended_well"]]
     if given.out is not None:
