@@ -6,7 +6,6 @@ import html
 import re
 import subprocess
 import sys
-from importlib import metadata
 from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +21,8 @@ from sphinx.ext.autosummary import autosummary_table
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
+import handful  # noqa: E402
+
 torch.set_num_threads(1)  # small matrices: a second thread costs more than it brings
 
 
@@ -35,7 +36,7 @@ def pages_with_wide_tables() -> list[str]:
 project = "handful"
 author = "the handful developers"
 copyright = author
-release = metadata.version("handful")
+release = handful.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -121,8 +122,11 @@ sphinx_gallery_conf = {
 def gather_changes(app: Sphinx) -> None:
     """Write the changelog page from the fragments of the next release and the releases before it."""
     root = HERE.parent
-    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", release, "--date", "unreleased"]
-    drafted = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    drafted = ""
+    if any((root / "changes").glob("*.*.md")):
+        asked = ["--draft", "--version", "next", "--date", "not released yet"]
+        command = [sys.executable, "-m", "towncrier", "build", *asked]
+        drafted = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     released = root / "CHANGELOG.md"
     past = released.read_text(encoding="utf-8") if released.is_file() else ""
     entries = re.sub(r"^#", "##", f"{drafted}\n{past}", flags=re.MULTILINE)

@@ -1,16 +1,24 @@
-"""Check the built site: python tools/check_site.py FOLDER.
+"""Check that every link leads somewhere and every page can be found: python tools/check_site.py FOLDER.
 
-Every local link, picture and anchor must lead somewhere, and every page must be reachable from the front page. Works
-offline: links to other sites are not checked. Exits with 1 and names what is wrong.
+FOLDER is the built site. Local links, pictures and anchors of its pages must exist, and every page must be reachable
+from the index by links. Links of README.md are checked against the repository. Links to the project's own site and
+repository on the web, here and there, are checked against FOLDER and the repository. Works offline: links to
+elsewhere are not checked. Exits with 1 and names page and link if a link is dead, and each page that nothing leads to.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parents[1]
+# Where the project lives on the web.
+SITE, REPOSITORY = "https://handful.readthedocs.io/en/stable/", "https://github.com/handful-dev/handful"
+MARKDOWN_LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 class Page(HTMLParser):
@@ -38,22 +46,24 @@ def read(file: Path) -> Page:
     return page
 
 
-def dead_links(site: Path) -> list[str]:
+def dead_links(site: Path, root: Path = ROOT) -> list[str]:
     """Return `page: link` of every link that leads nowhere."""
+    links = ((file, link) for file in pages_of(site) for link in read(file).links)
+    return [f"{file.relative_to(site)}: {link}" for file, link in links if _is_dead(link, file, site, root)]
+
+
+def dead_links_of_readme(site: Path, root: Path = ROOT) -> list[str]:
+    """Return `README.md: link` of every link that leads nowhere, here or, rewritten, from a page elsewhere."""
+    readme = root / "README.md"
     dead = []
-    for file in sorted(site.rglob("*.html")):
-        if "_static" in file.relative_to(site).parts:  # the theme's own
+    for link in MARKDOWN_LINK.findall(readme.read_text(encoding="utf-8")):
+        if link.startswith("#"):
             continue
-        for link in read(file).links:
-            address = urlsplit(link)
-            if address.scheme or address.netloc or link == "#":
-                continue
-            target = (file.parent / unquote(address.path)).resolve() if address.path else file.resolve()
-            lost = not target.is_file()
-            if not lost and address.fragment and target.suffix == ".html":
-                lost = unquote(address.fragment) not in read(target).anchors
-            if lost:
-                dead.append(f"{file.relative_to(site)}: {link}")
+        lost = _is_dead(link, readme, site, root)
+        if not lost and link.startswith("docs/") and ".md" in link:  # what PyPI shows leads to the site
+            lost = _is_dead(SITE + re.sub(r"^docs/(.+)\.md", r"\1.html", link), readme, site, root)
+        if lost:
+            dead.append(f"README.md: {link}")
     return dead
 
 
@@ -66,11 +76,35 @@ def unreachable_pages(site: Path) -> list[str]:
             reached.add(file)
             addresses = [address for link in read(file).links if not (address := urlsplit(link)).scheme]
             waiting += [(file.parent / unquote(address.path)).resolve() for address in addresses if address.path]
-    pages = (file for file in sorted(site.rglob("*.html")) if "_static" not in file.relative_to(site).parts)
-    return [f"{file.relative_to(site)}: no page leads to it" for file in pages if file.resolve() not in reached]
+    lost = (file for file in pages_of(site) if file.resolve() not in reached)
+    return [f"{file.relative_to(site)}: no page leads to it" for file in lost]
+
+
+def pages_of(site: Path) -> list[Path]:
+    """Return the pages of the site, without those of the theme."""
+    return [file for file in sorted(site.rglob("*.html")) if "_static" not in file.relative_to(site).parts]
+
+
+def _is_dead(link: str, file: Path, site: Path, root: Path) -> bool:
+    """Tell whether a link of a file leads nowhere; one to elsewhere on the web counts as alive."""
+    if link.startswith(REPOSITORY):
+        kind, _, place = urlsplit(link).path.removeprefix(urlsplit(REPOSITORY).path).strip("/").partition("/main/")
+        return kind in ("blob", "tree") and not (root / unquote(place)).exists()
+    if link.startswith(SITE):
+        address, above = urlsplit(link.removeprefix(SITE)), site
+        address = address._replace(path=address.path or "index.html")
+    else:
+        address, above = urlsplit(link), file.parent
+    if address.scheme or address.netloc or link == "#":
+        return False
+    target = (above / unquote(address.path)).resolve() if address.path else file.resolve()
+    if not target.is_file():
+        return not (target.is_dir() and file.suffix == ".md")
+    return bool(address.fragment) and target.suffix == ".html" and unquote(address.fragment) not in read(target).anchors
 
 
 if __name__ == "__main__":
-    found = dead_links(Path(sys.argv[1])) + unreachable_pages(Path(sys.argv[1]))
+    built = Path(sys.argv[1])
+    found = [*dead_links(built), *dead_links_of_readme(built), *unreachable_pages(built)]
     print(*found, sep="\n", end="\n" if found else "")
     sys.exit(bool(found))

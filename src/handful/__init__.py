@@ -56,7 +56,7 @@ __all__ = [
     "solve",
     "transform",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.

@@ -212,8 +212,10 @@ def test_the_first_minutes_are_those_that_were_measured():
     page = (ROOT / "docs" / "first_steps.md").read_text(encoding="utf-8")
     steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
     assert all(step["ended_well"] for step in steps)
-    installed = ("docs/first_steps.md: pip install 'handful[cli,plots]'", "docs/first_steps.md: handful demo")
-    first = [step for step in steps if step["what"].startswith("pip install torch") or step["what"] in installed]
+    first = [
+        step for step in steps if step["what"].startswith(("pip install torch", "pip install 'handful[cli,plots]'"))
+    ]
+    first.append(next(step for step in steps if step["what"] == "handful demo"))
     assert len(first) == 3
     for step in first:
         assert f"{step['processor_seconds']}" in page
@@ -235,6 +237,25 @@ def test_dead_links_of_the_built_site_are_named(tmp_path):
         "deep/two.html: picture.svg",
         "one.html: deep/two.html#here",
     ]
+
+
+def test_links_of_the_readme_and_to_the_own_site_are_checked_against_the_tree_and_the_built_site(tmp_path):
+    check_site = importlib.import_module("check_site")
+    check_site.read.cache_clear()
+    root, site = tmp_path / "root", tmp_path / "site"
+    for place in (root / "docs", site):
+        place.mkdir(parents=True)
+    (root / "LICENSE").touch()
+    (root / "docs" / "one.md").touch()
+    (site / "index.html").touch()
+    (site / "one.html").write_text(f'<h1 id="top"><a href="{check_site.REPOSITORY}/blob/main/LICENSE">l</a>')
+    good = ["docs/one.md", "docs/one.md#top", "docs/", "LICENSE", "https://elsewhere.org", check_site.REPOSITORY]
+    good += [check_site.SITE, f"{check_site.SITE}one.html#top", f"{check_site.REPOSITORY}/issues"]
+    bad = ["docs/two.md", "docs/one.md#bottom", "NOTHING", f"{check_site.SITE}two.html"]
+    bad += [f"{check_site.SITE}one.html#bottom", f"{check_site.REPOSITORY}/blob/main/NOTHING"]
+    (root / "README.md").write_text(" ".join(f"[x]({link})" for link in good + bad))
+    assert check_site.dead_links(site, root) == []
+    assert check_site.dead_links_of_readme(site, root) == [f"README.md: {link}" for link in bad]
 
 
 def test_pages_that_nothing_leads_to_are_named(tmp_path):

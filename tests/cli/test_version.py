@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("typer")
 import handful
-from handful.cli.main import main
+from handful.cli.main import SUMMARY, main
 
 
 def test_the_version_is_printed(capsys):
@@ -14,4 +14,4 @@ def test_it_is_in_the_help_which_stays_what_it_was(capsys):
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
     assert "--version  Print the version and exit." in said
-    assert "Label a whole batch jointly" in said
+    assert SUMMARY in " ".join(said.split())
