@@ -213,6 +213,7 @@ def render() -> None:
         "In brackets: by how much calibrated PADDLE is ahead on the same tasks, with a 95 % interval, and the number",
         "of tasks if it is not 500. Slow methods have as many tasks as a budget of CPU time allowed.",
         "`python studies/field.py RUN BANK …` measures, and `python studies/field.py --render` writes this page.",
+        "Methods for names instead of examples: [names, under the protocol of StatA](stata_protocol_results.md).",
         "",
         "Tuned settings, chosen on clinc150, cub200 and omniglot659, and the number of tasks of each:",
         "",
