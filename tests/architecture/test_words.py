@@ -17,7 +17,6 @@ PHRASES = {
     "zero, or nothing": r"nought|naught",
     "on": r"upon",
     "required of, or computed from": r"asked of",
-    "another user, or a person": r"somebody",
     "take, or absorb": r"swallow(s|ed)?",
     "must": r"shall|ought",
 }
