@@ -1,0 +1,301 @@
+"""Joint labels from the scores of another model alone, against that model's own labels.
+
+    python studies/scores.py DATA --group tuning [--tasks 200]
+    python studies/scores.py DATA --group confirmation
+    python studies/scores.py DATA --group tuning --mixtures
+    python studies/scores.py --render
+
+DATA is a folder that holds the banks and, for mixtures, the sentences (`text/`). The rules were chosen on clinc150; the
+confirmation group was run once, when they were final.
+
+**Scores.** The model is a logistic regression on unit vectors, trained on five examples per class. Its logits, their
+softmax, the best five of it, logits times 0.2 and times 5, and sigmoids of a logistic regression for each class against
+the rest. Batches have 75 items, drawn uniformly over the items of 2 ... 50 or all classes; items are never examples.
+All batches of a cell are groups of one call.
+
+**Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
+against the rest, trained on single sentences. A class is found if `presence` is at least one half. The curve is that of
+all thresholds on the largest score of a class in the batch.
+
+Results are kept in `studies/results/scores/GROUP/`; `--render` writes the page from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.linear_model import LogisticRegression
+
+import handful
+from handful.extraction.backbones import load_backbone
+from handful.reports.summary import Estimate
+from harm_data import bank
+
+RESULTS = Path(__file__).parent / "results" / "scores"
+PAGE = Path(__file__).parent.parent / "docs" / "scores_results.md"
+GROUPS = {"tuning": ("clinc150-minilm",), "confirmation": ("banking77-minilm",)}
+SENTENCES = {"tuning": "clinc", "confirmation": "banking"}
+SHOTS, ITEMS, SEED, RIDGE = 5, 75, 21, 30.0
+PRESENT = (2, 5, 10, 20, 50, 0)  # 0: all
+MIXED_PRESENT, MIXED_TASKS, OF_TWO = (2, 5, 10, 20), 10, 0.7
+KINDS = ("logits", "softmax", "top5", "times 0.2", "times 5", "sigmoid")
+Row = dict[str, Any]
+Floats: TypeAlias = npt.NDArray[Any]
+Ints: TypeAlias = npt.NDArray[Any]
+
+
+def heads(points: Floats, labels: Ints, n_classes: int) -> Floats:
+    """Fit one class against the rest: weights and offset of each, [class, dim + 1]."""
+    fits = (
+        LogisticRegression(C=RIDGE, solver="liblinear", tol=1e-6).fit(points, labels == k) for k in range(n_classes)
+    )
+    return np.stack([np.append(fit.coef_[0], fit.intercept_[0]) for fit in fits])
+
+
+def scores_of(folder: Path) -> tuple[Floats, Floats, Ints]:
+    """Return logits, scores of one against the rest, and labels, of all items that are not examples."""
+    features, labels = bank(folder)
+    n_classes, rng = int(labels.max()) + 1, np.random.default_rng(SEED)
+    order = [rng.permutation(np.flatnonzero(labels == k)) for k in range(n_classes)]
+    examples, items = (np.concatenate(rows) for rows in ([o[:SHOTS] for o in order], [o[SHOTS:] for o in order]))
+    model = LogisticRegression(C=RIDGE, max_iter=300, tol=1e-6).fit(features[examples], labels[examples])
+    rest = heads(features[examples], labels[examples], n_classes)
+    return model.decision_function(features[items]), features[items] @ rest[:, :-1].T + rest[:, -1], labels[items]
+
+
+def softmax(logits: Floats) -> Floats:
+    """`exp(x) / sum exp(x)` of each row."""
+    e = np.exp(logits - logits.max(1, keepdims=True))
+    return np.asarray(e / e.sum(1, keepdims=True))
+
+
+def labelled(kind: str, logits: Floats, rest: Floats, batch: Ints) -> Ints:
+    """Label all batches by scores of one kind."""
+    if kind == "top5":
+        p = softmax(logits)
+        best = np.argsort(-p, 1)[:, :5]
+        top = handful.TopScores(best.tolist(), np.take_along_axis(p, best, 1).tolist())
+        return np.asarray(handful.infer_scores(top, np.arange(p.shape[1]), kind="probabilities", groups=batch).labels)
+    given: dict[str, tuple[str, Callable[[], Floats]]] = {
+        "logits": ("logits", lambda: logits),
+        "softmax": ("probabilities", lambda: softmax(logits)),
+        "times 0.2": ("logits", lambda: 0.2 * logits),
+        "times 5": ("logits", lambda: 5 * logits),
+        "sigmoid": ("sigmoid", lambda: 1 / (1 + np.exp(-rest))),
+    }
+    name, values = given[kind]
+    return np.asarray(handful.infer_scores(values(), kind=name, groups=batch).labels)
+
+
+def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row:
+    """Accuracy of the model's own labels, and how far joint ones are ahead, in percent with a 95 % interval."""
+    logits, rest, labels = scores
+    n_classes = logits.shape[1]
+    spec = handful.TaskSpec(
+        handful.FixedSupport.whole(range(n_classes)), handful.UniformOverPool(present or n_classes), ITEMS
+    )
+    drawn = handful.draw(labels, spec, SEED, range(n_tasks))
+    rows, truth = np.concatenate(list(drawn.query)), np.stack(list(drawn.query_labels))
+    batch = np.arange(n_tasks).repeat(ITEMS)
+
+    def right(found: Ints) -> Floats:
+        shares: Floats = 100 * (found.reshape(truth.shape) == truth).mean(1)
+        return shares
+
+    own = {False: right(logits[rows].argmax(1)), True: right(rest[rows].argmax(1))}
+    row: Row = {
+        "present": present,
+        "tasks": n_tasks,
+        "own": float(own[False].mean()),
+        "own_rest": float(own[True].mean()),
+    }
+    for kind in KINDS:
+        found = right(labelled(kind, logits[rows], rest[rows], batch))
+        ahead = Estimate.of(found - own[kind == "sigmoid"])
+        row[kind] = {"accuracy": float(found.mean()), "ahead": [ahead.mean, ahead.half_width]}
+    return row
+
+
+def mixtures(file: Path) -> Row:
+    """Classes found in batches of mixed sentences, and classes that items hold, against all thresholds."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        said = [json.loads(line) for line in lines]
+    names, labels = np.unique([one["label"] for one in said], return_inverse=True)
+    sentences, rng = [one["text"] for one in said], np.random.default_rng(SEED)
+    order = [rng.permutation(np.flatnonzero(labels == k)) for k in range(len(names))]
+    examples = np.concatenate([o[:SHOTS] for o in order])
+    backbone = load_backbone("minilm")
+
+    def vectors(texts: list[str]) -> Floats:
+        found = np.concatenate([backbone.embed(texts[i : i + 128]) for i in range(0, len(texts), 128)])
+        units: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return units
+
+    rest = heads(vectors([sentences[i] for i in examples]), labels[examples], len(names))
+    scores, holds, of_batch = [], [], []
+    for present in MIXED_PRESENT:
+        for task in range(MIXED_TASKS):
+            draw = np.random.default_rng([SEED, present, task])
+            classes, texts = draw.choice(len(names), present, replace=False), []
+            truth = np.zeros((ITEMS, len(names)), bool)
+            for item in range(ITEMS):
+                mixed = draw.choice(classes, 2 if draw.random() < OF_TWO else 1, replace=False)
+                truth[item, mixed] = True
+                texts.append(" and ".join(sentences[draw.choice(order[k][SHOTS:])] for k in mixed))
+            scores.append(vectors(texts) @ rest[:, :-1].T + rest[:, -1])
+            holds.append(truth)
+            of_batch.append(present)
+    batch = np.arange(len(scores)).repeat(ITEMS)
+    found = handful.infer_scores(
+        1 / (1 + np.exp(-np.concatenate(scores))), names, kind="sigmoid", groups=batch, several=True
+    )
+    there, largest = np.stack([t.any(0) for t in holds]), np.stack([s.max(0) for s in scores])
+    rows: Row = {"batches": len(scores)}
+    for present in (*MIXED_PRESENT, 0):
+        some = np.array([present in (0, of) for of in of_batch])
+        items = some[batch]
+        rows[str(present)] = {
+            "classes": point(found.presence[some] >= 0.5, there[some], largest[some]),
+            "items": point(
+                found.probabilities[items] >= 0.5, np.concatenate(holds)[items], np.concatenate(scores)[items]
+            ),
+        }
+    return rows
+
+
+def point(found: Any, truth: Any, scores: Floats) -> Row:
+    """Recall and precision, and of all thresholds on the scores the precision at this recall and the best F1."""
+    recall, precision = float(found[truth].mean()), float(truth[found].mean())
+    ranked = truth.ravel()[np.argsort(-scores, axis=None)].cumsum()
+    recalls, precisions = ranked / truth.sum(), ranked / np.arange(1, truth.size + 1)
+    f1 = 2 * recalls * precisions / np.maximum(recalls + precisions, 1e-12)
+    return {
+        "recall": 100 * recall,
+        "precision": 100 * precision,
+        "threshold_precision": 100 * float(precisions[recalls >= recall - 1e-12].max()),
+        "f1": 200 * recall * precision / (recall + precision),
+        "threshold_f1": 100 * float(f1.max()),
+    }
+
+
+def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]:
+    """Say what was required, what was found, and whether it is reached."""
+    rows = [row for of in found.values() for row in of]
+    full = [row["logits"]["accuracy"] for row in rows]
+    for kind in ("softmax", "top5"):
+        cost = max(a - row[kind]["accuracy"] for a, row in zip(full, rows, strict=True))
+        yield f"{kind}: at most 1 point below logits, in every cell", f"{-cost:+.1f} at worst", cost <= 1
+    gains = [row["logits"]["ahead"][0] - row["sigmoid"]["ahead"][0] for row in rows]
+    yield "sigmoid: gain over its own labels at most 1 below that of logits", f"{-max(gains):+.1f}", max(gains) <= 1
+    moved = max(abs(a - row[f"times {f}"]["accuracy"]) for a, row in zip(full, rows, strict=True) for f in ("0.2", "5"))
+    yield "a factor of 0.2 or 5 changes at most 0.5", f"{moved:.2f} at most", moved <= 0.5
+    lost = min(row[kind]["ahead"][0] for row in rows for kind in KINDS)
+    yield "never more than 0.5 below the model's own labels", f"{lost:+.1f} at worst", lost >= -0.5
+
+
+def page() -> str:
+    """Write the tables of both groups."""
+    lines = [
+        "# Scores alone",
+        "",
+        "How good are joint labels if there is nothing but the scores of another model?",
+        "[You have scores of another model](how_to/scores.md) explains how to use them. The docstring of",
+        "`studies/scores.py`, which makes this page, says how scores and batches are made.",
+    ]
+    for group, about in (
+        ("tuning", "The rules were chosen on this bank, with other batches."),
+        ("confirmation", "This bank was run once, when the rules were final."),
+    ):
+        found = {
+            file.stem: json.loads(file.read_text(encoding="utf-8"))
+            for name in GROUPS[group]
+            if (file := RESULTS / group / f"{name}.json").is_file()
+        }
+        lines += ["", f"## {group.capitalize()}", "", about]
+        if found:
+            lines += ["", "| required | found | reached |", "|---|---|---|"]
+            lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
+            lines += [
+                "",
+                "Percent of items with the right label: the model's own, and how far joint labels are ahead, with 95 %",
+                "intervals over batches. Sigmoids are compared with their own largest.",
+                "",
+                "| bank | classes present | batches | own | logits | softmax | best five | × 0.2 | × 5 "
+                "| own, one against rest | sigmoid |",
+                "|---|---|---|---|---|---|---|---|---|---|---|",
+            ]
+            for name, rows in found.items():
+                for row in rows:
+                    cells = [
+                        name.partition("-")[0],
+                        str(row["present"] or "all"),
+                        str(row["tasks"]),
+                        f"{row['own']:.1f}",
+                    ]
+                    cells += [f"{row[k]['ahead'][0]:+.1f} ± {row[k]['ahead'][1]:.1f}" for k in KINDS[:-1]]
+                    last = row["sigmoid"]["ahead"]
+                    cells += [f"{row['own_rest']:.1f}", f"{last[0]:+.1f} ± {last[1]:.1f}"]
+                    lines.append(f"| {' | '.join(cells)} |")
+        mixed = RESULTS / group / "mixtures.json"
+        if mixed.is_file():
+            rows = json.loads(mixed.read_text(encoding="utf-8"))
+            lines += [
+                "",
+                f"**Mixtures** ({SENTENCES[group]}, {rows['batches']} batches). Recall and precision of what is found;",
+                "the precision of thresholds on the score at this recall; F1, and that of the best threshold.",
+                "",
+                "| classes present | of | recall | precision | threshold's precision | F1 | best threshold's F1 |",
+                "|---|---|---|---|---|---|---|",
+            ]
+            for present in (*MIXED_PRESENT, 0):
+                for what in ("classes", "items"):
+                    one = rows[str(present)][what]
+                    figures = ("recall", "precision", "threshold_precision", "f1", "threshold_f1")
+                    said = " | ".join(f"{one[figure]:.1f}" for figure in figures)
+                    lines.append(f"| {present or 'all batches'} | {what} | {said} |")
+    return "\n".join(lines) + "\n"
+
+
+def keep(file: Path, found: Any) -> None:
+    """Write what was measured."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure a group, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
+    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
+    parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--mixtures", action="store_true", help="measure mixtures of sentences instead")
+    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
+    given = parser.parse_args()
+    if given.render:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
+    torch.set_num_threads(1)
+    if given.mixtures:
+        rows = mixtures(given.data / "text" / f"{SENTENCES[given.group]}.jsonl.gz")
+        keep(RESULTS / given.group / "mixtures.json", rows)
+        print(json.dumps(rows, indent=1))
+        return
+    for name in GROUPS[given.group]:
+        scores, found = scores_of(given.data / name), []
+        for present in PRESENT:
+            if present < scores[0].shape[1]:
+                found.append(cell(scores, present, given.tasks))
+                keep(RESULTS / given.group / f"{name}.json", found)
+                print(name, json.dumps(found[-1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The study of scores: what is asked for, points against thresholds, and the page."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
+scores = importlib.import_module("scores")
+
+
+def row(**more):
+    """Make a cell in which everything is reached."""
+    kinds = {kind: {"accuracy": 90.0, "ahead": [5.0, 1.0]} for kind in scores.KINDS}
+    return {"present": 2, "tasks": 200, "own": 85.0, "own_rest": 85.0, **kinds, **more}
+
+
+def reached(**more):
+    return [ok for _, _, ok in scores.requirements({"a": [row(), row(**more)]})]
+
+
+def test_every_requirement_can_fail():
+    assert reached() == [True] * 5
+    for place, more in enumerate(
+        [
+            {"softmax": {"accuracy": 88.0, "ahead": [3.0, 1.0]}},
+            {"top5": {"accuracy": 88.0, "ahead": [3.0, 1.0]}},
+            {"sigmoid": {"accuracy": 88.0, "ahead": [3.0, 1.0]}},
+            {"times 5": {"accuracy": 90.6, "ahead": [5.6, 1.0]}},
+            {"times 0.2": {"accuracy": 90.0, "ahead": [-0.6, 1.0]}},
+        ]
+    ):
+        assert reached(**more) == [at != place for at in range(5)]
+
+
+def test_a_point_is_compared_with_all_thresholds():
+    truth = np.array([[True, True, False, False]])
+    values = np.array([[0.9, 0.2, 0.5, 0.1]])
+    found = scores.point(np.array([[True, True, False, False]]), truth, values)
+    assert (found["recall"], found["precision"]) == (100, 100)
+    assert found["threshold_precision"] == pytest.approx(200 / 3)
+    assert found["threshold_f1"] == pytest.approx(80)
+
+
+def test_a_cell_measures_every_kind():
+    rng = np.random.default_rng(0)
+    labels = np.arange(30).repeat(40)
+    logits = rng.normal(size=(1200, 30))
+    logits[np.arange(1200), labels] += 2.5
+    found = scores.cell((logits, logits, labels), 3, 5)
+    assert set(scores.KINDS) <= set(found)
+    assert found["logits"]["ahead"][0] > 5
+    assert found["times 5"]["accuracy"] == found["logits"]["accuracy"]
+
+
+def test_the_page_is_made_from_what_was_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(scores, "RESULTS", tmp_path)
+    one = dict.fromkeys(("recall", "precision", "threshold_precision", "f1", "threshold_f1"), 50.0)
+    mixed = {"batches": 4, **{str(n): {"classes": one, "items": one} for n in (*scores.MIXED_PRESENT, 0)}}
+    scores.keep(tmp_path / "tuning" / "clinc150-minilm.json", [row()])
+    scores.keep(tmp_path / "tuning" / "mixtures.json", mixed)
+    assert json.loads((tmp_path / "tuning" / "clinc150-minilm.json").read_text(encoding="utf-8"))
+    text = scores.page()
+    assert "| clinc150 | 2 | 200 | 85.0 | +5.0 ± 1.0 |" in text
+    assert "| all batches | items | 50.0 |" in text
