@@ -151,7 +151,9 @@ def test_beyond_what_can_be_trained_the_means_are_the_head(monkeypatch):
     assert torch.equal(head.weights, of_means.weights)
     torch.testing.assert_close(head.weights / head.weights.norm(), of_means.means / of_means.means.norm())
     assert accuracy(head, items, truth) > 0.8
-    assert head.spread == pytest.approx(float(module._spread(points, codes, head.means, torch.ones(100))), rel=0.01)
+    assert head.spread == pytest.approx(
+        float(module._spread(module.Rows(points, codes, len(head.means)), torch.ones(100))), rel=0.01
+    )
 
 
 def test_means_from_a_sample_have_about_the_slope_of_all():

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
-from handful.catalogue.parts import ClassMeans, Examples
+from handful.catalogue.parts import ClassMeans, ClassNames, Examples
 from handful.errors import FileFormatError
 from handful.inference.head import Head
 from handful.inference.left_out import LeftOut
@@ -104,6 +104,9 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         **{f"head.{name}": getattr(head, name) for name in HEAD_TENSORS},
         **{f"left_out.{name}": tensor for name, tensor in head.left_out._asdict().items()},
     }
+    if catalogue.names is not None:
+        tensors["names.points"] = catalogue.names.points
+        tensors["names.codes"] = torch.from_numpy(places_of(catalogue.names.classes, catalogue.classes))
     about = {
         "classes": encode_labels(catalogue.classes),
         "transform": catalogue.transform,
@@ -137,8 +140,15 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
         for tensor in (means, shots, origin, points)
     ):
         raise ValueError("means, shots, origin and points must be finite numbers of float32 or float64")
-    if not bool((shots >= 1).all()) or (codes < 0).any() or (codes >= n_classes).any():
-        raise ValueError("every class needs an example, and every example a class")
+    names = _names_of(tensors, classes, means)
+    without = shots if names is None else shots[np.setdiff1d(np.arange(n_classes), tensors["names.codes"].numpy())]
+    if (
+        not bool((without >= 1).all())
+        or not bool((shots >= 0).all())
+        or (codes < 0).any()
+        or (codes >= n_classes).any()
+    ):
+        raise ValueError("every class needs an example or a name, and every example a class")
     ordered, places = np.unique(classes, return_index=True)
     if len(ordered) != n_classes or (places != np.arange(n_classes)).any():
         raise ValueError("the classes are not distinct and in increasing order")
@@ -151,7 +161,23 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
         transform=about["transform"],
         examples=Examples(classes[codes], points, positions),
         n_examples=int(about["n_examples"]),
+        names=names,
     ).with_fitted(head, _strangers_of(about["strangers"], head))
+
+
+def _names_of(tensors: Mapping[str, Tensor], classes: Any, means: Tensor) -> ClassNames | None:
+    """Read the names of classes, if there are any; a ValueError says what does not fit."""
+    if "names.points" not in tensors:
+        return None
+    points, codes = tensors["names.points"], tensors["names.codes"]
+    if codes.dtype != torch.int64 or codes.ndim != 1 or points.shape != (len(codes), means.shape[1]) or len(codes) == 0:
+        raise ValueError("vectors and classes of names do not fit together")
+    increasing = torch.equal(codes, torch.unique(codes))
+    if not increasing or int(codes[0]) < 0 or int(codes[-1]) >= len(classes):
+        raise ValueError("names must be of distinct classes, in increasing order")
+    if points.dtype != means.dtype or not bool(points.isfinite().all()):
+        raise ValueError("vectors of names must be finite numbers of the type of the means")
+    return ClassNames(classes[codes.numpy()], points)
 
 
 def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> Head:

@@ -9,6 +9,10 @@ The head needs examples. The catalogue keeps all of them while they are few (2²
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
 some classes only; the head then consists of the class means, with a slope from the examples kept. A hash of its label
 decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
+
+A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
+name it needs no examples (`handful.inference.names`). A catalogue of names alone has no scale of its own: that comes
+from the items (`handful.inference.against_names`).
 """
 
 from __future__ import annotations
@@ -26,10 +30,11 @@ from torch import Tensor
 
 from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
-from handful.catalogue.parts import ClassMeans, Examples, merged
+from handful.catalogue.parts import ClassMeans, ClassNames, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.errors import LabelError, OptionError, TaskError
 from handful.inference.head import Head, fit_head
+from handful.inference.names import Names
 from handful.inference.prior import Prior
 from handful.inference.roll_call_stack import AgainstHead
 from handful.inference.strangers import Strangers, fit_strangers
@@ -61,6 +66,8 @@ class Catalogue:
         Those that the head and the report are made from: all of them, or a sample.
     n_examples : int
         Number of examples given so far.
+    names : ClassNames or None
+        Vectors of the names of some classes.
 
     Examples
     --------
@@ -80,6 +87,7 @@ class Catalogue:
     transform: str
     examples: Examples
     n_examples: int
+    names: ClassNames | None = None
 
     @classmethod
     def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
@@ -107,6 +115,18 @@ class Catalogue:
         if made is None:
             raise LabelError("a catalogue needs at least one example, got none")
         return made
+
+    @classmethod
+    def of_names(cls, vectors: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+        """Make one from vectors of names; several rows of one label are averaged."""
+        labels = np.asarray(labels)
+        if len(labels) == 0:
+            raise LabelError("a catalogue needs at least one name, got none")
+        points = transform_rows(transform, vectors)
+        nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
+        none = ClassMeans(labels[:0], points[:0, 0], points[:0])
+        origin = points.mean(0, dtype=torch.float64).to(points.dtype)
+        return cls((none,), origin, transform, nothing, 0).with_names(vectors, labels)
 
     @classmethod
     def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
@@ -179,12 +199,15 @@ class Catalogue:
     @cached_property
     def head(self) -> Head:
         """What a batch is compared with: trained on all examples, or class means if not all of them are kept."""
-        examples = self.examples
+        examples, names = self.examples, self._named_points()
         points, codes = self._labelled_points()
+        if names is not None and self.only_names:
+            return Head.of_names(names.points)
         if len(codes) < int(self.shots.double().sum()):
-            return Head.of_means(self.means, self.shots, points, codes)
+            known = (self.means, self.shots) if names is None else names.blended(self.means, self.shots)
+            return Head.of_means(*known, points, codes)
         square_norm = float(examples.points.square().sum(1).double().mean())
-        return fit_head(points, codes, self.n_classes, square_norm)
+        return fit_head(points, codes, self.n_classes, square_norm, names)
 
     @cached_property
     def strangers(self) -> Strangers | None:
@@ -195,6 +218,13 @@ class Catalogue:
         """Return the kept examples, about the origin, and their classes."""
         codes = torch.from_numpy(places_of(self.examples.labels, self.classes)).to(self.origin.device)
         return self.examples.points - self.origin, codes
+
+    def _named_points(self) -> Names | None:
+        """Return the names, about the origin, and their classes."""
+        if self.names is None:
+            return None
+        codes = torch.from_numpy(places_of(self.names.classes, self.classes)).to(self.origin.device)
+        return Names(self.names.points - self.origin, codes)
 
     def with_fitted(self, head: Head, strangers: Strangers | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
@@ -210,7 +240,8 @@ class Catalogue:
         strangers = None if self.strangers is None else astuple(self.strangers)
         about = (self.transform, numbers, strangers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
-        for tensor in (self.origin, self.shots, self.means, head.weights, head.offsets, head.means, head.mass):
+        tensors = [self.origin, self.shots, self.means, head.weights, head.offsets, head.means, head.mass]
+        for tensor in tensors if self.names is None else [*tensors, self.names.points]:
             digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().data)
         return digest.hexdigest()
@@ -225,12 +256,18 @@ class Catalogue:
             parts=(replace(whole, shots=whole.shots.to(device), means=whole.means.to(device)),),
             origin=self.origin.to(device),
             examples=replace(examples, points=examples.points.to(device)),
+            names=None if self.names is None else replace(self.names, points=self.names.points.to(device)),
         )
         return moved.with_fitted(self.head.to(device), self.strangers) if "head" in vars(self) else moved
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself: people fix that first."""
         return report_on(self._whole, self.examples, self.head.left_out)
+
+    @property
+    def only_names(self) -> bool:
+        """Whether there are no examples."""
+        return not bool((self.shots > 0).any())
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
@@ -239,8 +276,26 @@ class Catalogue:
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
         return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)
 
+    def with_names(self, vectors: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue with names of known or new classes.
+
+        Rows are transformed as examples are. Several of one label are averaged, and the mean is transformed again. The
+        name that a class had before is replaced.
+        """
+        classes, codes = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
+        points = transform_rows(self.transform, vectors.to(self.origin))
+        own = torch.from_numpy(codes).to(points.device)
+        sums = points.new_zeros(len(classes), self.dim).index_add_(0, own, points)
+        means = sums / torch.bincount(own, minlength=len(classes)).unsqueeze(1)
+        added = ClassNames(classes, transform_rows(self.transform, means))
+        new = classes[places_of(classes, self.classes) < 0]
+        nothing = ClassMeans(new, self.origin.new_zeros(len(new)), self.origin.new_zeros(len(new), self.dim))
+        return replace(
+            self, parts=(*self.parts, nothing), names=added if self.names is None else self.names.then(added)
+        )
+
     def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue without these of its examples; a class that has none left is removed."""
+        """Return the catalogue without these of its examples; a class that has none left, nor a name, is removed."""
         points, labels = transform_rows(self.transform, features.to(self.origin)), np.asarray(labels)
         leaving = self._summed(points, same_kind(labels, self.classes))
         known = self._known(leaving.classes)
@@ -250,6 +305,8 @@ class Catalogue:
         sums = known.means * known.shots.unsqueeze(-1) - leaving.means * leaving.shots.unsqueeze(-1)
         rest = ClassMeans(known.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
         gone = rest.classes[(shots == 0).cpu().numpy()]
+        if self.names is not None:
+            gone = gone[places_of(gone, self.names.classes) < 0]
         fewer = replace(self, parts=(*self.parts, rest), examples=self.examples.rows(~self._same_rows(points, labels)))
         return fewer.without(gone) if len(gone) else fewer
 
@@ -262,7 +319,11 @@ class Catalogue:
         if not kept.any():
             raise LabelError("no class would be left; keep at least one, or fit again")
         left = self.examples.rows(kept[places_of(self.examples.labels, whole.classes)])
-        return replace(self, parts=(whole.rows(kept),), examples=left)
+        names = self.names
+        if names is not None:
+            names = names.rows(kept[places_of(names.classes, whole.classes)])
+            names = names if len(names.classes) else None
+        return replace(self, parts=(whole.rows(kept),), examples=left, names=names)
 
     def __add__(self, other: Catalogue) -> Catalogue:
         """Return the catalogue of all examples of both, for instance made on two machines."""
@@ -274,8 +335,10 @@ class Catalogue:
         same_kind(other.classes, self.classes)
         moved = replace(other._whole, means=other.means + (other.origin - self.origin))
         later = replace(other.examples, positions=other.examples.positions + self.n_examples)
+        named = [one for one in (self.names, other.names) if one is not None]
         return replace(
             self,
+            names=named[0].then(named[-1]) if named else None,
             parts=(*self.parts, self._and_known(moved)),
             examples=self._kept(self.examples.then(later)),
             n_examples=self.n_examples + other.n_examples,
@@ -321,7 +384,7 @@ class Catalogue:
         shots, sums = added.shots.clone(), added.means * added.shots.unsqueeze(-1)
         shots[places] += known.shots
         sums[places] += known.means * known.shots.unsqueeze(-1)
-        return ClassMeans(added.classes, shots, sums / shots.unsqueeze(-1))
+        return ClassMeans(added.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
 
     def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
         """Return what the parts hold about these classes; others are left out."""

@@ -1,4 +1,4 @@
-"""What a catalogue is made of: number and mean of the examples of each class, and a sample of the examples."""
+"""What a catalogue is made of: number and mean of the examples of each class, a sample of the examples, and names."""
 
 from __future__ import annotations
 
@@ -29,6 +29,26 @@ class ClassMeans:
         """Keep some of the classes."""
         places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.means.device)
         return ClassMeans(self.classes[kept], self.shots[places], self.means[places])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassNames:
+    """Vectors of the names of some classes, or of descriptions: one per class."""
+
+    classes: npt.NDArray[Any]  # in increasing order
+    points: Float[Tensor, "class dim"]  # transformed
+
+    def rows(self, kept: npt.NDArray[Any]) -> ClassNames:
+        """Keep some of the classes."""
+        places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.points.device)
+        return ClassNames(self.classes[kept], self.points[places])
+
+    def then(self, other: ClassNames) -> ClassNames:
+        """Return these names and the others; of a class that has both, the other."""
+        classes = np.concatenate([self.classes, other.classes])
+        labels, first = np.unique(classes[::-1], return_index=True)
+        places = torch.from_numpy(len(classes) - 1 - first).to(self.points.device)
+        return ClassNames(labels, torch.cat([self.points, other.points])[places])
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,8 @@ class CatalogueReport:
         Size of the catalogue.
     single : list
         Classes with one example: the spread of their items is unknown.
+    only_named : list
+        Classes with a name and no example.
     confusions : list of Confusion
         Classes that cannot be told apart, the worst first.
     suspects : list of Suspect
@@ -74,6 +76,7 @@ class CatalogueReport:
     n_classes: int
     n_examples: int
     single: list[Any]
+    only_named: list[Any]
     confusions: list[Confusion]
     suspects: list[Suspect]
     n_checked: int
@@ -84,6 +87,8 @@ class CatalogueReport:
             lines[0] += f" {self.n_checked:,} examples were checked."
         if self.single:
             lines.append(f"{len(self.single)} classes have one example: {_listed(self.single)}.")
+        if self.only_named:
+            lines.append(f"{len(self.only_named)} classes have a name and no example: {_listed(self.only_named)}.")
         lines += [
             f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples look more "
             "like the other class."
@@ -121,8 +126,8 @@ def report_on(known: ClassMeans, examples: Examples, left_out: LeftOut) -> Catal
         for share, j, k in sorted(shares, reverse=True)
         if share >= CONFUSED_SHARE
     ]
-    single = known.classes[shots == 1].tolist()
-    return CatalogueReport(len(names), int(shots.sum()), single, confusions, suspects, len(rows))
+    single, only_named = known.classes[shots == 1].tolist(), known.classes[shots == 0].tolist()
+    return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, len(rows))
 
 
 def _percent(chance: float) -> str:

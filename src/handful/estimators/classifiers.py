@@ -30,6 +30,7 @@ from handful.estimators.diagnostics import warnings_of
 from handful.estimators.given import with_given
 from handful.estimators.grouped import GroupedInference, Known, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
+from handful.estimators.names import rows_of_names
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.stacks import CatalogueItems
@@ -102,8 +103,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.feature_transform = feature_transform
         self.options = options
 
-    def fit(self, X: Any, y: Any, *, unlabelled: Any = None) -> Self:
-        """Fit the catalogue, with at least one row of every class.
+    def fit(self, X: Any, y: Any, *, unlabelled: Any = None, names: Any = None) -> Self:
+        """Fit the catalogue, with at least one row or a name of every class.
 
         Parameters
         ----------
@@ -114,6 +115,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             `sklearn.semi_supervised`. These rows are labelled jointly right away, see `transduction_` and
             `label_distributions_`, and are not part of the catalogue. None, the default, means that every label is a
             class, including -1: labels such as -1, 0, 1 are too common to guess.
+        names : mapping or None
+            From labels to vectors of the names of classes, see `add_names`.
 
         Returns
         -------
@@ -135,7 +138,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"every row is unlabelled (y is {unlabelled!r}); give at least one labelled row of every class"
             )
         kept = torch.from_numpy(~marked).to(features.device)
-        self._catalogue = self._fitted_to(features[kept], labels[~marked])
+        self._catalogue = self._fitted_to(features[kept], labels[~marked], names)
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
         if marked.any():
@@ -213,6 +216,42 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"class {known[0]!r} is already in the catalogue; add examples of known classes with partial_fit"
             )
         return self._became(self._catalogue.with_examples(features, labels))
+
+    def add_names(self, names: Any) -> Self:
+        """Add vectors of the names of classes, known or new; a class with a name needs no examples.
+
+        The vectors must be comparable with those of the items: names or descriptions as a sentence encoder embeds them
+        for sentences, as the text side of CLIP does for photographs. A name counts as that many examples as it helps
+        to label left-out ones, so names that say nothing change nothing. A classifier that is not fitted yet has no
+        examples then, see `from_names`.
+
+        Parameters
+        ----------
+        names : mapping
+            From a label to a vector, or to several as rows (prompts); their mean is used, each at unit length. A name
+            that the class has already is replaced.
+
+        Returns
+        -------
+        object
+            The classifier itself.
+
+        Examples
+        --------
+        >>> from handful.estimators import PaddleClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> PaddleClassifier().fit(X, y).add_names({"up": [0.0, 2.0], "left": [-2.0, 0.1]}).classes_.tolist()
+        ['left', 'right', 'up']
+        """
+        self._check_parameters()
+        if not self._keeps_catalogue:
+            raise OptionError(f"names need the method roll_call with a transform of single rows, got {self.method!r}")
+        if not self.__sklearn_is_fitted__():
+            vectors, labels = rows_of_names(names, None)
+            self.n_features_in_ = vectors.shape[1]
+            return self._became(Catalogue.of_names(vectors, labels, self._transform))
+        vectors, labels = rows_of_names(names, self.n_features_in_)
+        return self._became(self._catalogue.with_names(vectors, labels))  # type: ignore[union-attr]
 
     def remove_classes(self, labels: Any) -> Self:
         """Forget these classes and all their examples.
@@ -700,10 +739,21 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             inference = replace(inference, labels=with_label(inference.labels, inference.rejected, unknown))
         return beside(X, inference, catalogue.classes)
 
-    def _fitted_to(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue | LabelledRows:
+    @property
+    def _keeps_catalogue(self) -> bool:
+        """Whether a catalogue is all that the method needs."""
+        return self.method == "roll_call" and self._transform in ROW_TRANSFORMS
+
+    def _fitted_to(
+        self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any], names: Any
+    ) -> Catalogue | LabelledRows:
         """Fit a catalogue if that is all the method needs; else keep the rows."""
-        if self.method == "roll_call" and self._transform in ROW_TRANSFORMS:
+        if names is not None and not self._keeps_catalogue:
+            raise OptionError(f"names need the method roll_call with a transform of single rows, got {self.method!r}")
+        if self._keeps_catalogue:
             catalogue = Catalogue.of(features, labels, self._transform)
+            if names is not None:
+                catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
             _ = catalogue.strangers  # fitted here with the head, not with the first batch
             return catalogue
         return LabelledRows.of(features, labels)
@@ -764,6 +814,32 @@ class PaddleClassifier(TransductiveClassifier):
 
     def __init__(self) -> None:
         super().__init__()
+
+    @classmethod
+    def from_names(cls, names: Any) -> Self:
+        """Make a classifier from vectors of the names of its classes alone, without any example.
+
+        Parameters
+        ----------
+        names : mapping
+            As in `add_names`.
+
+        Returns
+        -------
+        PaddleClassifier
+            A classifier without examples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> places = rng.normal(size=(20, 16))
+        >>> names = {f"class {k}": places[k] + 0.5 * rng.normal(size=16) for k in range(20)}
+        >>> batch = places[[3] * 12 + [7] * 8] + 0.4 * rng.normal(size=(20, 16))
+        >>> PaddleClassifier.from_names(names).infer(batch).present_classes.tolist()
+        ['class 3', 'class 7']
+        """
+        return cls().add_names(names)
 
     @property
     def catalogue_(self) -> Catalogue:

@@ -10,12 +10,16 @@
    weights.
 4. `S = (x W + b - a ln s)/T`: subtracting ln s takes the numbers of examples out of the odds.
 
+Names of classes are further examples, of a weight that left-out examples choose (`handful.inference.names`); s is then
+the number of examples and that weight together.
+
 Training costs N·K·d per evaluation. Beyond `FULL_WORK` each example is compared with the `RIVALS` classes nearest to
 its own; beyond `NEAR_NUMBERS`, or if some examples are not known, the head is made of class means: `Head.of_means`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,7 +33,6 @@ from handful.inference.left_out import (
     TEMPERATURES,
     LeftOut,
     Scaled,
-    Unseen,
     compared,
     copies,
     folds,
@@ -39,6 +42,7 @@ from handful.inference.left_out import (
     scale_and_doubt,
     with_scores,
 )
+from handful.inference.names import USUAL_WORTH, Names, Rows
 from handful.numerics.logistic import Linear, logistic, logistic_near, nearest_classes
 from handful.shapes import Bool, Float, Int
 
@@ -61,6 +65,8 @@ FEWEST_LEFT_OUT, USUAL_TEMPERATURE = 20, 0.37
 # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would win
 # items that look like nothing in particular.
 LEAST_MASS = 1.0
+# Left-out examples by which the worth of names is chosen; each worth that is tried takes a head per fold.
+ENOUGH_TO_CHOOSE = 200
 # The spread is known if there are this many more examples than classes.
 ENOUGH_FOR_SPREAD = 10
 # N·K·d up to which an example is compared with all classes. By extrapolation one head then takes 10 to 20 s on one
@@ -140,6 +146,13 @@ class Head:
         )
 
     @classmethod
+    def of_names(cls, names: Float[Tensor, "class dim"]) -> Head:
+        """W = t - mean of t, b = 0: a catalogue of names alone, whose scale the items have to tell."""
+        nothing = no_left_out(torch.zeros(0, dtype=torch.int64, device=names.device))
+        offsets, mass = torch.zeros_like(names[:, 0]), torch.ones_like(names[:, 0])
+        return cls(names - names.mean(0), offsets, names, mass, None, 1.0, 0.0, None, nothing)
+
+    @classmethod
     def of_means(
         cls,
         means: Float[Tensor, "class dim"],
@@ -200,54 +213,61 @@ def fit_head(
     codes: Int[Tensor, "point"],
     n_classes: int,
     square_norm: float | None = None,
+    names: Names | None = None,
 ) -> Head:
-    """Fit a head to all examples of a catalogue.
+    """Fit a head to all examples of a catalogue, and to the names of its classes.
 
     Parameters
     ----------
     points, codes
-        The examples, at least one of every class, and their classes 0 … K-1.
+        The examples, at least one of every class that has no name, and their classes 0 … K-1.
     n_classes
         K.
     square_norm
         Mean squared norm of the examples before their origin was moved, so that the ridge does not depend on the
         origin; that of `points` if it was not moved.
+    names
+        Names of some of the classes or of all, about the same origin.
     """
     if square_norm is None:
         square_norm = float(points.square().sum(1).double().mean())
-    shots = torch.bincount(codes, minlength=n_classes).to(points)
-    means = _class_means(points, codes, shots, torch.ones_like(points[:, 0]))
-    training = _Training.planned(len(points), n_classes, points.shape[1], square_norm)
+    n_rows = len(points) if names is None else len(points) + len(names.codes)
+    training = _Training.planned(n_rows, n_classes, points.shape[1], square_norm)
+    rows, right = Rows(points, codes, n_classes), torch.ones_like(points[:, 0])
+    shots = rows.shots
     if training is None:
-        return Head.of_means(means, shots, points, codes)
+        means = rows.means(right, shots.clamp(min=1))
+        return Head.of_means(*(means, shots) if names is None else names.blended(means, shots), points, codes)
+    if names is not None:
+        rows = _with_names(rows, names, training)
+    mass = rows.mass(shots)
+    means = rows.means(right, mass)
 
     scaled = Scaled(no_left_out(codes), training.usual_temperature(means), 0.0, None)
-    slope, dealt = 1.0, folds(points, codes)
-    if int((dealt >= 0).sum()) >= FEWEST_LEFT_OUT and n_classes > 1:
-        out = [dealt == fold for fold in range(training.folds) if bool((dealt == fold).any())]
-        unseen = _unseen(training, points, codes, n_classes, out)
+    slope, left_out = 1.0, _left_out(rows, training.folds)
+    if left_out:
+        unseen = [rows.unseen(training.fit, out) for out in left_out]
         scaled, slope = scale(unseen, shots)
-        scaled = with_scores(scaled, unseen, shots, slope, shorter=not training.near)
+        scaled = with_scores(scaled, unseen, mass, slope, shorter=not training.near)
     found, temperature = scaled.found, scaled.temperature
 
-    mass, right = shots, torch.ones_like(points[:, 0])
     right[found.rows] = found.right.to(right)
     doubtful = float((1 - right).sum(dtype=torch.float64)) >= 1
     if doubtful:
         # A class keeps the least mass that it may have, in the proportions of its examples' chances.
-        mass = torch.zeros_like(shots).index_add_(0, codes, right)
-        right *= (LEAST_MASS / mass).clamp(min=1)[codes]
-        mass = mass.clamp(min=LEAST_MASS)
-        means = _class_means(points, codes, mass, right)
+        of_examples = torch.zeros_like(shots).index_add_(0, codes, right)
+        right *= (LEAST_MASS / of_examples).clamp(min=1)[codes]
+        mass = rows.mass(of_examples.clamp(min=LEAST_MASS).where(shots > 0, 0))
+        means = rows.means(right, mass)
     else:
         right = torch.ones_like(right)
-    linear = training.fit(points, codes, n_classes, right if doubtful else None)
+    linear = rows.fit(training.fit, torch.ones_like(codes, dtype=torch.bool), right if doubtful else None)
     return Head(
         weights=linear.weights / temperature,
         offsets=(linear.offsets - slope * mass.log()) / temperature,
         means=means,
         mass=mass,
-        spread=_spread(points, codes, means, right),
+        spread=_spread(rows, right),
         temperature=temperature,
         wrong_share=scaled.wrong_share,
         confidence=scaled.confidence,
@@ -255,21 +275,28 @@ def fit_head(
     )
 
 
-def _unseen(
-    training: _Training,
-    points: Float[Tensor, "point dim"],
-    codes: Int[Tensor, "point"],
-    n_classes: int,
-    left_out: list[Bool[Tensor, "point"]],
-) -> list[Unseen]:
-    """Fit one head without each of some sets of examples."""
-    found = []
-    for out in left_out:
-        rows = out.nonzero()[:, 0]
-        head = training.fit(points[~out], codes[~out], n_classes, None)
-        log_shots = torch.bincount(codes[~out], minlength=n_classes).to(points).log()
-        found.append(Unseen(rows, points[rows], codes[rows], head, log_shots))
-    return found
+def _with_names(rows: Rows, names: Names, training: _Training) -> Rows:
+    """Add names, each worth as many examples as left-out examples say."""
+    everywhere, named = bool((rows.shots > 0).all()), replace(rows, names=names)
+    means = rows.means(torch.ones_like(rows.points[:, 0]), rows.shots.clamp(min=1))
+    if not names.say_something(means, rows.shots):
+        return rows if everywhere else named
+    usual = replace(named, worth=USUAL_WORTH)
+    left_out = _left_out(usual, FOLDS, ENOUGH_TO_CHOOSE)
+    if not left_out:
+        return usual
+    best = usual.of_best_worth(training.fit, left_out)
+    return rows if best.worth == 0 and everywhere else best
+
+
+def _left_out(rows: Rows, n_folds: int, enough: float = math.inf) -> list[Bool[Tensor, "point"]]:
+    """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
+    dealt = folds(rows.points, rows.codes, rows.named > 0)
+    if int((dealt >= 0).sum()) < FEWEST_LEFT_OUT or rows.n_classes == 1:
+        return []
+    sets = [dealt == fold for fold in range(n_folds) if bool((dealt == fold).any())]
+    n_out = torch.stack(sets).sum(1).cumsum(0)
+    return sets[: 1 + int((n_out < enough).sum())]
 
 
 @dataclass(frozen=True)
@@ -323,7 +350,7 @@ class _Training:
         means = _class_means(points, codes, mass, each)
         # Of examples with unequal weights, a mean is as good as one of (Σr)²/Σr² equal ones.
         shots = mass.square() / torch.zeros_like(mass).index_add_(0, codes, each.square())
-        excess = SHARE_OF_EXCESS * (_spread(points, codes, means, each) or 0.0)
+        excess = SHARE_OF_EXCESS * (_spread(Rows(points, codes, n_classes), each) or 0.0)
         offsets = 0.5 * NEAR_SLOPE * (excess / shots - means.square().sum(1)) + mass.log()
         start, near = Linear(NEAR_SLOPE * means, offsets), nearest_classes(means, RIVALS)
         return logistic_near(points, codes, near, start, INVERSE_RIDGE, INVERSE_RIDGE, example_weights=right)
@@ -346,14 +373,12 @@ def _class_means(
     return sums / mass.unsqueeze(1)
 
 
-def _spread(
-    points: Float[Tensor, "point dim"],
-    codes: Int[Tensor, "point"],
-    means: Float[Tensor, "class dim"],
-    right: Float[Tensor, "point"],
-) -> float | None:
-    """Σ r_n |x_n - μ_y|² / (Σ r_n - K), or None if there are too few examples."""
-    freedom = float(right.sum(dtype=torch.float64)) - len(means)
+def _spread(rows: Rows, right: Float[Tensor, "point"]) -> float | None:
+    """Σ r_n |x_n - μ_y|² / (Σ r_n - K) with the means μ of the examples, or None if there are too few examples."""
+    points, codes = rows.points, rows.codes
+    mass = torch.zeros_like(rows.shots).index_add_(0, codes, right)
+    freedom = float(right.sum(dtype=torch.float64)) - int((mass > 0).sum())
     if freedom < ENOUGH_FOR_SPREAD:
         return None
+    means = _class_means(points, codes, mass.clamp(min=LEAST_MASS), right)
     return float(torch.dot(right, (points - means[codes]).square().sum(1))) / freedom

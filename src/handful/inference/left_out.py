@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from handful.numerics.logistic import Linear
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 FOLDS = 5
 TEMPERATURES = torch.logspace(-1, 1, 55, dtype=torch.float64)
@@ -182,8 +182,10 @@ def no_left_out(codes: Int[Tensor, "point"]) -> LeftOut:
     return LeftOut(nothing, no_number, no_number, nothing, no_number, no_number, no_number)
 
 
-def folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Int[Tensor, "point"]:
-    """Return a fold for each example, -1 if its class has one distinct example.
+def folds(
+    points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"], named: Bool[Tensor, "class"] | None = None
+) -> Int[Tensor, "point"]:
+    """Return a fold for each example, -1 if its class has one distinct example and no name.
 
     The distinct rows of a class are assigned to the folds in the order of their distance from the mean of all examples.
     Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation. The
@@ -200,7 +202,8 @@ def folds(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> In
     sums = torch.zeros_like(counts, dtype=away.dtype).index_add_(0, classes, distances * shots)
     first = (sums / torch.bincount(codes)).argsort().argsort()  # not the same fold in all classes
     folds = (rank + first[classes]) % FOLDS
-    return folds.where(counts[classes] > 1, -1)[inverse]
+    left = counts[classes] > 1 if named is None else (counts[classes] > 1) | named[classes]
+    return folds.where(left, -1)[inverse]
 
 
 def copies(points: Float[Tensor, "point dim"], codes: Int[Tensor, "point"]) -> Float[Tensor, "point"]:
