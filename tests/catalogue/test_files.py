@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.catalogue.files import catalogue_of, parts_of
 from handful.errors import FileFormatError
 from handful.inference.head import LeftOut
 from handful.machine.safetensors_format import read_tensors, write_tensors
@@ -113,3 +114,43 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path, change):
     write_tensors(tmp_path / "c", tensors | change, metadata)
     with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
         load_catalogue(tmp_path / "c")
+
+
+@pytest.mark.parametrize("only", [False, True])
+def test_names_are_kept(tmp_path, only):
+    rng = np.random.default_rng(0)
+    vectors, labels = torch.from_numpy(rng.standard_normal((3, 8))), np.array(["ant", "bee", "emu"])
+    if only:
+        catalogue = Catalogue.of_names(vectors, labels)
+    else:
+        examples = torch.from_numpy(rng.standard_normal((6, 8)))
+        catalogue = Catalogue.of(examples, np.array(["ant", "bee", "cat"] * 2)).with_names(vectors, labels)
+    save_catalogue(catalogue, tmp_path / "c.safetensors")
+    loaded = load_catalogue(tmp_path / "c.safetensors")
+    assert loaded.content_hash == catalogue.content_hash
+    assert loaded.names.classes.tolist() == ["ant", "bee", "emu"]
+    assert torch.equal(loaded.names.points, catalogue.names.points)
+    assert loaded.only_names == only
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("names.codes", torch.tensor([0, 0])),
+        ("names.codes", torch.tensor([0, 9])),
+        ("names.codes", torch.tensor([0.0, 1.0])),
+        ("names.points", torch.full((2, 8), torch.nan)),
+        ("names.points", torch.zeros(1, 8)),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(name, value):
+    tensors, about = parts_of(Catalogue.of_names(torch.eye(2, 8), np.array(["ant", "bee"])))
+    with pytest.raises(ValueError, match="names"):
+        catalogue_of(tensors | {name: value}, about)
+
+
+def test_a_class_without_example_or_name_is_refused():
+    tensors, about = parts_of(Catalogue.of_names(torch.eye(2, 8), np.array(["ant", "bee"])))
+    del tensors["names.points"]
+    with pytest.raises(ValueError, match="an example or a name"):
+        catalogue_of(tensors, about)

@@ -207,3 +207,56 @@ def test_unknown_labels_are_found_in_time():
     start = time.process_time()
     assert catalogue.unknown(many) == []
     assert time.process_time() - start < 0.5
+
+
+def names_of(classes, dim=6, seed=9):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal((len(classes), dim))), np.array(classes)
+
+
+def test_names_make_a_catalogue_and_examples_join_them():
+    vectors, labels = names_of(["ant", "bee", "cat", "dog"])
+    named = Catalogue.of_names(vectors, labels)
+    assert named.only_names
+    assert named.shots.tolist() == [0, 0, 0, 0]
+    assert named.strangers is None
+    assert "4 classes have a name and no example: ant, bee, cat, dog." in str(named.report())
+    late = named.with_examples(rows(0), LABELS)
+    early = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
+    assert_same(late, early)
+    torch.testing.assert_close(late.head.weights, early.head.weights)
+    assert not late.only_names
+
+
+def test_several_vectors_of_a_name_are_averaged_at_unit_length():
+    vectors = torch.tensor([[3.0, 0.0], [0.0, 0.1], [1.0, 1.0]])
+    named = Catalogue.of_names(vectors, np.array(["ant", "ant", "bee"]))
+    assert named.names is not None
+    torch.testing.assert_close(named.names.points, torch.full((2, 2), 0.5**0.5))
+
+
+def test_a_name_goes_with_its_class_and_stays_when_examples_go():
+    vectors, labels = names_of(["ant", "emu"])
+    catalogue = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
+    assert catalogue.classes.tolist() == ["ant", "bee", "cat", "dog", "emu"]
+    assert catalogue.shots.tolist() == [3, 2, 2, 2, 0]
+    assert catalogue.without(np.array(["ant"])).names.classes.tolist() == ["emu"]
+    assert catalogue.without(np.array(["ant", "emu"])).names is None
+    ants = LABELS == "ant"
+    fewer = catalogue.without_examples(rows(0)[ants], LABELS[ants])
+    assert fewer.classes.tolist() == ["ant", "bee", "cat", "dog", "emu"]
+    assert fewer.shots.tolist() == [0, 2, 2, 2, 0]
+    assert torch.isfinite(fewer.head.weights).all()
+
+
+def test_catalogues_with_names_are_added_and_the_later_name_counts():
+    (first, _), (second, _) = names_of(["ant"]), names_of(["ant"], seed=10)
+    whole = Catalogue.of(rows(0), LABELS)
+    both = whole.with_names(first, np.array(["ant"])) + Catalogue.of_names(second, np.array(["ant"]))
+    torch.testing.assert_close(both.names.points, second / second.norm(dim=1, keepdim=True))
+    assert both.shots.tolist() == whole.shots.tolist()
+    assert both.content_hash != whole.content_hash
+
+
+def test_no_names_are_refused():
+    with pytest.raises(LabelError, match="at least one name"):
+        Catalogue.of_names(torch.zeros(0, 6), np.array([]))

@@ -388,3 +388,71 @@ def test_calibrated_paddle_still_works_and_keeps_its_rows():
     np.testing.assert_allclose(inference.probabilities, expected.log_assignments[0].exp(), atol=1e-5)
     assert inference.joint_weight is None
     assert len(before.remove_classes(classes[:10].tolist()).classes_) == 140
+
+
+def named_problem(shots=2, n_classes=30, seed=0, of_names=0.7):
+    """Names, examples with labels, and a batch of three of the classes with its truth."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, 24))
+    names = {f"c{k:02}": centre for k, centre in enumerate(centres + of_names * rng.normal(size=centres.shape))}
+    codes = np.arange(n_classes).repeat(shots)
+    X = centres[codes] + 1.2 * rng.normal(size=(len(codes), 24))
+    truth = np.array([3] * 20 + [7] * 20 + [11] * 20)
+    batch = centres[truth] + 1.2 * rng.normal(size=(60, 24))
+    return names, X, np.array(list(names))[codes], batch, np.array(list(names))[truth]
+
+
+def test_names_alone_label_a_batch_jointly():
+    names, _, _, batch, truth = named_problem()
+    classifier = PaddleClassifier.from_names(names)
+    found = classifier.infer(batch)
+    assert set(found.present_classes) == {"c03", "c07", "c11"}
+    assert (found.labels == truth).mean() > 0.9
+    assert np.isnan(found.unknown).all()
+    assert (classifier.predict(batch, candidates=["c03", "c07"]) != "c11").all()
+    groups = np.arange(60) % 2
+    grouped = classifier.infer(batch, groups=groups)
+    assert (grouped.labels[groups == 1] == classifier.infer(batch[groups == 1]).labels).all()
+    unlikely = classifier.infer(batch, prior={"c03": 1e-4})
+    assert unlikely.expected_counts[3] <= found.expected_counts[3]
+
+
+def test_names_and_examples_are_better_than_either():
+    right = {"examples": 0.0, "names": 0.0, "both": 0.0}
+    for seed in range(5):
+        names, X, y, batch, truth = named_problem(shots=1, seed=seed, of_names=1.2)
+        right["examples"] += (PaddleClassifier().fit(X, y).predict(batch) == truth).mean() / 5
+        right["names"] += (PaddleClassifier.from_names(names).predict(batch) == truth).mean() / 5
+        right["both"] += (PaddleClassifier().fit(X, y, names=names).predict(batch) == truth).mean() / 5
+    assert right["both"] > right["examples"] + 0.05
+    assert right["both"] >= right["names"]
+
+
+def test_names_come_early_or_late_and_are_saved(tmp_path):
+    names, X, y, batch, _ = named_problem(shots=4)
+    at_once = PaddleClassifier().fit(X, y, names=names)
+    late = PaddleClassifier().fit(X, y).add_names(names)
+    early = PaddleClassifier.from_names(names).partial_fit(X, y)
+    np.testing.assert_allclose(late.predict_proba(batch), at_once.predict_proba(batch))
+    np.testing.assert_allclose(early.predict_proba(batch), at_once.predict_proba(batch), atol=1e-3)
+    for classifier in (at_once, PaddleClassifier.from_names(names)):
+        classifier.save(tmp_path / "named.safetensors")
+        loaded = PaddleClassifier.load(tmp_path / "named.safetensors")
+        assert (loaded.predict_proba(batch) == classifier.predict_proba(batch)).all()
+        more = loaded.add_names({"new": batch[0]}).remove_classes(["c05"])
+        assert "new" in more.classes_
+        assert "c05" not in more.classes_
+        assert more.predict_proba(batch).shape == (60, 30)
+
+
+def test_names_are_refused_where_they_cannot_be_used():
+    names, X, y, _, _ = named_problem()
+    other = TransductiveClassifier("soft_kmeans", feature_transform="raw")
+    with pytest.raises(OptionError, match="names need the method roll_call"):
+        other.fit(X, y, names=names)
+    with pytest.raises(OptionError, match="names need the method roll_call"):
+        other.add_names(names)
+    with pytest.raises(TaskError, match="'c00' has 3 numbers, and 24 are expected"):
+        PaddleClassifier().fit(X, y, names={"c00": [1, 2, 3]})
+    with pytest.raises(LabelError, match="kind"):
+        PaddleClassifier().fit(X, y, names={1: X[0]})

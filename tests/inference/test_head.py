@@ -152,7 +152,7 @@ def test_beyond_what_can_be_trained_the_means_are_the_head(monkeypatch):
     torch.testing.assert_close(head.weights / head.weights.norm(), of_means.means / of_means.means.norm())
     assert accuracy(head, items, truth) > 0.8
     assert head.spread == pytest.approx(
-        float(module._spread(module.Rows(points, codes, len(head.means)), torch.ones(100))), rel=0.01
+        float(module._spread(module.TrainingRows(points, codes, len(head.means)), torch.ones(100))), rel=0.01
     )
 
 

@@ -13,6 +13,8 @@ decides whether a class is kept, so catalogues made on several machines keep par
 A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
 name it needs no examples (`handful.inference.names`). A catalogue of names alone has no scale of its own: that comes
 from the items (`handful.inference.against_names`).
+
+One long file: it is one immutable value, and each way to change it is a method of a few lines.
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.errors import LabelError, OptionError, TaskError
+from handful.inference.against_names import in_nats, label_by_names
 from handful.inference.head import Head, fit_head
 from handful.inference.names import Names
+from handful.inference.open_roll_call import Opened, label_open
 from handful.inference.prior import Prior
 from handful.inference.roll_call_stack import AgainstHead
 from handful.inference.strangers import Strangers, fit_strangers
@@ -183,18 +187,49 @@ class Catalogue:
     ) -> AgainstHead:
         """Compare batches of untransformed rows with the head; it is fitted if that was not done before.
 
-        `given` is the class of each item whose class is known for certain, and -1 for all others.
+        `given` is the class of each item whose class is known for certain, and -1 for all others. A head of names alone
+        has the scale of these batches.
         """
+        self._refuse_excluded(given, prior)
+        points, head = self._points(batches, mask), self.head
+        if self.only_names:
+            head = in_nats(head, points, mask)
+        return AgainstHead(points, mask, head, prior=prior, given=given)
+
+    def labelled(
+        self,
+        batches: Float[Tensor, "task query dim"],
+        mask: Bool[Tensor, "task query"] | None = None,
+        prior: Prior | None = None,
+        given: Int[Tensor, "task query"] | None = None,
+        *,
+        max_iter: int,
+        tol: float,
+    ) -> Opened:
+        """Label batches of untransformed rows; arguments are those of `against`."""
+        if self.only_names:
+            self._refuse_excluded(given, prior)
+            points = self._points(batches, mask)
+            return Opened.closed(label_by_names(points, mask, self.head, prior, given, max_iter=max_iter, tol=tol))
+        return label_open(self.against(batches, mask, prior, given), self.strangers, max_iter=max_iter, tol=tol)
+
+    @staticmethod
+    def _refuse_excluded(given: Int[Tensor, "task query"] | None, prior: Prior | None) -> None:
+        """Refuse items that are known to be of a class which cannot occur."""
         if given is not None and prior is not None:
             task, item = (given >= 0).nonzero(as_tuple=True)
             if bool(prior.banned[task, given[task, item]].any()):
                 raise LabelError(
                     "an item was given the label of a class that prior or candidates exclude; include that class"
                 )
-        points = transform_rows(self.transform, batches.to(self.origin)) - self.origin
-        if mask is not None:
-            points = points.where(mask.unsqueeze(-1), 0)
-        return AgainstHead(points, mask, self.head, prior=prior, given=given)
+
+    def _points(
+        self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None
+    ) -> Float[Tensor, "task query dim"]:
+        """Return transformed rows, about the origin of the examples if there are any; padding is zero."""
+        points = transform_rows(self.transform, batches.to(self.origin))
+        points = points if self.only_names else points - self.origin
+        return points if mask is None else points.where(mask.unsqueeze(-1), 0)
 
     @cached_property
     def head(self) -> Head:
@@ -212,7 +247,7 @@ class Catalogue:
     @cached_property
     def strangers(self) -> Strangers | None:
         """What the examples tell about items of no class; None if they cannot tell."""
-        return fit_strangers(self.head, *self._labelled_points())
+        return None if self.only_names else fit_strangers(self.head, *self._labelled_points())
 
     def _labelled_points(self) -> tuple[Float[Tensor, "row dim"], Int[Tensor, "row"]]:
         """Return the kept examples, about the origin, and their classes."""

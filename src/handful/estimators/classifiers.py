@@ -30,8 +30,8 @@ from handful.estimators.diagnostics import warnings_of
 from handful.estimators.given import with_given
 from handful.estimators.grouped import GroupedInference, Known, inferred_by_group, labels_by_group
 from handful.estimators.inference import Inference, inferred, of_solution
-from handful.estimators.names import rows_of_names
 from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
+from handful.estimators.names import rows_of_names
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.stacks import CatalogueItems
 from handful.estimators.why import Explanation, explained

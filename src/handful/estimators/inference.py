@@ -27,7 +27,6 @@ from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
 from handful.estimators.proposals import Proposal
 from handful.inference.frame import Frame
-from handful.inference.open_roll_call import label_open
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
@@ -270,11 +269,8 @@ def inferred(
     is known for certain, and -1 for all others.
     """
     fixed = None if given is None else torch.from_numpy(given).to(query.device).unsqueeze(0)
-    opened = label_open(
-        catalogue.against(query.unsqueeze(0), prior=prior, given=fixed),
-        catalogue.strangers,
-        max_iter=options.max_iter,
-        tol=options.tol,
+    opened = catalogue.labelled(
+        query.unsqueeze(0), prior=prior, given=fixed, max_iter=options.max_iter, tol=options.tol
     )
     found = opened.called
     classes = catalogue.classes if names is None else names

@@ -47,8 +47,8 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[Tensor, "row dim"]
         dim = vectors.shape[1] if dim is None else dim
         if vectors.shape[1] != dim:
             raise TaskError(
-                f"the name of {label!r} has {vectors.shape[1]} numbers, and {dim} are expected; names and items must be "
-                "vectors of one space"
+                f"the name of {label!r} has {vectors.shape[1]} numbers, and {dim} are expected; names and items must "
+                "be vectors of one space"
             )
         if not np.isfinite(vectors).all() or not vectors.any(1).all():
             raise TaskError(f"the name of {label!r} has NaN, infinity or nothing but zeros; embed it again")

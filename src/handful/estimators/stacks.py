@@ -13,7 +13,7 @@ from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.inference.head import Head
-from handful.inference.open_roll_call import Opened, label_open
+from handful.inference.open_roll_call import Opened
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
@@ -89,8 +89,9 @@ class CatalogueItems:
         given = None if self.given is None else torch.from_numpy(self.given).to(rows.device)[rows]
         if given is not None and mask is not None:
             given = given.masked_fill(~mask, -1)
-        against = self.catalogue.against(self.features[rows], mask, prior, given)
-        return label_open(against, self.catalogue.strangers, max_iter=self.options.max_iter, tol=self.options.tol)
+        return self.catalogue.labelled(
+            self.features[rows], mask, prior, given, max_iter=self.options.max_iter, tol=self.options.tol
+        )
 
 
 class Stack(NamedTuple):

@@ -42,7 +42,7 @@ from handful.inference.left_out import (
     scale_and_doubt,
     with_scores,
 )
-from handful.inference.names import USUAL_WORTH, Names, Rows
+from handful.inference.names import USUAL_WORTH, Names, TrainingRows
 from handful.numerics.logistic import Linear, logistic, logistic_near, nearest_classes
 from handful.shapes import Bool, Float, Int
 
@@ -66,7 +66,7 @@ FEWEST_LEFT_OUT, USUAL_TEMPERATURE = 20, 0.37
 # items that look like nothing in particular.
 LEAST_MASS = 1.0
 # Left-out examples by which the worth of names is chosen; each worth that is tried takes a head per fold.
-ENOUGH_TO_CHOOSE = 200
+ENOUGH_TO_CHOOSE = 200.0
 # The spread is known if there are this many more examples than classes.
 ENOUGH_FOR_SPREAD = 10
 # N·K·d up to which an example is compared with all classes. By extrapolation one head then takes 10 to 20 s on one
@@ -233,7 +233,7 @@ def fit_head(
         square_norm = float(points.square().sum(1).double().mean())
     n_rows = len(points) if names is None else len(points) + len(names.codes)
     training = _Training.planned(n_rows, n_classes, points.shape[1], square_norm)
-    rows, right = Rows(points, codes, n_classes), torch.ones_like(points[:, 0])
+    rows, right = TrainingRows(points, codes, n_classes), torch.ones_like(points[:, 0])
     shots = rows.shots
     if training is None:
         means = rows.means(right, shots.clamp(min=1))
@@ -275,7 +275,7 @@ def fit_head(
     )
 
 
-def _with_names(rows: Rows, names: Names, training: _Training) -> Rows:
+def _with_names(rows: TrainingRows, names: Names, training: _Training) -> TrainingRows:
     """Add names, each worth as many examples as left-out examples say."""
     everywhere, named = bool((rows.shots > 0).all()), replace(rows, names=names)
     means = rows.means(torch.ones_like(rows.points[:, 0]), rows.shots.clamp(min=1))
@@ -289,7 +289,7 @@ def _with_names(rows: Rows, names: Names, training: _Training) -> Rows:
     return rows if best.worth == 0 and everywhere else best
 
 
-def _left_out(rows: Rows, n_folds: int, enough: float = math.inf) -> list[Bool[Tensor, "point"]]:
+def _left_out(rows: TrainingRows, n_folds: int, enough: float = math.inf) -> list[Bool[Tensor, "point"]]:
     """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
     dealt = folds(rows.points, rows.codes, rows.named > 0)
     if int((dealt >= 0).sum()) < FEWEST_LEFT_OUT or rows.n_classes == 1:
@@ -350,7 +350,7 @@ class _Training:
         means = _class_means(points, codes, mass, each)
         # Of examples with unequal weights, a mean is as good as one of (Σr)²/Σr² equal ones.
         shots = mass.square() / torch.zeros_like(mass).index_add_(0, codes, each.square())
-        excess = SHARE_OF_EXCESS * (_spread(Rows(points, codes, n_classes), each) or 0.0)
+        excess = SHARE_OF_EXCESS * (_spread(TrainingRows(points, codes, n_classes), each) or 0.0)
         offsets = 0.5 * NEAR_SLOPE * (excess / shots - means.square().sum(1)) + mass.log()
         start, near = Linear(NEAR_SLOPE * means, offsets), nearest_classes(means, RIVALS)
         return logistic_near(points, codes, near, start, INVERSE_RIDGE, INVERSE_RIDGE, example_weights=right)
@@ -373,7 +373,7 @@ def _class_means(
     return sums / mass.unsqueeze(1)
 
 
-def _spread(rows: Rows, right: Float[Tensor, "point"]) -> float | None:
+def _spread(rows: TrainingRows, right: Float[Tensor, "point"]) -> float | None:
     """Σ r_n |x_n - μ_y|² / (Σ r_n - K) with the means μ of the examples, or None if there are too few examples."""
     points, codes = rows.points, rows.codes
     mass = torch.zeros_like(rows.shots).index_add_(0, codes, right)

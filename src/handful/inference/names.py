@@ -105,7 +105,7 @@ class Names:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainingRows:
     """What a head is trained on: examples, and names as further examples of their classes.
 
     Attributes
@@ -187,7 +187,7 @@ class Rows:
         likelihoods, _ = likelihood(compared._replace(behind=behind), 1 / self.shots[own], self.n_classes)
         return float(likelihoods.max())
 
-    def of_best_worth(self, train: Train, left_out: list[Bool[Tensor, "point"]]) -> Rows:
+    def of_best_worth(self, train: Train, left_out: list[Bool[Tensor, "point"]]) -> TrainingRows:
         """Return the same rows with the worth of names under which left-out examples are most likely."""
         best, highest = self, -math.inf
         for worth in WORTHS:

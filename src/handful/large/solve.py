@@ -161,6 +161,11 @@ def solve(
             labelled = examples.open(place)
             assert isinstance(labelled, FeatureBank)
             summed, names = Catalogue.of_bank(labelled, change), labelled.class_names
+        if summed.only_names:
+            raise TaskError(
+                "a streamed batch needs examples, but the catalogue has names alone, whose scale comes from the batch "
+                "as a whole; label smaller batches in memory, or add examples"
+            )
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
