@@ -48,3 +48,21 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     code, _, err = run(capsys, "--scores", tmp_path / "other.json", "--out", tmp_path / "p.json")
     assert code == 1
     assert "holds no scores that are known" in err
+
+
+def test_labels_as_annotations_of_the_sites(tmp_path, capsys):
+    path, _ = made(tmp_path)
+    arguments = ("--scores", path, "--group-by", "location", "--out", tmp_path / "better.json")
+    sites, noted = tmp_path / "cct.json", tmp_path / "noted.json"
+    assert run(capsys, *arguments, "--sites", sites, "--annotate", noted)[0] == 0
+    content = json.loads(noted.read_text())
+    named = {entry["id"]: entry["name"] for entry in content["categories"]}
+    images = json.loads((tmp_path / "better.json").read_text())["predictions"]
+    assert [named[one["category_id"]] for one in content["annotations"]] == [image["prediction"] for image in images]
+    assert content["images"] == json.loads(sites.read_text())["images"]
+    code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "b.json", "--annotate", noted)
+    assert (code, "name that file with --sites" in err) == (1, True)
+    (tmp_path / "sites.csv").write_text("file,site\n" + "".join(f"{image['filepath']},x\n" for image in images))
+    arguments = ("--scores", path, "--sites", tmp_path / "sites.csv", "--out", tmp_path / "b.json")
+    code, _, err = run(capsys, *arguments, "--annotate", noted)
+    assert (code, "is a plain table" in err) == (1, True)

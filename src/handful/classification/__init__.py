@@ -4,6 +4,7 @@ from handful.classification.corrections import Corrections, GivenLabel, read_cor
 from handful.classification.groups import ClassifiedGroups, Grouping, UnknownByGroup, write_groups
 from handful.classification.groups_page import write_groups_page
 from handful.classification.label import classify, dense_bytes
+from handful.classification.label_studio import write_label_studio
 from handful.classification.page import write_batch_page
 from handful.classification.predictions import (
     PREDICTION_COLUMNS,
@@ -15,6 +16,7 @@ from handful.classification.predictions import (
     check_ending,
     write_predictions,
 )
+from handful.classification.scores import classify_scores, write_scores
 
 __all__ = [
     "PREDICTION_COLUMNS",
@@ -30,10 +32,13 @@ __all__ = [
     "UnknownByGroup",
     "check_ending",
     "classify",
+    "classify_scores",
     "dense_bytes",
     "read_corrections",
     "write_batch_page",
     "write_groups",
     "write_groups_page",
+    "write_label_studio",
     "write_predictions",
+    "write_scores",
 ]

@@ -20,6 +20,13 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
     name. Columns of the batch are in the data of the tasks. `classify(..., corrections=...)` reads what Label Studio
     exports.
 
+    Parameters
+    ----------
+    classified : Classified or ClassifiedGroups
+        The labelled batch.
+    path : path
+        Where the tasks go, `.json`.
+
     Examples
     --------
     >>> import json, tempfile

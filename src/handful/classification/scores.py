@@ -16,7 +16,7 @@ from handful.errors import OptionError
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import Answer
 from handful.exchange.scores import read_scores
-from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites
+from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
 from handful.exchange.species import read_candidates, read_weights
 from handful.shapes import Int
 
@@ -45,8 +45,8 @@ def classify_scores(
     sites : path, optional
         Where the files were made: COCO Camera Traps, a data package of Camtrap DP, or a CSV table.
     sequence : str, optional
-        Column of items that show the same class, such as the images of one sequence: each of them then has the mean of
-        their joint probabilities.
+        Column that is equal for items of the same class, such as the images of one sequence: each of them then has the
+        mean of their joint probabilities, and so all have the same label.
     candidates : path, optional
         A list of species, one per line, that can occur; all others are ruled out.
     prior : path, optional
@@ -143,6 +143,26 @@ def write_scores(classified: Classified | ClassifiedGroups, scores: str | os.Pat
     """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
 
     The table of groups, if there are any, is written beside it.
+
+    Parameters
+    ----------
+    classified : Classified or ClassifiedGroups
+        What `classify_scores` returned.
+    scores : path
+        The file of scores that it was given.
+    out : Path
+        The file to write; it may be the same.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> image = {"filepath": "a.jpg", "classifications": {"classes": ["cow", "deer"], "scores": [0.8, 0.1]}}
+    >>> _ = (folder / "predictions.json").write_text(json.dumps({"predictions": [image] * 3}))
+    >>> found = classify_scores(folder / "predictions.json")
+    >>> write_scores(found, folder / "predictions.json", folder / "better.json")
+    >>> json.loads((folder / "better.json").read_text())["predictions"][0]["prediction"]
+    'cow'
     """
     if not writes_back(Path(scores), out):
         if isinstance(classified, ClassifiedGroups):
@@ -150,9 +170,17 @@ def write_scores(classified: Classified | ClassifiedGroups, scores: str | os.Pat
         else:
             write_predictions(classified, out)
         return
-    table = classified.predictions()
-    columns = ("label", "probability", "runner_up", "runner_up_probability")
-    answers = [Answer(*row) for row in zip(*(table[name] for name in columns), strict=True)]
-    read_scores(Path(scores)).write(answers, out)
+    read_scores(Path(scores)).write(_answers_of(classified), out)
     if isinstance(classified, ClassifiedGroups):
         write_group_table(classified, out)
+
+
+def write_annotations(classified: Classified | ClassifiedGroups, scores: Path, sites: Path, out: Path) -> None:
+    """Write the labels as annotations into a copy of COCO Camera Traps, or as observations of Camtrap DP (CSV)."""
+    write_sites(sites, read_scores(scores).files, _answers_of(classified), out)
+
+
+def _answers_of(classified: Classified | ClassifiedGroups) -> list[Answer]:
+    table = classified.predictions()
+    columns = ("label", "probability", "runner_up", "runner_up_probability")
+    return [Answer(*row) for row in zip(*(table[name] for name in columns), strict=True)]

@@ -54,6 +54,12 @@ def classify_command(
         Path | None, typer.Option(help="List of the species that can occur in scored items, one per line.")
     ] = None,
     prior: Annotated[Path | None, typer.Option(help="Table of species and weights, for scored items.")] = None,
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Copy of --sites with labels: COCO Camera Traps (.json), or observations of Camtrap DP (.csv)."
+        ),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
     group_by: Annotated[
         list[str] | None,
@@ -133,7 +139,7 @@ def classify_command(
     if scores is not None:
         if catalogue is not None or batch is not None:
             raise OptionError("give --scores, or --catalogue and --batch, not both")
-        label_scores(scores, out, report, group_by, sites, sequence, candidates, prior)
+        label_scores(scores, out, report, group_by, sites, sequence, candidates, prior, annotate)
         return
     if catalogue is None or batch is None:
         raise OptionError("give --catalogue and --batch, or --scores")

@@ -1,0 +1,68 @@
+"""COCO Camera Traps: images with location, sequence and time, annotations and categories.
+
+Labels are written as annotations of ours into a copy; images, other annotations and categories stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handful.errors import FileFormatError
+from handful.exchange.json_files import JsonFile, entries
+from handful.exchange.scored import Answer
+
+KIND = "COCO Camera Traps"
+# Identifiers of our annotations begin with this.
+OURS = "handful-"
+
+
+def read_coco(path: Path) -> dict[str, list[Any]]:
+    """Return columns of the images, `file` first; `annotation` is the category of an image's first annotation."""
+    content = JsonFile.read(path, KIND).content
+    images = _images(content, path)
+    named = {entry.get("id"): entry.get("name") for entry in content.get("categories", ()) if isinstance(entry, dict)}
+    labels: dict[Any, Any] = {}
+    for entry in content.get("annotations", ()):
+        if isinstance(entry, dict) and not str(entry.get("id")).startswith(OURS):
+            labels.setdefault(entry.get("image_id"), named.get(entry.get("category_id")))
+    keys = dict.fromkeys(key for image in images for key in image if key not in ("id", "file_name"))
+    columns = {key: [image.get(key) for image in images] for key in keys}
+    if labels:
+        columns["annotation"] = [labels.get(image["id"]) for image in images]
+    return {"file": [image["file_name"] for image in images], **columns}
+
+
+def write_coco(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
+    """Write a copy with one more annotation for each image that has an answer, by its position among the images."""
+    file = JsonFile.read(source, KIND)
+    content = copy.deepcopy(file.content)
+    images = _images(content, source)
+    categories = content.setdefault("categories", [])
+    numbers = {entry["name"]: entry["id"] for entry in categories if isinstance(entry, dict) and "name" in entry}
+    used = [number for number in numbers.values() if isinstance(number, int)]
+    free = max(used, default=-1) + 1
+    for name in dict.fromkeys(answer.label for answer in answers.values()):
+        if name not in numbers:
+            numbers[name] = free
+            categories.append({"id": free, "name": name})
+            free += 1
+    said = content.setdefault("annotations", [])
+    said[:] = [entry for entry in said if not (isinstance(entry, dict) and str(entry.get("id")).startswith(OURS))]
+    for place, answer in answers.items():
+        image = images[place]["id"]
+        own = {"id": f"{OURS}{image}", "image_id": image, "category_id": numbers[answer.label]}
+        said.append({**own, "score": answer.probability})
+    file.write(content, out)
+
+
+def _images(content: Any, path: Path) -> list[dict[str, Any]]:
+    images = entries(content, "images", path, KIND)
+    if not all(isinstance(image.get("file_name"), str) and "id" in image for image in images):
+        raise FileFormatError(f"{path} must be {KIND}: every image needs 'id' and 'file_name'; write it again")
+    for key in ("annotations", "categories"):
+        if not isinstance(content.get(key, []), list):
+            raise FileFormatError(f"{path} must be {KIND}: {key!r} must be a list; write it again")
+    return images
