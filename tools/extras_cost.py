@@ -111,7 +111,7 @@ def table(figures: dict[str, Any]) -> str:
         called = "`handful`" if name == CORE else f"`handful[{name}]`"
         megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
         lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {FOR[name]} |")
-    measured = f"Measured on a machine with {figures['cores']} cores."
+    measured = f"Measured on {figures['cores']} cores that other programs used as well."
     said = f"In addition to {figures['torch']} and, for extras, the core. {measured}"
     return "\n".join([*lines, "", said]) + "\n"
 
