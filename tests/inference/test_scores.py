@@ -163,6 +163,21 @@ def test_uneven_counts_leave_every_item_its_best_score():
     assert torch.equal(called.log_probabilities[0].argmax(1), logits.argmax(1))
 
 
+def test_where_most_classes_are_found_every_item_keeps_its_best_score():
+    few, _ = made_up(tuple(range(6)), n_items=180)
+    most, truth = made_up(tuple(range(54)), n_items=54 * 30)
+    for logits, weight in ((few, 1.0), (most, 0.0)):
+        found = label_scores(batch(differences(logits, "logits")), **OPTIONS)
+        assert found.joint_weight[0] == pytest.approx(weight, abs=0.01)
+    torch.testing.assert_close(found.log_probabilities[0].argmax(1), most.argmax(1))
+    # Two candidates, one of them present: the only other class is not found.
+    weights = torch.zeros(1, 60, dtype=torch.float64)
+    weights[0, :2] = 1
+    prior = Prior.of(weights, torch.tensor([300.0]).double())
+    found = label_scores(batch(differences(most[truth == 0], "logits"), prior=prior), **OPTIONS)
+    assert found.joint_weight[0] > 0.9
+
+
 def test_a_banned_class_is_as_if_it_were_not_there():
     logits, _ = made_up((3, 7, 9), 60)
     weights = torch.ones(1, 60, dtype=torch.float64)

@@ -22,8 +22,17 @@ from torch import Tensor
 
 from handful.inference.head import Head
 from handful.inference.prior import Prior
+from handful.inference.roll_call import State, trust
 from handful.inference.roll_call_stack import Called, label
-from handful.inference.scores import FIRST, ROUGHER, Differences, GivenScores, second_nats
+from handful.inference.scores import (
+    FIRST,
+    ROUGHER,
+    TRUST,
+    TRUST_POWER,
+    Differences,
+    GivenScores,
+    second_nats,
+)
 from handful.shapes import Bool, Float, Int
 
 # κ, and how often names move. On clinc150 any κ from 3 to 10 and one to six moves are equally good.
@@ -32,6 +41,14 @@ KAPPA, MOVES = 3.0, 3
 LEVEL = 1.5
 # Items that count as none, and likeness as no likeness.
 LEAST_HELD = 1e-6
+
+
+class MovingScores(GivenScores):
+    """Scores that follow the items: joint labels gain even where most classes are found."""
+
+    def joint_weight(self, state: State) -> Float[Tensor, "task"]:
+        """λ is one half at 3.5 items per class found."""
+        return trust(state, torch.full_like(state.per_class, TRUST), TRUST_POWER)
 
 
 def label_by_names(
@@ -52,7 +69,7 @@ def label_by_names(
     unit = _unit(given, mask, prior).to(points).view(-1, 1, 1)
     nats = torch.full_like(points[:, 0, 0], FIRST, dtype=torch.float64)
     given = given / unit
-    batches = GivenScores(_complete(given), mask, 1.0, nats, codes, prior)
+    batches = MovingScores(_complete(given), mask, 1.0, nats, codes, prior)
     found = label(batches, max_iter=max_iter, tol=ROUGHER * tol).found
     batches = replace(batches, nats=second_nats(batches, found))
     for _ in range(MOVES):

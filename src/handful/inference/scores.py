@@ -37,6 +37,9 @@ from handful.shapes import Bool, Float, Int
 FIRST, LOW, RISE, HALF_RISE = 2.1, 1.4, 1.0, 10.0
 # λ is one half at this many items per class found.
 TRUST, TRUST_POWER = 3.5, 3.0
+# Share of the other classes found, (h - 1)/(K - 1), up to which λ counts in full, and from which on it is zero. On
+# clinc150, with 1,000 items, joint labels by cosines to names gain 5 points at 0.3, nothing at 0.5, and lose 2 at 0.7.
+FEW_FOUND, MOST_FOUND = 0.3, 0.6
 # How far below the last score given the others are, in standard deviations: a constant, and per ln(K/m).
 BELOW, BELOW_PER_LOG = 0.2, 0.38
 # ln of the factor on c: its standard deviation among models, and the values that it may have.
@@ -222,8 +225,10 @@ class GivenScores(ScoredBatches):
         return leant(known, self.n_query, count, self.prior)
 
     def joint_weight(self, state: State) -> Float[Tensor, "task"]:
-        """λ is one half at 3.5 items per class found."""
-        return trust(state, torch.full_like(state.per_class, TRUST), TRUST_POWER)
+        """λ is one half at 3.5 items per class found, and zero where most classes are found."""
+        others = (state.found - 1) / (self.candidates - 1).clamp(min=1)
+        crowd = ((MOST_FOUND - others) / (MOST_FOUND - FEW_FOUND)).clamp(0, 1)
+        return crowd * trust(state, torch.full_like(state.per_class, TRUST), TRUST_POWER)
 
 
 def label_scores(batches: GivenScores, *, max_iter: int, tol: float) -> Called:
