@@ -71,7 +71,7 @@ html_sidebars = {page: [] for page in ("index", "first_steps")}  # they have no 
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "show_prev_next": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
@@ -171,7 +171,7 @@ def fit_pages(app: Sphinx, doctree: nodes.document) -> None:
         if max(map(len, code.astext().split()), default=0) > LONG:
             code["classes"].append("long")
     for table in doctree.findall(nodes.tgroup):  # the style sheet cannot count columns quickly
-        table.parent["classes"] += [f"columns-{least}" for least in (3, 4, 6, 8) if table["cols"] >= least]
+        table.parent["classes"] += [f"columns-{least}" for least in (3, 4, 6, 8, 10) if table["cols"] >= least]
     for cell in doctree.findall(nodes.entry):  # lines of a table break between numbers, not within one
         for text in list(cell.findall(nodes.Text)):
             text.parent.replace(text, nodes.Text(text.replace(" ± ", "\xa0±\xa0").replace(" %", "\xa0%")))
