@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Answers, Grouping, classify, groups, label, predictions, write_groups
+from handful.classification import Answers, classify, groups, label, predictions, write_groups
 from handful.datasets import load_clinc150
 from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
 from tests.classification.test_label import paint
@@ -199,26 +199,6 @@ def test_pictures_in_a_table_with_groups(pictures):
     assert found["a"].batch.rows == [2, 3, 4]
     with pytest.raises(ItemsError, match=r"no column 'folder' for the groups; it has path, site$"):
         classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="folder")
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        (["a", None, "b", ""], "a table: 2 rows have no 'site' and so no group, the first is row 1; fill in or drop"),
-        ([1.0, float("nan")], "1 row has no 'site' and so no group, the first is row 1"),
-        (["a", 1], "groups must be of one kind, text, numbers or dates; column 'site' has int, str"),
-        ([True, 1], "column 'site' has bool, int"),
-        ([["a"], ["b"]], "column 'site' has list"),
-    ],
-)
-def test_what_names_no_group_is_refused(values, sentence):
-    with pytest.raises(TaskError) as caught:
-        Grouping.of({"site": values}, "a table")
-    assert sentence in str(caught.value)
-
-
-def test_whole_and_other_numbers_may_be_mixed():
-    assert Grouping.of({"site": [2.5, 1, 2.5]}, "a table").groups == ((1,), (2.5,))
 
 
 @pytest.mark.parametrize(

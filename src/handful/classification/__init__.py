@@ -1,7 +1,8 @@
 """classify: a catalogue and a batch, of vectors, images or sentences, to labels, a file and a page."""
 
 from handful.classification.corrections import Corrections, GivenLabel, read_corrections
-from handful.classification.groups import ClassifiedGroups, Grouping, UnknownByGroup, write_groups
+from handful.classification.grouping import Grouping
+from handful.classification.groups import ClassifiedGroups, UnknownByGroup, write_groups
 from handful.classification.groups_page import write_groups_page
 from handful.classification.label import classify, dense_bytes
 from handful.classification.label_studio import write_label_studio

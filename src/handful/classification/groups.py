@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from handful.catalogue import Catalogue
+from handful.classification.grouping import Grouping, Key
 from handful.classification.predictions import (
     PREDICTION_TYPES,
     TABLE_ENDINGS,
@@ -34,7 +35,7 @@ from handful.classification.predictions import (
     write_table,
 )
 from handful.classification.second_look import SecondLook
-from handful.errors import LabelError, OptionError, TaskError
+from handful.errors import LabelError, OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
@@ -60,38 +61,6 @@ LEAST_LISTED = 0.02
 # Numbers (scores and features) of the groups that are labelled at once.
 PORTION_NUMBERS = 2**26
 
-Key = tuple[Any, ...]
-
-
-class Grouping(NamedTuple):
-    """Which item is in which group: names of the columns, distinct groups in increasing order, group of each item."""
-
-    columns: tuple[str, ...]
-    groups: tuple[Key, ...]
-    group_of: Int[np.ndarray, "item"]
-
-    @classmethod
-    def of(cls, columns: Mapping[str, Sequence[Any]], where: str) -> Grouping:
-        """Read it off the columns of a table; every row must have a group.
-
-        Examples
-        --------
-        >>> found = Grouping.of({"site": ["wood", "marsh", "wood"], "day": [1, 1, 1]}, "a table")
-        >>> found.groups, found.group_of.tolist()
-        ((('marsh', 1), ('wood', 1)), [1, 0, 1])
-        """
-        for name, values in columns.items():
-            _refuse_gaps(name, values, where)
-        keys = list(zip(*columns.values(), strict=True))
-        groups = tuple(sorted(set(keys)))
-        place = {key: number for number, key in enumerate(groups)}
-        return cls(tuple(columns), groups, np.array([place[key] for key in keys], dtype=np.int64))
-
-    def of_items(self, rows: Sequence[int]) -> Grouping:
-        """Keep these items alone; groups that lose all their items are left out."""
-        left, group_of = np.unique(self.group_of[np.asarray(rows, dtype=np.int64)], return_inverse=True)
-        return Grouping(self.columns, tuple(self.groups[place] for place in left.tolist()), group_of)
-
 
 def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of the columns to group by; refuse none, one that occurs twice, and names of new columns."""
@@ -102,20 +71,6 @@ def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
         if name in PREDICTION_TYPES or name in GROUP_TYPES:
             raise OptionError(f"the answers have a column {name!r} of their own; rename the column to group by")
     return names
-
-
-def _refuse_gaps(name: str, values: Sequence[Any], where: str) -> None:
-    """Refuse rows without a group, and values that cannot be sorted."""
-    gaps = [row for row, value in enumerate(values) if value is None or value != value or value == ""]
-    if gaps:
-        have = "1 row has" if len(gaps) == 1 else f"{len(gaps):,} rows have"
-        raise TaskError(
-            f"{where}: {have} no {name!r} and so no group, the first is row {gaps[0]}; fill in or drop such rows"
-        )
-    kinds = {type(value) for value in values}
-    if kinds & {list, dict, bytes} or (len(kinds) > 1 and kinds != {int, float}):
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise TaskError(f"{where}: groups must be of one kind, text, numbers or dates; column {name!r} has {found}")
 
 
 class UnknownByGroup(NamedTuple):

@@ -26,7 +26,8 @@ from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.banks.wide import is_wide_csv
 from handful.catalogue import Catalogue
 from handful.classification.corrections import Corrections, read_corrections
-from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, label_by_group
+from handful.classification.grouping import Grouping
+from handful.classification.groups import ClassifiedGroups, asked_columns, label_by_group
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.classification.second_look import SecondLook
 from handful.errors import BankError, OptionError

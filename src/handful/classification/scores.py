@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from handful.banks.carried import Carried
-from handful.classification.groups import ClassifiedGroups, Grouping, asked_columns, write_group_table, write_groups
+from handful.classification.grouping import Grouping
+from handful.classification.groups import ClassifiedGroups, asked_columns, write_group_table, write_groups
 from handful.classification.predictions import Answers, Batch, Classified, write_predictions
 from handful.errors import OptionError
 from handful.estimators import TopScores, infer_scores
