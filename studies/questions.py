@@ -1,0 +1,218 @@
+"""What ten answers of a person gain, if the items are chosen by what they say about others.
+
+    python studies/questions.py DATA --group tuning [--banks clinc150-minilm ...]
+    python studies/questions.py DATA --group confirmation
+    python studies/questions.py --render
+
+DATA is a folder that holds the banks of the group. The rule was chosen on the tuning group; the confirmation group was
+run once, at the end.
+
+A catalogue has 1 or 2 examples of up to 100 classes. A batch has items of some of these, in shares drawn from a
+Dirichlet of parameter 2, and in one cell two of its classes are not in the catalogue. Ten items are chosen, a person
+says what they are, and the batch is labelled again with these answers: `classifier.infer(X, given=answers)`. The ten
+are then examples of their classes, of new ones if need be.
+
+`asked` is `classifier.questions(X, 10)`. `least certain` are the ten items with the smallest chance that their label is
+right, `(1 - unknown) · probability`. `random` are ten at random. An item whose class is not in the catalogue is right
+only if it gets that class, which is possible once a person has named it.
+
+Results are kept in `studies/results/questions/GROUP/BANK.json`; what is there is not measured again without `--again`.
+`--render` writes the page from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from handful.estimators import PaddleClassifier
+from handful.reports.summary import Estimate
+from harm_data import bank, orders, rng_of
+from side_by_side import Ints
+
+RESULTS = Path(__file__).parent / "results" / "questions"
+PAGE = Path(__file__).parent.parent / "docs" / "questions_results.md"
+GROUPS = {
+    "tuning": ("clinc150-minilm", "omniglot659-conv4"),
+    "confirmation": ("banking77-minilm", "hwu64-minilm"),
+}
+ANSWERS, MOST_CLASSES, TASKS = 10, 100, 20
+# Examples per class, items, classes present, and how many of these the catalogue lacks.
+CELLS = ((1, 75, 5, 0), (1, 150, 10, 0), (1, 300, 20, 0), (2, 150, 10, 2))
+RULES = ("random", "least certain", "asked")
+Row = dict[str, Any]
+
+
+class Task:
+    """A catalogue and a batch."""
+
+    def __init__(self, folder: Path, cell: tuple[int, int, int, int], number: int) -> None:
+        shots, items, present, lacking = cell
+        (features, labels), order = bank(folder), orders(folder, number)
+        rng = rng_of(folder.name, "questions", cell, number)
+        classes = rng.permutation(len(order))[:MOST_CLASSES]
+        sizes = rng.multinomial(items, rng.dirichlet(np.full(present, 2.0)))
+        rows = np.concatenate(
+            [
+                rng.choice(order[k][shots:], min(n, len(order[k]) - shots), replace=False)
+                for k, n in zip(classes[:present], sizes, strict=True)
+            ]
+        )
+        examples = np.concatenate([order[k][:shots] for k in classes[lacking:]])
+        self.examples, self.names = features[examples], labels[examples]
+        self.batch, self.truth = features[rows], labels[rows]
+        self.random = rng.choice(len(rows), ANSWERS, replace=False)
+        self.classifier = PaddleClassifier().fit(self.examples, self.names)
+
+    def chosen(self) -> tuple[Ints, dict[str, Ints]]:
+        """Return the labels without answers, and the items that each rule chooses."""
+        found = self.classifier.infer(self.batch)
+        sure = (1 - np.nan_to_num(found.unknown)) * found.probabilities.max(1)
+        asked = np.array([question.item for question in self.classifier.questions(self.batch, ANSWERS)])
+        least = np.argsort(sure, kind="stable")[:ANSWERS]
+        return found.labels, dict(zip(RULES, (self.random, least, asked), strict=True))
+
+    def labelled_with(self, items: Ints) -> Ints:
+        """Label the batch again, once a person has said what these items are."""
+        answers = {int(item): int(self.truth[item]) for item in items}
+        labels: Ints = self.classifier.infer(self.batch, given=answers).labels
+        return labels
+
+
+def measured_cell(folder: Path, cell: tuple[int, int, int, int], tasks: int = TASKS) -> Row:
+    """Measure all rules on the tasks of a cell: percent right of all items, and of those it did not choose."""
+    began, before = time.process_time(), []
+    right: dict[str, list[tuple[float, float]]] = {rule: [] for rule in RULES}
+    wrong: dict[str, list[float]] = {rule: [] for rule in RULES}
+    for number in range(tasks):
+        task = Task(folder, cell, number)
+        labels, chosen = task.chosen()
+        before.append(100 * float((labels == task.truth).mean()))
+        for rule, items in chosen.items():
+            good = task.labelled_with(items) == task.truth
+            rest = np.delete(good, items)
+            right[rule].append((100 * float(good.mean()), 100 * float(rest.mean())))
+            wrong[rule].append(float((labels[items] != task.truth[items]).sum()))
+    return {
+        "cell": list(cell),
+        "before": round(float(np.mean(before)), 2),
+        "right": {rule: [[round(v, 3) for v in one] for one in of] for rule, of in right.items()},
+        "wrong": {rule: round(float(np.mean(of)), 2) for rule, of in wrong.items()},
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+def ahead(rows: list[Row], rule: str, part: int) -> Estimate:
+    """Return how far `asked` is ahead of another rule, on all items (part 0) or on those that it did not ask (1)."""
+    pairs = [
+        (asked[part], other[part])
+        for row in rows
+        for asked, other in zip(row["right"]["asked"], row["right"][rule], strict=True)
+    ]
+    return Estimate.of(np.array([one - other for one, other in pairs]))
+
+
+def keep(file: Path, rows: list[Row]) -> None:
+    """Save what was measured on a bank, one cell per line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
+
+
+def measured(group: str) -> dict[str, list[Row]]:
+    """Read what was kept of a group, by bank."""
+    files = {name: RESULTS / group / f"{name}.json" for name in GROUPS[group]}
+    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
+
+
+def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]:
+    """Say what was asked for, what was found, and whether it is reached."""
+    for name, rows in found.items():
+        for rule in ("least certain", "random"):
+            one = ahead(rows, rule, 0)
+            yield (
+                f"{name.partition('-')[0]}: ahead of ten {rule} by an interval",
+                _said(one),
+                one.mean > one.half_width,
+            )
+
+
+def page() -> str:
+    """Write the tables of both groups."""
+    lines = [
+        "# Ten questions",
+        "",
+        "What ten answers of a person gain, by how the ten items are chosen. Made by `studies/questions.py`, which",
+        "says how batches are drawn and what happens to an answer. All numbers are percent of items with the right",
+        f"label, or differences of these in points, with intervals of 95 % over {TASKS} batches per row. How to ask:",
+        "[Label a batch](how_to/classify.md).",
+    ]
+    for group, about in (
+        ("tuning", "The rule was chosen on these banks."),
+        ("confirmation", "These banks were run once, when the rule was final."),
+    ):
+        found = measured(group)
+        lines += ["", f"## {group.capitalize()}", "", about]
+        if not found:
+            continue
+        lines += ["", "| all cells of a bank together | found | reached |", "|---|---|---|"]
+        lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
+        lines += [
+            "",
+            "Accuracy on all items, without answers and with ten; of the ten of each rule, how many had a wrong label;",
+            "and how far `asked` is ahead of the others, on all items and on those that were not asked about.",
+            "",
+            "| bank | examples | items | classes | unknown | none | random | least certain | asked | wrong "
+            "| ahead of random | ahead of least certain | the same, not asked about |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for name, rows in found.items():
+            for row in rows:
+                cells = [name.partition("-")[0], *map(str, row["cell"]), f"{row['before']:.1f}"]
+                cells += [f"{np.mean([one[0] for one in row['right'][rule]]):.1f}" for rule in RULES]
+                cells += [" / ".join(f"{row['wrong'][rule]:.1f}" for rule in RULES)]
+                cells += [_said(ahead([row], "random", 0))]
+                cells += [_said(ahead([row], "least certain", part)) for part in (0, 1)]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _said(one: Estimate) -> str:
+    return f"{one.mean:+.1f} ± {one.half_width:.1f}"
+
+
+def main() -> None:
+    """Measure a group, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
+    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
+    parser.add_argument("--banks", nargs="+", help="some of the group's banks")
+    parser.add_argument("--again", action="store_true", help="measure again what is there")
+    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
+    given = parser.parse_args()
+    if given.render:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
+    torch.set_num_threads(1)
+    for name in given.banks or GROUPS[given.group]:
+        file = RESULTS / given.group / f"{name}.json"
+        rows: list[Row] = [] if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
+        with warnings.catch_warnings(action="ignore"):
+            for cell in CELLS:
+                if any(row["cell"] == list(cell) for row in rows):
+                    continue
+                rows.append(measured_cell(given.data / name, cell))
+                keep(file, rows)
+                one = ahead(rows[-1:], "least certain", 0)
+                print(name, cell, rows[-1]["seconds"], _said(one), _said(ahead(rows[-1:], "random", 0)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
