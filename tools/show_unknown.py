@@ -1,29 +1,34 @@
-"""Photograph the page about a batch with two unknown classes: python tools/show_unknown.py caltech24.zip.
+"""Photograph the page of a batch with two unknown classes: python tools/show_unknown.py caltech24.zip.
 
-Writes docs/images/none_of_these.jpg. The archive has one folder of photographs per class (24 categories of Caltech-101,
-CC BY 4.0). The catalogue holds five of each, but no crab and no cannon; the batch holds all crabs and cannons, and
-twelve photographs each of five other classes. Chromium takes the picture.
+Writes none_of_these.jpg, review.jpg and review_phone.jpg to docs/images. The archive has one folder of photographs per
+class (24 categories of Caltech-101, CC BY 4.0). The catalogue holds five of each, but no crab and no cannon; the batch
+holds all crabs and cannons, and twelve photographs each of five other classes. Chromium takes the pictures, through
+Playwright.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
-
-from PIL import Image
+from typing import Literal
 
 from handful.cli.main import main
 
-PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "none_of_these.jpg"
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 GONE, PRESENT = ("cannon", "crab"), ("bass", "beaver", "bonsai", "mandolin", "saxophone")
 SHOTS, OF_CLASS = 5, 12
 COMMAND = "classify --catalogue photos/ --batch new_photos/ --out labels.csv --report labels.html"
-# Pixels: the page down to the last group, and the picture in the documents.
-WIDTH, HEIGHT, SHOWN_WIDTH = 1180, 1290, 1000
+# A busy machine takes its time.
+MOST_MILLISECONDS = 180_000
+# What is photographed: file, what is clicked and pressed, width, height and colours.
+PICTURES: tuple[tuple[str, str, tuple[int, int], Literal["light", "dark"]], ...] = (
+    ("none_of_these.jpg", "#proposal-list .choice", (1360, 900), "light"),
+    ("review.jpg", "#views .choice", (1360, 900), "light"),
+    ("review_phone.jpg", "#views .choice", (390, 780), "dark"),
+)
 
 
 def lay_out(archive: Path, folder: Path) -> None:
@@ -42,18 +47,27 @@ def lay_out(archive: Path, folder: Path) -> None:
                 (folder / "new_photos" / name.replace("/", "_")).write_bytes(photographs.read(name))
 
 
-def photograph(page: Path, place: Path) -> None:
-    """Take a picture of the top of a page."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        raise SystemExit("chromium was not found; install it")
-    shot = page.with_suffix(".png")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}"]
-    subprocess.run([browser, *options, f"--screenshot={shot}", page.as_uri()], check=True, capture_output=True)
-    with Image.open(shot) as picture:
-        height = round(picture.height * SHOWN_WIDTH / picture.width)
-        small = picture.convert("RGB").resize((SHOWN_WIDTH, height), Image.Resampling.LANCZOS)
-        small.save(place, quality=80, optimize=True, progressive=True)
+def photograph(page: Path) -> None:
+    """Take the pictures of a page: one of its filters is chosen, and then its first item."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        raise SystemExit("Chromium was not found; install it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        for name, chosen, (width, height), colours in PICTURES:
+            opened = browser.new_page(viewport={"width": width, "height": height}, color_scheme=colours)
+            opened.set_default_timeout(MOST_MILLISECONDS)
+            opened.goto(page.as_uri())
+            opened.wait_for_selector("html[data-ready]")
+            if colours == "light":
+                opened.locator(chosen).first.click()
+            opened.keyboard.press("ArrowDown")
+            place = IMAGES / name
+            opened.screenshot(path=str(place), type="jpeg", quality=80)
+            print(f"{place}: {place.stat().st_size / 1000:.0f} kB")
+        browser.close()
 
 
 if __name__ == "__main__":
@@ -65,5 +79,4 @@ if __name__ == "__main__":
         ]
         if main(words) != 0:
             raise SystemExit(1)
-        photograph(folder / "labels.html", PLACE)
-        print(f"{PLACE}: {PLACE.stat().st_size / 1000:.0f} kB")
+        photograph(folder / "labels.html")

@@ -54,6 +54,7 @@ def classify(folder, *options: str) -> list[dict[str, str]]:
 def opened(browser, folder, **options):
     """The page, with a list of what went wrong on it."""
     context = browser.new_context(accept_downloads=True, **options)
+    context.set_default_timeout(180_000)  # a busy machine takes its time
     page, wrong = context.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)

@@ -39,7 +39,7 @@ FRAME = """
 <span class='grow' id='counter' role='status'></span>
 <input id='search' type='search' placeholder='Search' aria-label='Search in the items'>
 <button id='undo'>Undo<kbd>u</kbd></button>
-<button id='save' class='main'>Save corrections<kbd>s</kbd></button>
+<button id='save' class='main'>Save<span class='wide'>&nbsp;corrections</span><kbd>s</kbd></button>
 <button id='help-open' aria-label='Keys'>?</button>
 </div>
 <div id='work'>

@@ -8,7 +8,9 @@
   // Items added to the list at once; more follow when its end is near.
   const PORTION = 60;
   const MOST_OPTIONS = 12;
-  const STORE = "handful corrections " + data.batch;
+  // A page that was written with corrections starts from these, and not from what an earlier page kept.
+  const given = [...JSON.stringify(data.given)].reduce((hash, letter) => (hash * 31 + letter.codePointAt(0)) | 0, 0);
+  const STORE = "handful corrections " + data.batch + " " + given;
 
   // -- decisions ------------------------------------------------------------------------------------------------------
 
@@ -608,8 +610,13 @@
 
   function listen() {
     document.addEventListener("keydown", onKey);
-    byId("undo").addEventListener("click", undo);
-    byId("save").addEventListener("click", save);
+    // A button that was clicked gives up the focus, so that Enter confirms the next item.
+    for (const [id, does] of [["undo", undo], ["save", save]]) {
+      byId(id).addEventListener("click", (event) => {
+        if (event.detail > 0) event.currentTarget.blur();
+        does();
+      });
+    }
     byId("help-open").addEventListener("click", () => byId("keys").showModal());
     byId("filters-toggle").addEventListener("click", () => byId("side").classList.toggle("open"));
     byId("search").addEventListener("input", () => refilter({ words: byId("search").value }));
@@ -624,6 +631,8 @@
       does();
     });
     if (data.groups) {
+      // On a phone, or with many groups, the table would push the items out of sight.
+      document.querySelector("table.groups").closest("details").open = innerWidth >= 720 && data.groups.length <= 12;
       byId("group").append(make("option", { value: "" }, "All " + data.groups.length.toLocaleString("en")), ...data.groups.map((name, place) => make("option", { value: place }, name)));
       byId("group").addEventListener("change", () => chooseGroup(byId("group").value === "" ? null : Number(byId("group").value)));
       for (const button of document.querySelectorAll("button[data-group]")) {
