@@ -38,9 +38,9 @@ def test_one_batch_as_a_table(tmp_path, capsys):
 def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     path, _ = made(tmp_path)
     code, _, err = run(capsys, "--scores", path, "--batch", path, "--out", tmp_path / "p.json")
-    assert (code, err) == (1, "handful: give --scores, or --catalogue and --batch, not both\n")
+    assert (code, err) == (1, "handful: give --scores, or --batch with --catalogue or --names, not both\n")
     code, _, err = run(capsys, "--batch", path, "--out", tmp_path / "p.csv")
-    assert (code, err) == (1, "handful: give --catalogue and --batch, or --scores\n")
+    assert (code, err) == (1, "handful: give --batch with --catalogue, --names or both, or give --scores\n")
     code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "p.xlsx")
     assert code == 1
     assert "written as .parquet or .csv" in err

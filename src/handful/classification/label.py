@@ -28,6 +28,7 @@ from handful.catalogue import Catalogue
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.grouping import Grouping
 from handful.classification.groups import ClassifiedGroups, asked_columns, label_by_group
+from handful.classification.names import read_names, with_names
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.classification.second_look import SecondLook
 from handful.errors import BankError, OptionError
@@ -58,9 +59,10 @@ def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
 
 @overload
 def classify(
-    catalogue: str | os.PathLike[str],
+    catalogue: str | os.PathLike[str] | None,
     batch: str | os.PathLike[str],
     *,
+    names: str | os.PathLike[str] | None = None,
     group_by: None = None,
     backbone: str | None = None,
     features: str | None = None,
@@ -76,9 +78,10 @@ def classify(
 
 @overload
 def classify(
-    catalogue: str | os.PathLike[str],
+    catalogue: str | os.PathLike[str] | None,
     batch: str | os.PathLike[str],
     *,
+    names: str | os.PathLike[str] | None = None,
     group_by: str | Sequence[str],
     backbone: str | None = None,
     features: str | None = None,
@@ -90,9 +93,10 @@ def classify(
 
 
 def classify(
-    catalogue: str | os.PathLike[str],
+    catalogue: str | os.PathLike[str] | None,
     batch: str | os.PathLike[str],
     *,
+    names: str | os.PathLike[str] | None = None,
     group_by: str | Sequence[str] | None = None,
     backbone: str | None = None,
     features: str | None = None,
@@ -113,8 +117,12 @@ def classify(
     ----------
     catalogue : path
         Labelled examples: whatever `read_bank` reads, or images and sentences with labels as `list_items` lists them.
+        None if there are names alone.
     batch : path
         Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are ignored.
+    names : path, optional
+        Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
+        name needs no examples.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
         group is then a joint batch of its own, and the result a `ClassifiedGroups`.
@@ -157,11 +165,16 @@ def classify(
     >>> found["wood"].predictions()["label"]
     ['dog', 'dog', 'dog']
     """
-    catalogue, batch = Path(catalogue), Path(batch)
+    catalogue, batch = None if catalogue is None else Path(catalogue), Path(batch)
+    if catalogue is None and names is None:
+        raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
+    named = None if names is None else read_names(Path(names), features, labels)
     columns = () if group_by is None else asked_columns(group_by)
     items: dict[str, Items] = {}
     bank = vectors = None
-    if _are_items(catalogue, features):
+    if catalogue is None:
+        pass
+    elif _are_items(catalogue, features):
         items["catalogue"] = list_items(catalogue)
     else:
         read = read_labelled_cells if is_h5ad(catalogue) else read_bank
@@ -170,14 +183,20 @@ def classify(
         items["batch"] = list_items(batch, labelled=False, groups=columns, item_column=item_column)
     elif is_h5ad(batch):
         # In one file with the catalogue, the batch is the cells without a label.
-        without = label_column(batch, labels) if catalogue.resolve() == batch.resolve() else None
+        same = catalogue is not None and catalogue.resolve() == batch.resolve()
+        without = label_column(batch, labels) if same else None
         vectors = read_cells(batch, features=features, groups=columns, item_column=item_column, without=without)
     else:
         vectors = read_unlabelled(batch, features=features, groups=columns, item_column=item_column)
     groups = vectors.groups if vectors else items["batch"].groups
     grouping = Grouping.of(groups, str(batch)) if columns else None
-    recorded = (bank.provenance.backbone if bank else "", vectors.backbone if vectors else "")
-    network = _backbone(backbone, {one.kind for one in items.values()}, recorded, len(items) == 2, device)
+    first = bank.provenance.backbone if bank else "" if named is None else named.made_by
+    recorded = (first, vectors.backbone if vectors else "")
+    of_texts = named is not None and named.texts is not None
+    kinds = {one.kind for one in items.values()}
+    if of_texts and not kinds and (backbone or any(recorded)):
+        kinds = {"text"}  # for the names alone
+    network = _backbone(backbone, kinds, recorded, len(items) == 2 or (of_texts and bank is None), device)
 
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         embedded = {}
@@ -191,26 +210,35 @@ def classify(
                 executor=workers,
                 on_progress=_embedding(side, on_progress),
             )
-        examples = embedded["catalogue"] if bank is None else bank
-        examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
-        _refuse_equal_names(examples.class_names)
+        examples = embedded.get("catalogue") if bank is None else bank
+        fitted: Catalogue | None = None
+        class_names: tuple[str, ...] = ()
+        n_examples = 0
+        if examples is not None:
+            examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
+            _refuse_equal_names(examples.class_names)
+            fitted, class_names = Catalogue.of_bank(examples, STREAMED.transform), tuple(examples.class_names)
+            n_examples = examples.n_rows
+        if named is not None:
+            fitted, class_names = with_names(fitted, class_names, named, network, STREAMED.transform)
+        assert fitted is not None
         if vectors is None:
             ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
         else:
             ready, points = _of_vectors(vectors, batch), vectors.features
-        if points.shape[1] != examples.dim:
+        if points.shape[1] != fitted.dim:
             raise BankError(
-                f"vectors of the catalogue have {examples.dim} numbers, those of the batch {points.shape[1]}; "
+                f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        fitted, given, named = Catalogue.of_bank(examples, STREAMED.transform), dict[int, int](), tuple[str, ...]()
+        given, new_classes = dict[int, int](), tuple[str, ...]()
         if corrections is not None:
             said = corrections if isinstance(corrections, Corrections) else read_corrections(corrections)
-            given, named = said.of_batch(ready, examples.class_names)
+            given, new_classes = said.of_batch(ready, class_names)
         fitted, codes = with_given(fitted, points, given)
-        class_names = (*examples.class_names, *named)
+        class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
-        about = (class_names, examples.n_rows + len(given), made_by)
+        about = (class_names, n_examples + len(given), made_by)
         if grouping is not None:
             shown = _shown(items, embedded, None, points)
             return label_by_group(
@@ -222,9 +250,9 @@ def classify(
                 *about,
                 shown,
                 codes,
-                len(named),
+                len(new_classes),
             )
-        if dense_bytes(len(points), examples.n_classes, examples.n_rows, examples.dim) <= MOST_DENSE_BYTES:
+        if dense_bytes(len(points), fitted.n_classes, n_examples, fitted.dim) <= MOST_DENSE_BYTES:
             found = inferred(
                 fitted,
                 torch.from_numpy(np.array(points, np.float32)),
@@ -245,7 +273,7 @@ def classify(
                 unknown=_unknown(found),
                 shown=_shown(items, embedded, answers, points),
                 given=given,
-                n_named=len(named),
+                n_named=len(new_classes),
                 look=SecondLook(fitted, points, STREAMED.make_options(), codes, found),
             )
         place = Path(work) / "run" if folder is None else Path(folder)
@@ -267,7 +295,7 @@ def classify(
             unknown=_streamed_unknown(run),
             shown=_shown(items, embedded, answers, points),
             given=given,
-            n_named=len(named),
+            n_named=len(new_classes),
         )
 
 
@@ -312,7 +340,7 @@ def _shown(
     for item in () if answers is None else answers.least_certain(MOST_ITEMS).tolist():
         assert answers is not None
         rows = np.flatnonzero(own == answers.labels[item])
-        if len(rows) == 0:  # a class that a person named has no example to show
+        if len(rows) == 0:  # a class of a person, or of a name alone, has no example to show
             continue
         examples = bank.take(rows).astype(np.float64)
         lengths = np.linalg.norm(examples, axis=1).clip(min=np.finfo(float).tiny)

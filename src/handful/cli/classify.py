@@ -27,6 +27,14 @@ def classify_command(
             "'label' and 'text' or 'path'."
         ),
     ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="Names of the classes, instead of examples or beside them: .txt with one per line (and texts about it "
+            "after tabs), .json, or .csv and .jsonl with the columns 'label' and 'text'; or vectors of them, .npz or "
+            ".parquet."
+        ),
+    ] = None,
     batch: Annotated[
         Path | None,
         typer.Option(
@@ -98,6 +106,9 @@ def classify_command(
     none of the classes still gets a label, the least bad one; the column 'unknown' holds the chance that no class fits.
     All other columns of the batch come back with the predictions.
 
+    Classes are known by examples (--catalogue), by their names (--names), or both. Names are embedded by the backbone
+    of the items, which needs a text side for photographs: one of open_clip. Underscores and CamelCase become spaces.
+
     A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
     predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
 
@@ -114,6 +125,7 @@ def classify_command(
     Examples:
       handful classify --catalogue photos.bank --batch new_photos/ --out labels.parquet --report labels.html
       handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
+      handful classify --names intents.txt --batch today.jsonl --out labels.csv
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
       handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
@@ -137,12 +149,12 @@ def classify_command(
     from handful.large.on_ray import on_ray
 
     if scores is not None:
-        if catalogue is not None or batch is not None:
-            raise OptionError("give --scores, or --catalogue and --batch, not both")
+        if catalogue is not None or batch is not None or names is not None:
+            raise OptionError("give --scores, or --batch with --catalogue or --names, not both")
         label_scores(scores, out, report, group_by, sites, sequence, candidates, prior, annotate)
         return
-    if catalogue is None or batch is None:
-        raise OptionError("give --catalogue and --batch, or --scores")
+    if batch is None or (catalogue is None and names is None):
+        raise OptionError("give --batch with --catalogue, --names or both, or give --scores")
     check_ending(out, batch)
     predictions, page = (
         (out, "predictions, one row per item"),
@@ -155,6 +167,7 @@ def classify_command(
             grouped = classify(
                 catalogue,
                 batch,
+                names=names,
                 group_by=group_by,
                 backbone=backbone,
                 features=features,
@@ -176,6 +189,7 @@ def classify_command(
         classified = classify(
             catalogue,
             batch,
+            names=names,
             backbone=backbone,
             features=features,
             labels=labels,

@@ -47,6 +47,9 @@ class Backbone:
         that was edited without changing how it prints still changes them.
     embed : callable
         `[item] -> Float[ndarray, "item dim"]`, float32; each item alone, to rounding.
+    text_side : callable or None
+        Of a network that reads images, the half that reads texts: a list of texts to vectors comparable with those of
+        images.
 
     Examples
     --------
@@ -69,6 +72,12 @@ class Backbone:
     versions: Mapping[str, str]
     fingerprint: str
     embed: Callable[[Sequence[Any]], np.ndarray]
+    text_side: Callable[[Sequence[str]], np.ndarray] | None = None
+
+    @property
+    def embed_texts(self) -> Callable[[Sequence[str]], np.ndarray] | None:
+        """From texts to vectors comparable with those of items, for names of classes; None if it cannot."""
+        return self.embed if self.reads == "text" else self.text_side
 
     @classmethod
     def of_images(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from handful.errors import OptionError, UnknownNameError
-from handful.extraction.backbone import Backbone, identified, without_addresses
+from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
 from handful.machine.extras import import_extra
 from handful.networks.checkpoint import Checkpoint
 from handful.networks.public import read_public
@@ -96,6 +96,18 @@ class ImageTower(nn.Module):
     def forward(self, images: Float[Tensor, "item channel height width"]) -> Float[Tensor, "item dim"]:
         """Encode images, not normalised."""
         return self.network.encode_image(images)  # type: ignore[operator, no-any-return]
+
+
+class TextTower(nn.Module):
+    """The text half of a network with `encode_text`."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, tokens: Tensor) -> Float[Tensor, "item dim"]:
+        """Encode texts, not normalised."""
+        return self.network.encode_text(tokens)  # type: ignore[operator, no-any-return]
 
 
 @dataclass(frozen=True)
@@ -182,7 +194,9 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
     open_clip = import_extra("open_clip", "open-clip")
     network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
     tower = ImageTower(network).to(device)
-    return Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
+    backbone = Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
+    texts = SentenceEmbedding(TextTower(network).to(device).eval(), open_clip.get_tokenizer(architecture))
+    return replace(backbone, text_side=texts)
 
 
 def _checkpoint(path: str, device: torch.device) -> Backbone:

@@ -1,0 +1,192 @@
+"""Names of classes in a file, as texts or as vectors, and their vectors.
+
+A file of texts is `.txt`, one class per line (further texts about it after tabs); `.csv` or `.jsonl`, also `.gz`, with
+the columns `label` and `text`; or `.json`, an object from labels to a text or a list of texts. Without a text of its
+own, a class is described by its label: `book_flight` and `BookFlight` read "book flight". A file of vectors is anything
+else that `read_bank` reads, with one or several rows per class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from handful.banks import read_bank
+from handful.catalogue import Catalogue
+from handful.errors import BankError, LabelError, OptionError
+from handful.extraction.backbone import Backbone
+from handful.extraction.items import list_items
+from handful.machine.untrusted import parse_json
+from handful.shapes import Float, Int
+
+
+@dataclass(frozen=True, eq=False)
+class NamedClasses:
+    """Classes with texts, or with vectors.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The classes.
+    texts : tuple of tuple of str, or None
+        What describes each class; None if there are vectors.
+    vectors, codes : Float[Tensor, "row dim"], Int[ndarray, "row"], or None
+        Vectors, and the class of each; None if there are texts.
+    made_by : str
+        Backbone that made the vectors, if that is known.
+    """
+
+    labels: tuple[str, ...]
+    texts: tuple[tuple[str, ...], ...] | None
+    vectors: Float[Tensor, "row dim"] | None = None
+    codes: Int[np.ndarray, "row"] | None = None
+    made_by: str = ""
+
+    def embedded(self, network: Backbone | None) -> tuple[Float[Tensor, "row dim"], Int[np.ndarray, "row"]]:
+        """Return the vectors, and the class of each; texts are embedded."""
+        if self.texts is None:
+            assert self.vectors is not None
+            assert self.codes is not None
+            return self.vectors, self.codes
+        if network is None:
+            raise OptionError(
+                "names are texts, and the vectors of the batch do not say which backbone made them; name it, or give a "
+                "file with vectors of the names"
+            )
+        if network.embed_texts is None:
+            raise OptionError(
+                f"backbone {network.name} reads images and has no text side, so it cannot read names; use one that "
+                "has, such as open_clip:NAME/PRETRAINED, or give a file with vectors of the names"
+            )
+        codes = np.arange(len(self.labels)).repeat([len(of_class) for of_class in self.texts])
+        vectors = network.embed_texts([text for of_class in self.texts for text in of_class])
+        return torch.from_numpy(np.asarray(vectors, np.float32)), codes
+
+
+def read_names(path: Path, features: str | None = None, labels: str | None = None) -> NamedClasses:
+    r"""Read a file of names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "intents.txt"
+    >>> _ = file.write_text("book_flight\nBookHotel\nweather\twill it rain\thow hot is it\n")
+    >>> named = read_names(file)
+    >>> named.labels, named.texts
+    (('book_flight', 'BookHotel', 'weather'), (('book flight',), ('book hotel',), ('will it rain', 'how hot is it')))
+    """
+    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if kind == "txt":
+        return _of_texts(path, _lines(path))
+    if kind == "json":
+        return _of_texts(path, _of_json(path))
+    if kind in ("csv", "jsonl"):
+        items = list_items(path)
+        if items.kind != "text":
+            raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
+        classes = [items.class_names[code] for code in items.labels]
+        return _of_texts(
+            path, [(label, [str(text)]) for label, text in zip(classes, items.source, strict=True)], many=True
+        )
+    bank = read_bank(path, features=features, labels=labels)
+    vectors = torch.from_numpy(np.asarray(bank.features, np.float32))
+    return NamedClasses(tuple(bank.class_names), None, vectors, bank.labels.astype(np.int64), bank.provenance.backbone)
+
+
+def spoken(label: str) -> str:
+    """Return a label as words.
+
+    Examples
+    --------
+    >>> spoken("book_flight"), spoken("BookFlight"), spoken("PTO-request"), spoken("what's up")
+    ('book flight', 'book flight', 'PTO request', "what's up")
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", label)
+    words = re.sub(r"[\s_\-./]+", " ", words).strip()
+    # Capitals of CamelCase are no names; those of an abbreviation are.
+    return " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in words.split()) if words != label else label
+
+
+def with_names(
+    examples: Catalogue | None,
+    class_names: Sequence[str],
+    named: NamedClasses,
+    network: Backbone | None,
+    transform: str,
+) -> tuple[Catalogue, tuple[str, ...]]:
+    """Add names to a catalogue whose classes are numbers; return it, and the names of all its classes.
+
+    A name belongs to the class of the same label, or else of the same words. All others are new classes.
+    """
+    vectors, codes = named.embedded(network)
+    every, by_words = list(class_names), {spoken(name).lower(): k for k, name in enumerate(class_names)}
+    places = []
+    for label in named.labels:
+        place = every.index(label) if label in every else by_words.get(spoken(label).lower(), len(every))
+        if place == len(every):
+            every.append(label)
+        places.append(place)
+    if len(set(places)) < len(places):
+        raise LabelError("two names belong to one class of the catalogue; keep one of them")
+    own = np.array(places, dtype=np.int64)[codes]
+    if examples is None:
+        return Catalogue.of_names(vectors, own, transform), tuple(every)
+    if vectors.shape[1] != examples.dim:
+        raise BankError(
+            f"vectors of the catalogue have {examples.dim} numbers, those of the names {vectors.shape[1]}; "
+            "both must come from the same backbone"
+        )
+    return examples.with_names(vectors, own), tuple(every)
+
+
+def _of_texts(path: Path, rows: Sequence[tuple[str, Sequence[str]]], *, many: bool = False) -> NamedClasses:
+    """Check texts; a label may come several times only in tables with one text per row."""
+    if len(rows) == 0:
+        raise BankError(f"{path} has no names; write one class per line")
+    texts: dict[str, list[str]] = {}
+    for label, of_class in rows:
+        if not label.strip() or not all(text.strip() for text in of_class):
+            raise BankError(f"{path} has an empty name or text; remove it")
+        if label in texts and not many:
+            raise BankError(f"{path} has the name {label!r} twice; keep one of them")
+        texts.setdefault(label, []).extend(of_class or [spoken(label)])
+    return NamedClasses(tuple(texts), tuple(map(tuple, texts.values())))
+
+
+def _lines(path: Path) -> list[tuple[str, list[str]]]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BankError(f"{path} cannot be read as text ({error}); names are one class per line, in UTF-8") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        label, *texts = (part.strip() for part in line.split("\t"))
+        if not label:
+            raise BankError(f"line {number} of {path} is empty; write one class per line")
+        rows.append((label, texts))
+    return rows
+
+
+def _of_json(path: Path) -> list[tuple[str, list[str]]]:
+    try:
+        found: Any = parse_json(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise BankError(f"{path} cannot be read as JSON ({error})") from error
+    if isinstance(found, list):
+        found = {str(label): [] for label in found} if len(set(map(str, found))) == len(found) else None
+    if not isinstance(found, Mapping):
+        raise BankError(f"{path} must be an object from labels to texts, or a list of distinct labels")
+    rows = []
+    for label, texts in found.items():
+        several = [texts] if isinstance(texts, str) else texts
+        if not isinstance(several, list) or not all(isinstance(text, str) for text in several):
+            raise BankError(f"{path} must give {label!r} a text or a list of texts")
+        rows.append((str(label), several))
+    return rows
