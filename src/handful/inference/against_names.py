@@ -6,11 +6,12 @@ standard deviation is that of the batch itself, so a batch never changes the ans
 
 **Moving.** A name is worth κ items. Once items are labelled, an item is also compared with the items of a class:
 
-    d_nk ← (κ d_nk + g Σ_m v_mk ⟨x_n, x_m⟩) / (κ + Σ_m v_mk),    v = λ² u,
+    d_nk ← (κ d_nk + g Σ_m q_mk ⟨x_n, x_m⟩) / (κ + Σ_m q_mk),
 
-with u the joint answer and λ its weight. Items need not lie where names do, so g brings both to one level: an item is
-1.5 times as like the items of its own class as it is like its name. A class that holds items thereby gains on one that
-holds none. Where many classes hold few items each, λ is small, and names stay where they are.
+with q the answer: joint as far as λ says so, and else that of each item alone. Where most classes occur, dropping
+classes would do harm, λ is zero, and names that move gain all the same. Items need not lie where names do, so g brings
+both to one level: an item is 1.5 times as like the items of its own class as it is like its name. A class that holds
+items thereby gains on one that holds none.
 """
 
 from __future__ import annotations
@@ -22,17 +23,8 @@ from torch import Tensor
 
 from handful.inference.head import Head
 from handful.inference.prior import Prior
-from handful.inference.roll_call import State, trust
 from handful.inference.roll_call_stack import Called, label
-from handful.inference.scores import (
-    FIRST,
-    ROUGHER,
-    TRUST,
-    TRUST_POWER,
-    Differences,
-    GivenScores,
-    second_nats,
-)
+from handful.inference.scores import FIRST, ROUGHER, Differences, GivenScores, second_nats
 from handful.shapes import Bool, Float, Int
 
 # κ, and how often names move. On clinc150 any κ from 3 to 10 and one to six moves are equally good.
@@ -41,14 +33,6 @@ KAPPA, MOVES = 3.0, 3
 LEVEL = 1.5
 # Items that count as none, and likeness as no likeness.
 LEAST_HELD = 1e-6
-
-
-class MovingScores(GivenScores):
-    """Scores that follow the items: joint labels gain even where most classes are found."""
-
-    def joint_weight(self, state: State) -> Float[Tensor, "task"]:
-        """λ is one half at 3.5 items per class found."""
-        return trust(state, torch.full_like(state.per_class, TRUST), TRUST_POWER)
 
 
 def label_by_names(
@@ -69,19 +53,16 @@ def label_by_names(
     unit = _unit(given, mask, prior).to(points).view(-1, 1, 1)
     nats = torch.full_like(points[:, 0, 0], FIRST, dtype=torch.float64)
     given = given / unit
-    batches = MovingScores(_complete(given), mask, 1.0, nats, codes, prior)
+    batches = GivenScores(_complete(given), mask, 1.0, nats, codes, prior)
     found = label(batches, max_iter=max_iter, tol=ROUGHER * tol).found
     batches = replace(batches, nats=second_nats(batches, found))
     for _ in range(MOVES):
         called = label(batches, max_iter=max_iter, tol=ROUGHER * tol)
-        u = (batches.scores() + called.tilts.to(points).unsqueeze(1)).softmax(-1)
-        u *= called.joint_weight.square().to(u).view(-1, 1, 1)
-        if mask is not None:
-            u *= mask.unsqueeze(-1)
-        held, sums = u.sum(1, keepdim=True), torch.bmm(u.mT, points)
+        q = called.log_probabilities.exp()
+        held, sums = q.sum(1, keepdim=True), torch.bmm(q.mT, points)
         likeness = torch.bmm(points, sums.mT)
-        own = (u * likeness / held.clamp(min=LEAST_HELD)).sum((1, 2))
-        scale = LEVEL * (u * given).sum((1, 2)) / own.clamp(min=LEAST_HELD)
+        own = (q * likeness / held.clamp(min=LEAST_HELD)).sum((1, 2))
+        scale = LEVEL * (q * given).sum((1, 2)) / own.clamp(min=LEAST_HELD)
         moved = (KAPPA * given + scale.view(-1, 1, 1) * likeness) / (KAPPA + held)
         batches = replace(batches, differences=_complete(moved))
     return label(batches, max_iter=max_iter, tol=tol)

@@ -37,7 +37,7 @@ from handful.shapes import Bool, Float, Int
 FIRST, LOW, RISE, HALF_RISE = 2.1, 1.4, 1.0, 10.0
 # λ is one half at this many items per class found.
 TRUST, TRUST_POWER = 3.5, 3.0
-# Share of the other classes found, (h - 1)/(K - 1), up to which λ counts in full, and from which on it is zero. On
+# Share of the other classes found, (h - 1)/(K - 1): from the first on λ falls, and from the second on it is zero. On
 # clinc150, with 1,000 items, joint labels by cosines to names gain 5 points at 0.3, nothing at 0.5, and lose 2 at 0.7.
 FEW_FOUND, MOST_FOUND = 0.3, 0.6
 # How far below the last score given the others are, in standard deviations: a constant, and per ln(K/m).
