@@ -1,6 +1,7 @@
 """The rules, on problems whose answer is known."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -132,6 +133,22 @@ def test_presence_rises_with_the_count_and_with_the_largest_probability():
     chance = presence(state, counts, torch.tensor([[0.0, 0.5, 0.5, 0.99]]).double(), torch.tensor([4.0]))[0]
     assert (chance[1:] > chance[:-1]).all()
     assert 0 < float(chance[0]) < 0.05
+
+
+def test_a_catalogue_larger_than_those_of_the_fit_is_not_held_against_a_class():
+    rules = Rules.of(torch.ones(1, 1).double(), torch.tensor([30.0]).double(), torch.tensor([4.0]), 1, 1e-3)
+    counts, largest = (torch.tensor([[value]], dtype=torch.float64) for value in (10.0, 0.9))
+
+    def chance(found, n_classes):
+        state = replace(opening(rules), found=torch.tensor([float(found)]).double())
+        return float(presence(state, counts, largest, torch.tensor([float(n_classes)]).double()))
+
+    constant, of_count, of_largest, of_items, of_found = roll_call.PRESENCE
+    others = constant + of_count * math.log(10) + of_largest * math.log(9) + of_items * math.log(30)
+    for found, n_classes in ((2, 2), (2, 150), (2, 659), (20, 659), (3, 900), (20, 6522)):
+        expected = 1 / (1 + math.exp(-others - of_found * math.log(found / n_classes)))
+        assert chance(found, n_classes) == pytest.approx(expected, rel=1e-12)
+    assert chance(3, 6522) == chance(2, 6522) == chance(2, 659)
 
 
 def test_an_offset_that_all_items_share_is_found_and_one_by_chance_is_not():

@@ -63,8 +63,10 @@ CHANCE = 2.0
 # λ is one half at 1.5 + 8/s items per class.
 TRUST, TRUST_OF_ONE_EXAMPLE, TRUST_POWER = 1.5, 8.0, 1.5
 # Log-odds that a class is present: a constant, and slopes of the log of its expected count, of the logit of its largest
-# probability, of ln n and of ln h/K. Fitted by logistic regression on the tuning data.
+# probability, of ln n and of ln h/K. Fitted by logistic regression on the tuning data, which have up to 659 classes: a
+# smaller h/K than two of these counts as that.
 PRESENCE = (1.54, 0.63, 0.43, -0.90, 0.33)
+LEAST_SHARE_FOUND = 2 / 659
 LEAST_COUNT, LEAST_CHANCE = 1e-3, 1e-4
 # Estimates of η: how often counts are taken for the first offset and for the later ones; Newton steps for each.
 SHARES_FIRST, SHARES_LATER, NEWTON_STEPS = 6, 3, 4
@@ -289,9 +291,13 @@ def presence(
 
     `1 - Π_n (1 - q_nk)` would take items as independent, but they are wrong together: if a class is absent, its
     neighbour's items are all mistaken for it at once.
+
+    h/K counts as at least 2/659, the least that the coefficients were fitted on. In a catalogue of thousands of classes
+    they would otherwise hold the size of the catalogue against classes that have all their items.
     """
     constant, of_count, of_largest, of_items, of_found = PRESENCE
-    shared = constant + of_items * state.per_class.log() + of_found * (state.found / n_classes).log()
+    share_found = (state.found / n_classes).clamp(min=LEAST_SHARE_FOUND)
+    shared = constant + of_items * state.per_class.log() + of_found * share_found.log()
     own = of_count * expected_counts.clamp(min=LEAST_COUNT).log()
     own = own + of_largest * torch.logit(largest.double(), eps=LEAST_CHANCE)
     return (shared.unsqueeze(-1) + own).sigmoid()
