@@ -5,13 +5,14 @@
     python studies/scores.py DATA --group tuning --mixtures
     python studies/scores.py --render
 
-DATA is a folder that holds the banks and, for mixtures, the sentences (`text/`). The rules were chosen on clinc150; the
-confirmation group was run once, when they were final.
+DATA is a folder that holds the banks and, for mixtures, the sentences (`text/`). The rules were chosen on clinc150. The
+confirmation group was run once, when they were final; but banking77 a second time, after one more rule was chosen on
+clinc150 (where most classes are found, items keep their best score).
 
 **Scores.** The model is a logistic regression on unit vectors, trained on five examples per class. Its logits, their
 softmax, the best five of it, logits times 0.2 and times 5, and sigmoids of a logistic regression for each class against
-the rest. Batches have 75 items, drawn uniformly over the items of 2 ... 50 or all classes; items are never examples.
-All batches of a cell are groups of one call.
+the rest. Batches have 75 items (53 of two classes of caltech101), drawn uniformly over the items of 2 ... 50 or all
+classes; items are never examples. All batches of a cell are groups of one call.
 
 **Mixtures.** Sentences of two classes joined by "and" (70 %), and of one (30 %), 75 per batch; sigmoids of one class
 against the rest, trained on single sentences. A class is found if `presence` is at least one half. The curve is that of
@@ -41,7 +42,10 @@ from harm_data import bank
 
 RESULTS = Path(__file__).parent / "results" / "scores"
 PAGE = Path(__file__).parent.parent / "docs" / "scores_results.md"
-GROUPS = {"tuning": ("clinc150-minilm",), "confirmation": ("banking77-minilm",)}
+GROUPS = {
+    "tuning": ("clinc150-minilm",),
+    "confirmation": ("banking77-minilm", "hwu64-minilm", "caltech101-efflite0"),
+}
 SENTENCES = {"tuning": "clinc", "confirmation": "banking"}
 SHOTS, ITEMS, SEED, RIDGE = 5, 75, 21, 30.0
 PRESENT = (2, 5, 10, 20, 50, 0)  # 0: all
@@ -99,12 +103,13 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
     """Accuracy of the model's own labels, and how far joint ones are ahead, in percent with a 95 % interval."""
     logits, rest, labels = scores
     n_classes = logits.shape[1]
+    n_items = min(ITEMS, int(np.sort(np.bincount(labels))[: present or n_classes].sum()))
     spec = handful.TaskSpec(
-        handful.FixedSupport.whole(range(n_classes)), handful.UniformOverPool(present or n_classes), ITEMS
+        handful.FixedSupport.whole(range(n_classes)), handful.UniformOverPool(present or n_classes), n_items
     )
     drawn = handful.draw(labels, spec, SEED, range(n_tasks))
     rows, truth = np.concatenate(list(drawn.query)), np.stack(list(drawn.query_labels))
-    batch = np.arange(n_tasks).repeat(ITEMS)
+    batch = np.arange(n_tasks).repeat(n_items)
 
     def right(found: Ints) -> Floats:
         shares: Floats = 100 * (found.reshape(truth.shape) == truth).mean(1)
@@ -114,6 +119,7 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
     row: Row = {
         "present": present,
         "tasks": n_tasks,
+        "items": n_items,
         "own": float(own[False].mean()),
         "own_rest": float(own[True].mean()),
     }
@@ -201,6 +207,18 @@ def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]
     yield "never more than 0.5 below the model's own labels", f"{lost:+.1f} at worst", lost >= -0.5
 
 
+def mixtures_requirement(rows: Row) -> tuple[str, str, bool]:
+    """Say whether the classes found are above the curve of all thresholds, whatever the number of classes present."""
+    ahead = {n: rows[str(n)]["classes"] for n in MIXED_PRESENT}
+    gaps = {n: one["precision"] - one["threshold_precision"] for n, one in ahead.items()}
+    worst = min(gaps, key=gaps.__getitem__)
+    return (
+        "mixtures: classes found at least as precisely as by thresholds at the same recall, in every cell",
+        f"{gaps[worst]:+.1f} at worst, with {worst} classes present",
+        gaps[worst] >= 0,
+    )
+
+
 def page() -> str:
     """Write the tables of both groups."""
     lines = [
@@ -212,7 +230,12 @@ def page() -> str:
     ]
     for group, about in (
         ("tuning", "The rules were chosen on this bank, with other batches."),
-        ("confirmation", "This bank was run once, when the rules were final."),
+        (
+            "confirmation",
+            "These banks were run once, when the rules were final. But banking77 was looked at a second time: after\n"
+            "its first run, one more rule was chosen on clinc150 (where most classes are found, items keep their best\n"
+            "score).",
+        ),
     ):
         found = {
             file.stem: json.loads(file.read_text(encoding="utf-8"))
@@ -247,6 +270,9 @@ def page() -> str:
         mixed = RESULTS / group / "mixtures.json"
         if mixed.is_file():
             rows = json.loads(mixed.read_text(encoding="utf-8"))
+            asked, figure, ok = mixtures_requirement(rows)
+            lines += ["", "| required | found | reached |", "|---|---|---|"]
+            lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |"]
             lines += [
                 "",
                 f"**Mixtures** ({SENTENCES[group]}, {rows['batches']} batches). Recall and precision of what is found;",

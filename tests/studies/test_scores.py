@@ -45,6 +45,19 @@ def test_a_point_is_compared_with_all_thresholds():
     assert found["threshold_f1"] == pytest.approx(80)
 
 
+def test_mixtures_must_be_above_thresholds_in_every_cell():
+    rows = {str(n): {"classes": {"precision": 90.0, "threshold_precision": 80.0 + n / 2}} for n in scores.MIXED_PRESENT}
+    assert scores.mixtures_requirement(rows)[1:] == ("+0.0 at worst, with 20 classes present", True)
+    rows["5"]["classes"]["precision"] = 82.0
+    assert scores.mixtures_requirement(rows)[1:] == ("-0.5 at worst, with 5 classes present", False)
+
+
+def test_a_cell_has_no_more_items_than_its_smallest_classes():
+    labels = np.arange(30).repeat(10)
+    logits = np.random.default_rng(0).normal(size=(300, 30))
+    assert [scores.cell((logits, logits, labels), n, 2)["items"] for n in (2, 0)] == [20, 75]
+
+
 def test_a_cell_measures_every_kind():
     rng = np.random.default_rng(0)
     labels = np.arange(30).repeat(40)
