@@ -1,12 +1,13 @@
 """Tables and text about answers."""
 
-from dataclasses import replace
+from dataclasses import sys
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import replace
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,9 +85,10 @@ def test_a_frame_has_the_index_and_the_kind_of_the_batch(world):
 
 def test_without_pandas_the_error_says_what_to_install(world, monkeypatch):
     classifier, batch = world
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    found = classifier.infer(batch)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pip install pandas"):
-        classifier.infer(batch).to_frame()
+        found.to_frame()
 
 
 def test_classes_are_read_together(world):

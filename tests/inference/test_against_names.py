@@ -8,10 +8,10 @@ from handful.inference.head import Head
 from handful.inference.prior import Prior
 
 
-def batches(classes, n_items=60, n_classes=80, dim=24, noise=1.3, seed=0):
+def batches(classes, n_items=60, n_classes=80, dim=24, noise=1.3, seed=0, domain=0.0):
     """Names, and unit vectors of items of some classes of each batch, with their truth."""
     generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(n_classes, dim, generator=generator)
+    centres = torch.randn(n_classes, dim, generator=generator) + domain
     names = torch.nn.functional.normalize(centres + 0.9 * torch.randn(n_classes, dim, generator=generator), dim=1)
     truth = torch.stack([torch.tensor(those)[torch.arange(n_items) % len(those)] for those in classes])
     points = centres[truth] + noise * torch.randn(*truth.shape, dim, generator=generator)
@@ -38,6 +38,14 @@ def test_many_classes_lose_nothing_even_if_names_are_weak(n_present, noise):
     alone = float(((points @ head.weights.T).argmax(-1) == truth).double().mean())
     assert alone < 0.85
     assert right(labelled(head, points), truth) > alone - 0.005
+
+
+@pytest.mark.parametrize("domain", [1.0, 3.0])
+@pytest.mark.parametrize("n_present", [2, 16])
+def test_items_of_one_domain_do_not_all_join_the_largest_class(domain, n_present):
+    head, points, truth = batches([list(range(n_present))] * 6, n_items=200, n_classes=16, domain=domain)
+    alone = float(((points @ head.weights.T).argmax(-1) == truth).double().mean())
+    assert right(labelled(head, points), truth) > alone + 0.05
 
 
 def test_a_batch_does_not_change_another_and_neither_does_padding():

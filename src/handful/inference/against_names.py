@@ -12,6 +12,9 @@ with q the answer: joint as far as λ says so, and else that of each item alone.
 classes would do harm, λ is zero, and names that move gain all the same. Items need not lie where names do, so g brings
 both to one level: an item is 1.5 times as like the items of its own class as it is like its name. A class that holds
 items thereby gains on one that holds none.
+
+**Domain.** Items of one domain are all alike, and then every class that holds items would gain on all others. What
+items have in common is the mean likeness c of two items of different classes: `⟨x_n, x_m⟩ - c` is compared.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from handful.shapes import Bool, Float, Int
 KAPPA, MOVES = 3.0, 3
 # Likeness to the items of the own class, over that to its name; 1.5 to 2 are equally good there, 1 is worse.
 LEVEL = 1.5
+# Pairs per item that say that items of different classes have nothing in common.
+PAIRS = 1.0
 # Items that count as none, and likeness as no likeness.
 LEAST_HELD = 1e-6
 
@@ -60,7 +65,7 @@ def label_by_names(
         called = label(batches, max_iter=max_iter, tol=ROUGHER * tol)
         q = called.log_probabilities.exp()
         held, sums = q.sum(1, keepdim=True), torch.bmm(q.mT, points)
-        likeness = torch.bmm(points, sums.mT)
+        likeness = torch.bmm(points, sums.mT) - _common(sums, held) * held
         own = (q * likeness / held.clamp(min=LEAST_HELD)).sum((1, 2))
         scale = LEVEL * (q * given).sum((1, 2)) / own.clamp(min=LEAST_HELD)
         moved = (KAPPA * given + scale.view(-1, 1, 1) * likeness) / (KAPPA + held)
@@ -73,6 +78,14 @@ def in_nats(head: Head, points: Float[Tensor, "task query dim"], mask: Bool[Tens
     items = points.flatten(0, 1) if mask is None else points[mask]
     unit = float(_unit((items @ head.weights.T).unsqueeze(0), None, None)[0])
     return replace(head, weights=head.weights * (FIRST / unit))
+
+
+def _common(sums: Float[Tensor, "task class dim"], held: Float[Tensor, "task 1 class"]) -> Float[Tensor, "task 1 1"]:
+    """Return the mean likeness of two items of different classes, drawn towards zero where there are few such pairs."""
+    whole, n_items = sums.sum(1).square().sum(-1), held.sum((1, 2))
+    pairs = n_items.square() - held.square().sum((1, 2))
+    apart = (whole - sums.square().sum((1, 2))) / (pairs + PAIRS * n_items).clamp(min=LEAST_HELD)
+    return apart.view(-1, 1, 1)
 
 
 def _complete(given: Float[Tensor, "task query class"]) -> Differences:
