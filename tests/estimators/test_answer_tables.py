@@ -1,13 +1,13 @@
 """Tables and text about answers."""
 
-from dataclasses import sys
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import replace
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
