@@ -274,8 +274,8 @@ def page() -> str:
         ),
         (
             "fresh",
-            "Real requests to two companies, without those of no intent. Run twice: before the last change joint "
-            "labels lost up to 1.2\npoints where 20 or more classes occur.",
+            "Real requests to two companies, without those of no intent. Run twice, before the last change and after "
+            "it; these are the\nfigures after it.",
         ),
     ):
         found = measured(group)

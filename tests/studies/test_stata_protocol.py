@@ -76,8 +76,8 @@ def test_rivals_run_as_published_and_tuned():
 
 def test_slow_methods_solve_some_of_the_same_tasks():
     quick, slow = (study.addresses(study.SETTINGS[0], slow=slow) for slow in (False, True))
-    assert len(quick) == 20
-    assert len(slow) == 4
+    assert len(quick) == 60
+    assert len(slow) == 12
     assert set(slow) < set(quick)
 
 
