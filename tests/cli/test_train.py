@@ -115,7 +115,7 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     assert "must hold one folder per class" in refused(capsys, "--items", flat, *out)
     assert "does not exist; check the path" in refused(capsys, "--items", tmp_path / "gone", *out)
     (tmp_path / "empty").mkdir()
-    assert "holds no image" in refused(capsys, "--items", tmp_path / "empty", *out)
+    assert "is an empty folder" in refused(capsys, "--items", tmp_path / "empty", *out)
     broken = image_folder(tmp_path / "broken")
     (broken / "class1" / "03.png").write_bytes(b"no picture")
     said = refused(capsys, "--items", broken, *out)
