@@ -9,7 +9,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import handful
 
@@ -278,6 +280,32 @@ def test_the_drawing_has_every_module_of_the_contracts():
     for module in (name for layer in layers for name in layer):
         assert f'class="name">{module.removeprefix("handful.").replace(".", "/")}<' in picture
         assert draw_architecture.purpose(module), f"{module} does not say what it is for"
+
+
+def test_a_run_comes_to_the_files_in_the_order_of_the_page_about_them(tmp_path):
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\d\. `([\w/]+\.py)`", page, re.MULTILINE)
+    np.savez(tmp_path / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    np.save(tmp_path / "batch.npy", np.eye(3)[[1, 1, 0, 1]])
+    asked = ["classify", "--catalogue", tmp_path / "catalogue.npz", "--batch", tmp_path / "batch.npy"]
+    came = {}
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_name not in ("<module>", "<lambda>"):
+            came.setdefault(frame.f_code.co_filename, len(came))
+
+    app = importlib.import_module("handful.cli.main").make_app()
+    for path in listed:  # imported first: a definition that runs is not a stay
+        importlib.import_module(f"handful.{path.removesuffix('.py').replace('/', '.')}")
+    sys.setprofile(note)
+    try:
+        ran = CliRunner().invoke(app, [*map(str, asked), "--out", str(tmp_path / "labels.csv")])
+    finally:
+        sys.setprofile(None)
+    assert ran.exit_code == 0, ran.output
+    places = [came[str(Path(handful.__file__).parent / path)] for path in listed]
+    assert len(places) >= 6
+    assert places == sorted(places)
 
 
 def test_one_version():

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,14 @@ def test_another_torch_is_said(tool):
         "| `handful` | less than 1 MB | 1 s | Python, with vectors you have |",
         "| `handful[timm]` | 4,000 MB and **another torch** | 100 s | other image models, downloaded |",
     ]
+
+
+def test_classifiers_claim_the_systems_that_the_page_calls_tested_and_no_others(tool):
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", tool.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    tested = {(system, python) for system, python, said in rows if said == "every change is tested"}
+    assert tested == {("Linux", "3.11")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    claimed = [tuple(line.split(" :: ")) for line in project["classifiers"]]
+    systems = {parts[-1] for parts in claimed if parts[0] == "Operating System"}
+    pythons = {parts[-1] for parts in claimed if parts[0] == "Programming Language"}
+    assert (systems, pythons) == ({"Linux"}, {"3.11"})

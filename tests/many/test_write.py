@@ -1,10 +1,13 @@
 """The output: which columns there are, and names that are taken."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from handful.errors import OptionError
+from handful.many import label_groups
 from handful.many.source import Source
 from handful.many.write import Layout
 from tests.many_at_hand import lists, written
@@ -21,6 +24,12 @@ def test_columns_stay_in_their_order(source):
     assert Layout.of(source, classes, False, "").carried == ("id", "presence")
     assert Layout.of(source, classes, True, "").carried == ("id", "v", "presence")
     assert list(Layout.of(source, classes, False, "p_").of_items()) == ["p_label", "p_probability", "p_unknown"]
+
+
+def test_the_docstring_names_every_column(source):
+    layout = Layout.of(source, np.array(["ant", "bee"]), False, "")
+    said = set(re.findall(r"`(\w+)`", label_groups.__doc__.partition("out : path")[2].partition("group_by : ")[0]))
+    assert said == {*layout.of_items(), *layout.of_groups(), "items", "groups"}
 
 
 def test_labels_keep_their_kind(source):

@@ -100,10 +100,11 @@ def label_groups(
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path
         Folder for the answers. `items` has a file for each file of the data set, with the same rows in the same order:
-        all columns but the vectors, then `label` and `probability`. `groups` has one row per group and class that may
-        be present (a chance of at least 0.02, and always the class with most items): columns of the group, `items`
-        (their number), `joint_weight`, `class`, `expected_count` and `presence`. A group is in the file where its first
-        row is.
+        all columns but the vectors, then `label`, `probability` and `unknown`, the chance that the item has none of the
+        classes. `groups` has one row per group and class that may be present (a chance of at least 0.02, and always the
+        class with most items): columns of the group, `items` (their number), `joint_weight`, `unknown_items` (how many
+        have none of the classes), `class`, `expected_count` and `presence`. A group is in the file where its first row
+        is.
     group_by : str or sequence of str
         The column of the group, or several that name a group together.
     features : str or sequence of str, optional
