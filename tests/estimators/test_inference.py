@@ -1,13 +1,17 @@
 """What a batch says about its classes."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import handful
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
+from handful.estimators import PaddleClassifier, TransductiveClassifier
 from handful.estimators.inference import PRESENT, inferred, of_solution, presence_if_independent
 from handful.inference.roll_call_stack import label
 from handful.methods.roll_call import RollCallOptions
@@ -97,3 +101,52 @@ def test_other_methods_have_no_joint_weight():
     found = of_solution(task, "nearest_prototype", {}, np.arange(task.n_classes))
     assert found.joint_weight is None
     np.testing.assert_allclose(found.presence, presence_if_independent(found.probabilities), atol=1e-12)
+
+
+def _fitted(n_classes, shots):
+    rng = np.random.default_rng(0)
+    y = np.arange(n_classes).repeat(shots)
+    return PaddleClassifier().fit(rng.normal(size=(n_classes, 8))[y] + 0.2 * rng.normal(size=(len(y), 8)), y)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: _fitted(1, 30), "with a single class; add"),
+        (lambda: _fitted(6, 3), "at least 20 different examples in classes of two or more; add"),
+        (lambda: PaddleClassifier().fit(np.ones((30, 8)), np.arange(6).repeat(5)), "20 different examples"),
+        (lambda: PaddleClassifier.from_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
+        (lambda: TransductiveClassifier("soft_kmeans").fit(np.eye(8), np.arange(8)), "the method 'soft_kmeans'; use"),
+    ],
+)
+def test_an_answer_says_why_unknown_items_were_not_judged(make, reason):
+    batch = np.random.default_rng(1).normal(size=(12, 8))
+    with warnings.catch_warnings(action="ignore"):
+        found = make().infer(batch)
+    assert reason in found.unknown_reason
+    assert found.unknown_reason in found.summary()
+    assert "unknown items not judged" in repr(found)
+    assert "rejected" not in repr(found)
+
+
+def test_groups_say_why_unknown_items_were_not_judged():
+    batch = np.random.default_rng(1).normal(size=(12, 8))
+    found = _fitted(6, 3).infer(batch, groups=["a", "b"] * 6)
+    assert "20 different examples" in found.unknown_reason
+    assert found["a"].unknown_reason == found.unknown_reason
+    assert "unknown items not judged" in repr(found)
+    assert found.unknown_reason in found.summary()
+    assert "not judged" in found.summary().splitlines()[2]
+
+
+def test_judged_items_need_no_reason():
+    batch = np.random.default_rng(1).normal(size=(12, 8))
+    for found in (_fitted(6, 5).infer(batch), _fitted(6, 5).infer(batch, groups=[0] * 12)):
+        assert found.unknown_reason is None
+        assert "not judged" not in repr(found)
+
+
+def test_scores_of_several_classes_judge_unknown_items_and_others_do_not():
+    chances = np.random.default_rng(0).uniform(size=(12, 4))
+    assert "another model" in handful.infer_scores(chances, kind="sigmoid").unknown_reason
+    assert handful.infer_scores(chances, kind="sigmoid", several=True).unknown_reason is None

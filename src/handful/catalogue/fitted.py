@@ -41,7 +41,7 @@ from handful.inference.names import Names
 from handful.inference.open_roll_call import Opened, label_open
 from handful.inference.prior import Prior
 from handful.inference.roll_call_stack import AgainstHead
-from handful.inference.strangers import Strangers, fit_strangers
+from handful.inference.strangers import Strangers, fit_strangers, unjudged
 from handful.numerics.moments import labelled_moments
 from handful.shapes import Bool, Float, Int
 from handful.transforms import ROW_TRANSFORMS, transform_rows
@@ -248,6 +248,13 @@ class Catalogue:
     def strangers(self) -> Strangers | None:
         """What the examples tell about items of no class; None if they cannot tell."""
         return None if self.only_names else fit_strangers(self.head, *self._labelled_points())
+
+    @property
+    def unknown_reason(self) -> str | None:
+        """Why items of no class cannot be judged, as a sentence; None if they can."""
+        if self.only_names:
+            return "Unknown items cannot be judged by the names of classes alone; add examples of the classes."
+        return unjudged(self.head) if self.strangers is None else None
 
     def _labelled_points(self) -> tuple[Float[Tensor, "row dim"], Int[Tensor, "row"]]:
         """Return the kept examples, about the origin, and their classes."""

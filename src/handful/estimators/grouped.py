@@ -30,7 +30,7 @@ from handful.estimators.answer_tables import (
 from handful.estimators.columns import column_of
 from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import diagnose
-from handful.estimators.inference import PRESENT, Doubts, Inference, answer
+from handful.estimators.inference import PRESENT, UNJUDGED, Doubts, Inference, answer
 from handful.estimators.pooling import Pooling, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.proposals import Proposal
@@ -62,6 +62,8 @@ class GroupedInference:
         As in `Inference`, in the order of the rows given.
     unknown_interval : ndarray [group, 2]
         As in `Inference`, one row per group.
+    unknown_reason : str or None
+        As in `Inference`, the same for all groups.
     proposals : tuple of tuple of Proposal
         As in `Inference`, one entry per group. Items are positions within the group.
     classes : ndarray [class]
@@ -108,6 +110,7 @@ class GroupedInference:
     unknown: Any
     rejected: npt.NDArray[np.bool_]
     unknown_interval: Float[np.ndarray, "group 2"]
+    unknown_reason: str | None
     proposals: tuple[tuple[Proposal, ...], ...]
     classes: npt.NDArray[Any]
     head: Head | None
@@ -123,7 +126,8 @@ class GroupedInference:
         groups, items = counted(len(self), "group", "groups"), counted(len(self.group_of), "item", "items")
         present = int((self.presence >= PRESENT).any(0).sum())
         classes = counted(len(self.classes), "class", "classes")
-        return f"GroupedInference({groups}, {items}, {present:,} of {classes} present in some group)"
+        judged = "" if self.unknown_reason is None else f", {UNJUDGED}"
+        return f"GroupedInference({groups}, {items}, {present:,} of {classes} present in some group{judged})"
 
     def top(self, k: int = 3) -> Top:
         """Return the k most probable classes of every item, with their probabilities; see `Inference.top`.
@@ -231,10 +235,11 @@ class GroupedInference:
             for weights in (None, doubtful, self.rejected)
         )
         shown = range(min(len(self), MOST_LINES))
+        rejected = [f"{n_rejected[i]:,}" if self.unknown_reason is None else "not judged" for i in shown]
         table = aligned(
             [
                 ["group", "items", "doubtful", "rejected"],
-                *([str(self.groups[i]), f"{sizes[i]:,}", f"{n_doubtful[i]:,}", f"{n_rejected[i]:,}"] for i in shown),
+                *([str(self.groups[i]), f"{sizes[i]:,}", f"{n_doubtful[i]:,}", rejected[i]] for i in shown),
             ]
         )
         order = (np.argsort(-self.expected_counts[i], kind="stable") for i in shown)
@@ -249,6 +254,8 @@ class GroupedInference:
         ]
         if len(self) > MOST_LINES:
             lines.append(f"And {len(self) - MOST_LINES:,} more groups, see by_class().")
+        if self.unknown_reason is not None:
+            lines.append(self.unknown_reason)
         return "\n".join(lines)
 
     def __getitem__(self, group: Any) -> Inference:
@@ -268,6 +275,7 @@ class GroupedInference:
             self.rejected[rows],
             self.proposals[place],
             self.expected_counts[place],
+            self.unknown_reason,
         )
         return answer(
             self.classes,
@@ -351,6 +359,7 @@ def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> Grouped
         unknown=unknown,
         rejected=rejected,
         unknown_interval=interval,
+        unknown_reason=items.unknown_reason,
         proposals=tuple(proposals),
         classes=items.classes,
         head=items.head,

@@ -35,6 +35,8 @@ from handful.task import TaskBatch
 
 # A class is present if its chance of being present is at least this.
 PRESENT = 0.5
+# Said instead of a number of rejected items.
+UNJUDGED = "unknown items not judged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,9 @@ class Inference:
     unknown_share, unknown_interval : float, tuple of float
         Mean of `unknown`, and an interval of 90 % for the share of unknown items in this batch. NaN and (0, 1)
         if the catalogue cannot tell.
+    unknown_reason : str or None
+        Why unknown items could not be judged, and what to do, as a sentence; None if they were. With a reason, nothing
+        is rejected, which does not mean that nothing is unknown.
     rejected : ndarray [item]
         Items that are more likely unknown than known, if there is enough evidence that the batch has any (a Bayes
         factor of 3). Without it none are rejected, and `labels` are the same as if nothing could be unknown.
@@ -116,6 +121,7 @@ class Inference:
     unknown: Any
     unknown_share: float
     unknown_interval: tuple[float, float]
+    unknown_reason: str | None
     rejected: npt.NDArray[np.bool_]
     proposals: tuple[Proposal, ...]
 
@@ -123,7 +129,8 @@ class Inference:
         items = counted(len(self.rejected), "item", "items")
         doubtful = counted(int(self.doubtful.sum()), "item", "items")
         present = f"{len(self.present_classes):,} of {counted(len(self.classes), 'class', 'classes')} present"
-        return f"Inference({items}, {present}, {doubtful} doubtful, {int(self.rejected.sum()):,} rejected)"
+        rejected = f"{int(self.rejected.sum()):,} rejected" if self.unknown_reason is None else UNJUDGED
+        return f"Inference({items}, {present}, {doubtful} doubtful, {rejected})"
 
     @property
     def doubtful(self) -> npt.NDArray[np.bool_]:
@@ -248,6 +255,8 @@ class Inference:
                 f"{look} like none of the classes: {listed(rejected)}. "
                 f"The share of such items is {low:.0%} to {high:.0%}."
             )
+        if self.unknown_reason is not None:
+            lines.append(self.unknown_reason)
         lines += [
             f"Perhaps a new class of {proposal.size:,} items, nearest to {proposal.nearest}: {listed(proposal.items)}."
             for proposal in self.proposals
@@ -281,6 +290,7 @@ def inferred(
         opened.rejected[0].cpu().numpy(),
         tuple(Proposal.of(group, classes) for group in opened.groups[0]),
         found.expected_counts[0].cpu().numpy(),
+        catalogue.unknown_reason,
     )
     weight, n_iter, converged = float(found.joint_weight[0]), int(found.n_iter[0]), bool(found.converged[0])
     return answer(
@@ -317,7 +327,12 @@ def of_solution(task: TaskBatch, method: str, options: dict[str, Any], classes: 
         None,
         tuple(diagnostic for diagnostic in found if diagnostic is not None),
         Doubts(
-            np.full(len(weights), np.nan), (0.0, 1.0), np.zeros(len(weights), bool), (), weights.sum(0).cpu().numpy()
+            np.full(len(weights), np.nan),
+            (0.0, 1.0),
+            np.zeros(len(weights), bool),
+            (),
+            weights.sum(0).cpu().numpy(),
+            f"Unknown items are not judged by the method {method!r}; use PaddleClassifier.",
         ),
         n_iter=n_iter,
         converged=converged,
@@ -332,6 +347,7 @@ class Doubts(NamedTuple):
     rejected: npt.NDArray[np.bool_]
     proposals: tuple[Proposal, ...]
     counts: npt.NDArray[np.float64]
+    reason: str | None  # why nothing is known
 
 
 def answer(
@@ -370,6 +386,7 @@ def answer(
         unknown=doubts.unknown,
         unknown_share=float(doubts.unknown.mean()),
         unknown_interval=doubts.interval,
+        unknown_reason=doubts.reason,
         rejected=doubts.rejected,
         proposals=doubts.proposals,
     )

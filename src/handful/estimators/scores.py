@@ -103,6 +103,11 @@ class ScoredItems:
     head = None
 
     @property
+    def unknown_reason(self) -> str | None:
+        """Only scores of several classes, each by itself, tell that an item has none of them."""
+        return None if self.several else "Unknown items cannot be judged by the scores of another model."
+
+    @property
     def device(self) -> torch.device:
         """Where the scores are."""
         return self.differences.given.device

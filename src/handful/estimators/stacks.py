@@ -40,6 +40,10 @@ class GroupedItems(Protocol):
         """Whether an item may hold several classes."""
 
     @property
+    def unknown_reason(self) -> str | None:
+        """Why unknown items cannot be judged; None if they can."""
+
+    @property
     def device(self) -> torch.device:
         """Where the items are."""
 
@@ -72,6 +76,11 @@ class CatalogueItems:
     def head(self) -> Head | None:
         """The head of the catalogue."""
         return self.catalogue.head
+
+    @property
+    def unknown_reason(self) -> str | None:
+        """Why the catalogue cannot judge unknown items; None if it can."""
+        return self.catalogue.unknown_reason
 
     @property
     def device(self) -> torch.device:

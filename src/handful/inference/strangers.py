@@ -129,6 +129,25 @@ def fit_strangers(head: Head, points: Float[Tensor, "point dim"], codes: Int[Ten
     )
 
 
+def unjudged(head: Head) -> str:
+    """Say why `fit_strangers` found nothing, and what to do."""
+    if len(head.weights) == 1:
+        return "Unknown items cannot be judged with a single class; add examples of other classes."
+    if len(head.left_out.rows) < FEWEST_LEFT_OUT:
+        return (
+            f"Unknown items cannot be judged: that needs at least {FEWEST_LEFT_OUT} different examples in classes of "
+            "two or more; add examples."
+        )
+    if bool(head.left_out.score.isnan().any()):
+        return (
+            "Unknown items cannot be judged: the catalogue is too large to train on; use fewer examples of each class."
+        )
+    return (
+        "Unknown items cannot be judged: in these features, examples of a class that was left out look like those of "
+        "the other classes; try features of another model."
+    )
+
+
 class _Groups(NamedTuple):
     """d and S of groups of examples."""
 
