@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from handful.extraction.decode import Unreadable, decode_image
+from handful.extraction.decode import FORMATS, Unreadable, decode_image
 from tests.items_at_hand import image_bytes
 
 
@@ -32,7 +32,7 @@ def test_pixels_arrive_as_they_are():
     assert (np.asarray(decode_image(saved(Image.fromarray(pixels), "PNG"))) == pixels).all()
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK", "I;16"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
 def test_every_mode_becomes_rgb(mode):
     kind = "TIFF" if mode == "CMYK" else "PNG"
     assert decode_image(saved(Image.new(mode, (5, 4)), kind)).mode == "RGB"
@@ -66,3 +66,94 @@ def test_a_decompression_bomb_is_refused(size):
 def test_a_strip_that_would_explode_when_resized_is_refused():
     found = decode_image(saved(Image.new("L", (1, 5000)), "PNG"))
     assert found == Unreadable("1 × 5000 pixels are too long and thin for a photograph")
+
+
+RAMP = np.tile(np.linspace(0, 1, 64), (8, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ((RAMP * 65535).astype(np.uint16), "PNG"),
+        ((RAMP * 65535).astype(np.uint16), "TIFF"),
+        ((RAMP * 4095).astype(np.uint16), "TIFF"),
+        ((RAMP * 65535).astype(np.int32), "PPM"),
+        ((RAMP * 65535).astype(np.int32), "TIFF"),
+        ((RAMP * 20_000 - 10_000).astype(np.int32), "TIFF"),
+        (RAMP.astype(np.float32), "TIFF"),
+        ((RAMP * 6e38 - 3e38).astype(np.float32), "TIFF"),
+    ],
+    ids=["PNG", "TIFF", "12 bits", "PGM", "32 bits", "signed", "float", "huge floats"],
+)
+def test_grey_values_of_more_than_eight_bits_are_scaled(values, kind):
+    found = np.asarray(decode_image(saved(Image.fromarray(values), kind)))
+    assert found.shape == (8, 64, 3)
+    assert np.abs(found - 255 * RAMP[:, :, None]).max() <= 1
+
+
+def test_a_dark_picture_of_16_bits_stays_dark_in_a_format_that_says_what_white_is():
+    found = np.asarray(decode_image(saved(Image.fromarray((RAMP * 6553.5).astype(np.uint16)), "PNG")))
+    assert found.max() == 25
+
+
+def test_unsigned_numbers_of_32_bits_above_those_of_signed_ones():
+    values = np.linspace(0, 2**32 - 1, 64).astype(np.uint32)[None].repeat(8, 0)
+    data = saved(Image.fromarray(values.view(np.int32)), "TIFF")
+    # Pillow writes signed numbers; the entry of tag 339 that says so (2) becomes "unsigned" (1).
+    signed, unsigned = (struct.pack("<HHIH", 339, 3, 1, kind) for kind in (2, 1))
+    assert signed in data
+    found = np.asarray(decode_image(data.replace(signed, unsigned)))
+    assert (np.diff(found[0, :, 0].astype(int)) >= 3).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_pixels_that_are_not_numbers_are_a_reason(value):
+    values = RAMP.astype(np.float32)
+    values[2, 3] = value
+    assert decode_image(saved(Image.fromarray(values), "TIFF")) == Unreadable("some pixels are not finite numbers")
+
+
+def test_one_value_everywhere_is_neither_black_nor_white():
+    found = decode_image(saved(Image.fromarray(np.full((8, 8), 700, np.uint16)), "TIFF"))
+    assert isinstance(found, Unreadable)
+    assert "all pixels are 700" in found.reason
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_pictures_are_turned_as_exif_says(kind, turn):
+    pixels = np.zeros((16, 32, 3), np.uint8)
+    pixels[:8, :16] = 255  # white at the top left
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    found = np.asarray(decode_image(saved(Image.fromarray(pixels), kind, exif=exif)))[:, :, 0] > 127
+    upright = {
+        1: found, 2: found[:, ::-1], 3: found[::-1, ::-1], 4: found[::-1],
+        5: found.T, 6: found.T[::-1], 7: found.T[::-1, ::-1], 8: found.T[:, ::-1],
+    }  # fmt: skip
+    assert (upright[turn] == (pixels[:, :, 0] > 127)).all()
+
+
+def test_damaged_exif_data_are_no_reason_to_refuse():
+    data = saved(Image.new("RGB", (8, 8)), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff")
+    assert decode_image(data).size == (8, 8)
+
+
+def test_a_file_that_is_eps_starts_no_program(tmp_path, monkeypatch):
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexit 1\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None, raising=False)  # Pillow looks for it once
+    data = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n%%EndComments\nshowpage\n%%EOF\n"
+    assert isinstance(decode_image(data), Unreadable)
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("kind", ["PCX", "TGA", "ICO"])
+def test_formats_that_are_not_listed_are_refused(kind):
+    assert isinstance(decode_image(saved(Image.new("RGB", (8, 8)), kind)), Unreadable)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_listed_formats_are_read(kind):
+    assert decode_image(saved(Image.new("RGB", (8, 8)), kind)).size == (8, 8)

@@ -6,13 +6,32 @@ import io
 import re
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from handful.machine.extras import import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+# The formats that are read, as Pillow calls them, with the endings of their files. Pillow is given this list: a file
+# called photo.png could be EPS, for which Pillow would start Ghostscript.
+FORMATS = {
+    "JPEG": (".jpg", ".jpeg"),
+    "PNG": (".png",),
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "WEBP": (".webp",),
+    "TIFF": (".tif", ".tiff"),
+    "PPM": (".ppm", ".pgm"),
+}
+IMAGE_SUFFIXES = frozenset(ending for endings in FORMATS.values() for ending in endings)
+# How an image is turned by the values 2 … 8 of the EXIF tag "orientation", as Pillow calls it.
+ORIENTATION = 0x0112
+TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+# The TIFF tag that says whether numbers are unsigned (1), signed (2) or floating (3).
+SAMPLE_FORMAT = 339
 # Resizing the shorter side multiplies the longer one too: a strip of 1 × 80,000,000 pixels passes every check of its
 # size and then asks for terabytes.
 MAX_ASPECT_RATIO = 200
@@ -26,9 +45,11 @@ class Unreadable:
 
 
 def decode_image(data: bytes) -> Image | Unreadable:
-    """Decode an image file to RGB; truncated, unknown, oversized or absurdly long ones are `Unreadable`.
+    """Decode an image file to RGB, upright; truncated, unknown, oversized or absurdly long ones are `Unreadable`.
 
-    Oversized means more pixels than `PIL.Image.MAX_IMAGE_PIXELS`, for which Pillow alone would only warn.
+    Oversized means more pixels than `PIL.Image.MAX_IMAGE_PIXELS`, for which Pillow alone would only warn. Grey values
+    of more than 8 bits are scaled to 8: from 0 … 65535 in PNG and PGM; in TIFF, which does not say what is black and
+    what is white, from the least to the greatest value.
     """
     image_module = import_extra("PIL.Image", "images")
     with warnings.catch_warnings():
@@ -38,11 +59,46 @@ def decode_image(data: bytes) -> Image | Unreadable:
         # Hostile bytes make decoders raise nearly anything (OSError, SyntaxError, struct.error, zlib.error, …), and
         # all of it means the same here. The bytes are in memory, so no fault of disk or network is hidden.
         try:
-            with image_module.open(io.BytesIO(data)) as image:
+            with image_module.open(io.BytesIO(data), formats=tuple(FORMATS)) as image:
                 short, long = sorted(image.size)
                 if long > MAX_ASPECT_RATIO * short:
                     return Unreadable(f"{image.width} × {image.height} pixels are too long and thin for a photograph")
-                return image.convert("RGB")  # type: ignore[no-any-return]
+                image.load()
+                eight_bits = _in_eight_bits(image_module, image)
+                if isinstance(eight_bits, Unreadable):
+                    return eight_bits
+                return _upright(image_module, eight_bits.convert("RGB"), image)  # type: ignore[no-any-return]
         except Exception as error:
             # Pillow names the object it read from, with an address that differs from run to run.
             return Unreadable(re.sub(r" <[^<>]* at 0x[0-9a-fA-F]+>", "", f"{type(error).__name__}: {error}"))
+
+
+def _in_eight_bits(image_module: Any, image: Any) -> Any:
+    """Scale grey values of 16 bits, 32 bits or floating point, which Pillow would cut at 255."""
+    if not image.mode.startswith(("I", "F")):
+        return image
+    values = np.asarray(image)
+    low, high = 0.0, 65535.0
+    if image.format == "TIFF":
+        if values.dtype == np.int32 and image.tag_v2.get(SAMPLE_FORMAT, (1,))[0] == 1:
+            values = values.view(np.uint32)  # Pillow reads unsigned numbers as signed ones
+        low, high = float(values.min()), float(values.max())
+    if not np.isfinite([low, high]).all():
+        return Unreadable("some pixels are not finite numbers")
+    if low == high:
+        return Unreadable(f"all pixels are {low:g}, and the file does not say whether that is black or white")
+    # Divided first: the range of floating-point numbers can be too large to subtract.
+    scale = max(abs(low), abs(high)) / 255
+    grey = (values / scale - low / scale) * (255 / (high / scale - low / scale))
+    return image_module.fromarray(np.rint(grey).clip(0, 255).astype(np.uint8))
+
+
+def _upright(image_module: Any, image: Any, source: Any) -> Any:
+    """Turn an image as the EXIF data of its file say."""
+    try:
+        turn = source.getexif().get(ORIENTATION, 1)
+    except Exception:  # damaged metadata in a file that decodes well
+        return image
+    if turn not in range(2, 9):
+        return image
+    return image.transpose(image_module.Transpose[TURNS[turn - 2]])

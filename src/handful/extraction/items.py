@@ -33,10 +33,9 @@ import numpy.typing as npt
 from handful.arguments import some_of
 from handful.banks.carried import Carried
 from handful.errors import ItemsError
-from handful.extraction.decode import Unreadable
+from handful.extraction.decode import IMAGE_SUFFIXES, Unreadable
 from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_json, refuse_irregular, refuse_unfolding
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
 # What images in folders are grouped by.
 FOLDER = "folder"

@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from handful.errors import TrainingError
-from handful.extraction.items import IMAGE_SUFFIXES, FolderFiles, Items, ZipFiles, list_items
+from handful.extraction.decode import IMAGE_SUFFIXES
+from handful.extraction.items import FolderFiles, Items, ZipFiles, list_items
 from handful.machine.whole_file import written_whole
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
