@@ -7,10 +7,11 @@ import pytest
 
 from handful.classification import classify, write_groups, write_predictions
 from handful.cli.main import main
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, OptionError, StorageError
 from handful.exchange.cells import read_cells, read_labelled_cells
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+h5py = pytest.importorskip("h5py")
 pd = pytest.importorskip("pandas")
 sparse = pytest.importorskip("scipy.sparse")
 pytestmark = pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -175,6 +176,96 @@ def test_a_file_that_is_no_anndata_is_refused(files, capsys):
     assert code == 1
     assert err.startswith("handful: ")
     assert not (folder / "p.h5ad").exists()
+
+
+SECRET = b"a secret of another file, 0123456789" * 40
+
+
+def with_other_donors(files, how):
+    """Return the sample with a column `donor` that lies in another file."""
+    folder, _ = files
+    place, other = folder / "sample.h5ad", folder / "other"
+    with h5py.File(place, "r+") as file:
+        attributes = {"encoding-type": "array", "encoding-version": "0.2.0"}
+        n = len(file["obsm/X_pca"])
+        del file["obs/donor"]
+        if how == "storage":
+            other.write_bytes(SECRET)
+            file["obs"].create_dataset("donor", (n,), "<i8", external=[(str(other), 0, 8 * n)])
+        else:
+            with h5py.File(other, "w") as second:
+                second["x"] = np.arange(n) + 777_000
+                second["x"].attrs.update(attributes)
+        if how == "link":
+            file["obs/donor"] = h5py.ExternalLink(str(other), "/x")
+        if how in ("virtual", "reference"):
+            layout = h5py.VirtualLayout((n,), "<i8")
+            layout[:] = h5py.VirtualSource(str(other), "x", (n,))
+            file.create_virtual_dataset("obs/donor" if how == "virtual" else "elsewhere", layout)
+        if how == "reference":
+            file["obs/donor"] = h5py.SoftLink("/elsewhere")
+        if how != "link":
+            file["obs/donor"].attrs.update(attributes)
+    return place
+
+
+@pytest.mark.parametrize("how", ["storage", "link", "virtual", "reference"])
+def test_contents_in_other_files_are_refused(files, how):
+    with pytest.raises(BankError, match="is stored in another file, which is not followed"):
+        read_cells(with_other_donors(files, how))
+
+
+def test_a_small_file_with_a_large_sparse_matrix_is_refused_before_it_is_read(files):
+    folder, _ = files
+    with h5py.File(folder / "sample.h5ad", "r+") as file:
+        n = len(file["obsm/X_pca"])
+        del file["obsm/X_pca"]
+        group = file["obsm"].create_group("X_pca")
+        shape = np.array([n, 10**12])  # no machine could hold it
+        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": shape})
+        group["data"], group["indices"] = np.zeros(0), np.zeros(0, np.int32)
+        group["indptr"] = np.zeros(n + 1, np.int32)
+    with pytest.raises(BankError, match=r"the file of /obsm/X_pca has .* bytes and would expand to 3200"):
+        read_cells(folder / "sample.h5ad")
+
+
+def test_a_sparse_matrix_of_usual_size_is_read(files):
+    folder, _ = files
+    with text_that_anndata_can_write():
+        data = anndata.read_h5ad(folder / "sample.h5ad")
+        dense = data.obsm["X_pca"]
+        data.obsm["X_pca"] = sparse.csr_matrix(dense)
+        data.write_h5ad(folder / "sparse.h5ad")
+    np.testing.assert_array_equal(read_cells(folder / "sparse.h5ad").features, dense)
+
+
+def test_a_column_that_expands_is_refused_before_it_is_read(files):
+    folder, _ = files
+    with h5py.File(folder / "sample.h5ad", "r+") as file:
+        del file["obs/donor"]
+        column = file["obs"].create_dataset("donor", (10**14,), "<i8", chunks=(10**6,), compression="gzip")
+        column.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    with pytest.raises(BankError, match=r"the file of /obs has .* bytes and would expand to"):
+        read_cells(folder / "sample.h5ad")
+
+
+def test_fewer_vectors_than_cells_are_refused(files):
+    folder, _ = files
+    with h5py.File(folder / "sample.h5ad", "r+") as file:
+        few = file["obsm/X_pca"][:5]
+        del file["obsm/X_pca"]
+        file["obsm/X_pca"] = few
+        file["obsm/X_pca"].attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    with pytest.raises(BankError, match=r"one vector for each of 40 cells, got float32 of shape \(5, 12\)"):
+        read_cells(folder / "sample.h5ad")
+
+
+def test_a_folder_is_no_place_for_the_copy(files):
+    folder, _ = files
+    (folder / "out.h5ad").mkdir()
+    found = classify(folder / "atlas.h5ad", folder / "sample.h5ad")
+    with pytest.raises(StorageError, match=r"out\.h5ad is a folder, and a file is to be written there"):
+        write_predictions(found, folder / "out.h5ad")
 
 
 @pytest.mark.skipif(not LUNG.is_dir(), reason="the cells of two lung atlases are not here")

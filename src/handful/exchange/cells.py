@@ -6,6 +6,7 @@ everything else stay as they were. Neither is read.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +50,7 @@ def read_labelled_cells(path: Path, *, features: str | None = None, labels: str 
         rows = [row for row, label in enumerate(_values(frame[column])) if label not in (None, *NO_LABEL)]
         if not rows:
             raise BankError(f"{path}: no cell has a label in column {column!r}; name another column of obs")
-        matrix, named = _matrix(read, file, key, path)[rows], _values(frame[column])
+        matrix, named = _matrix(read, file, key, len(frame), path)[rows], _values(frame[column])
         made_by = Provenance(dataset=path.name, backbone=f"obsm {key}")
         return bank_of(matrix, [str(named[row]) for row in rows], None, str(path), provenance=made_by)
 
@@ -81,7 +82,7 @@ def read_cells(
         carried = Carried(columns).of_items(rows)
         values = carried.values()
         named = [names[row] for row in rows] if item_column is None else [str(name) for name in values[item_column]]
-        matrix = _matrix(read, file, key, path)
+        matrix = _matrix(read, file, key, len(names), path)
         return Vectors(
             matrix if without is None else matrix[rows],
             tuple(named),
@@ -162,13 +163,41 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                 raise BankError(
                     f"{path} has no group 'obs', as AnnData files have since 0.7; read and write it with anndata"
                 )
-            yield elements.read_elem, file
+            _refuse_other_files(h5py, file, path)
+
+            def read(element: Any) -> Any:
+                refuse_unfolding(f"the file of {element.name}", path.stat().st_size, _bytes_of(h5py, element))
+                return elements.read_elem(element)
+
+            yield read, file
     except HandfulError:
         raise
     except Exception as error:  # HDF5 and anndata raise nearly anything about a damaged file
         raise BankError(
             f"{path} cannot be read as AnnData ({type(error).__name__}: {error}); it is cut short or of another kind"
         ) from error
+
+
+def _refuse_other_files(h5py: Any, file: Any, path: Path) -> None:
+    """Refuse contents that lie in other files: they would put bytes of any file of this machine into the answers."""
+    inside = (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
+
+    def outside(name: str, thing: Any) -> str | None:
+        return name if isinstance(thing, h5py.Dataset) and (thing.external or thing.is_virtual) else None
+
+    # Everything is looked at, because a soft link or a reference can lead anywhere in the file.
+    root = file["/"]
+    linked = root.id.links.visit(lambda name, info: None if info.type in inside else name.decode(), info=True)
+    if found := linked or file.visititems(outside):
+        raise BankError(f"{path}: {found!r} is stored in another file, which is not followed; copy it into this file")
+
+
+def _bytes_of(h5py: Any, element: Any) -> int:
+    """Return how many bytes an element takes in memory, a sparse matrix as a dense one."""
+    if isinstance(element, h5py.Dataset):
+        return int(element.nbytes)
+    rows_and_columns = map(int, np.atleast_1d(element.attrs["shape"])) if "shape" in element.attrs else (0,)
+    return 8 * math.prod(rows_and_columns) + sum(_bytes_of(h5py, element[name]) for name in element)
 
 
 def _foreign(frame: Any) -> list[str]:
@@ -191,14 +220,14 @@ def _vector_key(file: Any, asked: str | None, path: Path) -> str:
     )
 
 
-def _matrix(read: Any, file: Any, key: str, path: Path) -> Float[np.ndarray, "row dim"]:
-    stored = file["obsm"][key]
-    if hasattr(stored, "id") and hasattr(stored, "nbytes"):
-        refuse_unfolding(f"obsm {key}", stored.id.get_storage_size(), stored.nbytes)
-    found = read(stored)
+def _matrix(read: Any, file: Any, key: str, n_cells: int, path: Path) -> Float[np.ndarray, "row dim"]:
+    found = read(file["obsm"][key])
     matrix = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu" or 0 in matrix.shape:
-        raise BankError(f"{path}: obsm {key!r} must hold one vector per cell, got {matrix.dtype} of {matrix.shape}")
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu" or 0 in matrix.shape or len(matrix) != n_cells:
+        raise BankError(
+            f"{path}: obsm {key!r} must hold one vector for each of {n_cells} cells, got {matrix.dtype} of shape "
+            f"{matrix.shape}"
+        )
     return matrix.astype(np.float32, copy=False)
 
 

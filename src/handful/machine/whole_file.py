@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from handful.errors import StorageError
+
 # Ending of a file that is still being written, or whose writer was killed.
 UNFINISHED = ".partial"
 
@@ -30,6 +32,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder, and a file is to be written there; name a file")
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
     try:
