@@ -21,8 +21,9 @@ lint:      ## style, spelling, layers
 types:     ## mypy, strict
 	mypy
 
-test:      ## all but the slow tests
-	python -m pytest -n 2
+test:      ## all but the slow tests; shapes are checked where all methods pass through
+	HANDFUL_CHECK_SHAPES=1 python -m pytest -n 2 tests/contract
+	python -m pytest -n 2 --ignore=tests/contract
 
 lowest:    ## the quick tests with the lowest versions the package claims, in an environment of their own
 	bash .ci/lowest
@@ -31,8 +32,8 @@ docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no n
 	python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	python tools/check_site.py docs/_build/html
 
-slow:      ## the slow tests, with many more random examples
-	HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
+slow:      ## the slow tests too, with many more random examples and shapes checked
+	HANDFUL_CHECK_SHAPES=1 HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
 
 pace:      ## whether help and imports became slower, as ratios to importing torch
 	python tools/perf_guard.py

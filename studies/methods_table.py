@@ -66,6 +66,7 @@ PUBLIC = "public code"
 # From the quickest to the slowest, so that a run that is cut short has most of the table.
 ROWS = [
     Row("nearest_prototype"),
+    Row("roll_call"),
     Row("calibrated_paddle"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
@@ -84,6 +85,12 @@ ROWS = [
     Row("ici"),
     Row("alpha_tim"),
     Row("tim"),
+    Row("oslo"),
+    Row("ostim"),
+    Row("eol"),
+    Row("em_dirichlet"),
+    Row("transclip"),
+    Row("stata"),
 ]
 
 
@@ -245,11 +252,14 @@ Budgets used: {budgets} CPU minutes per cell.
 - Tasks per cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
   {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
 - Options are the defaults and the transform is the one the method names, except `cl2n` (nearest_prototype, bd_cspn,
-  laplacian_shot), which needs the mean feature of base classes: these banks have none, so `l2` is used instead.
+  laplacian_shot, eol), which needs the mean feature of base classes: these banks have none, so `l2` is used instead.
 - Rows called "{PUBLIC}" are the versions in PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
   pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
-- No option was tuned on these banks, but `calibrated_paddle` as a whole was built on them; other banks and tuned
-  competitors are in [against the field](../field_results.md).
+- No option was tuned on these banks, but `roll_call` and `calibrated_paddle` as a whole were built on them; other
+  banks and tuned competitors are in [against the field](../field_results.md).
+- `oslo`, `ostim` and `eol` expect items that have none of the classes, and these batches have none; `eol` is told that
+  half of them are. `em_dirichlet`, `transclip` and `stata` are made for names of classes; here the mean of the five
+  examples stands for the name.
 
 Cells that the budget stopped:
 

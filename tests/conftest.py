@@ -1,23 +1,28 @@
-"""What every test may ask for; shape annotations of the package are checked while the tests run."""
+"""What every test may ask for.
+
+With `HANDFUL_CHECK_SHAPES=1` every call checks the shape annotations of the package. That more than doubles the time,
+so `make test` does it for `tests/contract` only, where every method passes through, and `make slow` for all tests.
+"""
 
 import os
 from pathlib import Path
 from types import ModuleType
 
-from jaxtyping import install_import_hook
+if os.environ.get("HANDFUL_CHECK_SHAPES"):
+    from jaxtyping import install_import_hook
 
-with install_import_hook("handful", "beartype.beartype"):
-    import handful.dispatch
-    import handful.gathering
-    import handful.methods
-    import handful.transforms  # noqa: F401
+    with install_import_hook("handful", "beartype.beartype"):
+        import handful.dispatch
+        import handful.gathering
+        import handful.methods
+        import handful.transforms  # noqa: F401
 
 import pytest
 import torch
 from hypothesis import settings
 
 # A change is judged by the same examples every time; new ones are for whoever looks for trouble.
-settings.register_profile("quick", deadline=None, max_examples=5, derandomize=True)
+settings.register_profile("quick", deadline=None, max_examples=3, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # Small matrices: a second thread costs more than it brings.

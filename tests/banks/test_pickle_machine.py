@@ -1,7 +1,6 @@
 """The machine against Python's own: the same data out of the same stream, and nothing else out of any other."""
 
 import pickle
-import time
 
 import pytest
 from hypothesis import given
@@ -121,12 +120,13 @@ def test_damaged_streams_are_value_errors(stream):
 
 
 def test_small_streams_stay_small_and_quick():
-    """A large place in the memo, lists and tuples that double sixty times, a hundred thousand nested lists."""
-    begun = time.process_time()
+    """A large place in the memo, lists and tuples that double sixty times, a hundred thousand nested lists.
+
+    What took 2**60 steps would not end at all, so there is no clock.
+    """
     assert plain(b"\x80\x02]r\xff\xff\xff\xff.") == []
     doubled = b"".join(b"(h" + bytes([k]) + b"h" + bytes([k]) + b"%cq" + bytes([k + 1]) for k in range(60))
     assert len(plain(b"\x80\x02]q\x00" + doubled.replace(b"%c", b"l") + b".")) == 2
     with pytest.raises(BankError, match="key that is a tuple"):  # its hash would take 2**60 steps
         plain(b"\x80\x02)q\x00" + doubled.replace(b"%c", b"t") + b"}h\x3cK\x01s.")
     assert type(plain(b"(" * 100_000 + b"l" * 100_000 + b".")) is list
-    assert time.process_time() - begun < 5

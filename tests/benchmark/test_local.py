@@ -1,5 +1,4 @@
 import threading
-import time
 
 import pytest
 
@@ -39,17 +38,16 @@ def test_jobs_are_taken_only_when_there_is_room(jobs, workers):
 
 
 def test_an_interruption_does_not_wait_for_what_is_at_work(jobs, monkeypatch):
-    leave = threading.Event()
+    leave, waited = threading.Event(), []
 
     def slow(job):
         if job is not jobs[0]:
-            leave.wait(60)
+            waited.append(leave.wait(60))
         return [{"task": 0}]
 
     monkeypatch.setattr(local, "run_job", slow)
     results = in_process(2)(jobs)
     next(results)
-    begun = time.monotonic()
     results.close()
-    assert time.monotonic() - begun < 30
+    assert not waited, "closing waited for a job"
     leave.set()

@@ -1,7 +1,5 @@
 """Labelled rows: the same rows make the same one, whatever the way there."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -97,13 +95,6 @@ def test_a_mark_that_no_label_can_equal_is_refused(labels, mark):
 
 
 def test_looking_for_unknown_labels_takes_linear_time():
-    """In quadratic time 4,000 classes take seconds, in linear time some thousandths."""
-
-    def seconds(n_classes: int) -> float:
-        labels = np.arange(n_classes).astype(str)
-        catalogue = LabelledRows.of(torch.zeros(n_classes, 1), labels)
-        began = time.perf_counter()
-        assert catalogue.unknown(labels) == []
-        return time.perf_counter() - began
-
-    assert min(seconds(4000) for _ in range(3)) < 0.5
+    """Steps of 100,000 classes squared would take hours, so there is no clock."""
+    labels = np.arange(100_000).astype(str)
+    assert LabelledRows.of(torch.zeros(len(labels), 1), labels).unknown(labels) == []
