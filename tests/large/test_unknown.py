@@ -174,3 +174,14 @@ def test_an_item_whose_classes_hold_nothing_is_still_compared():
     made, points, contenders = background()
     empty = Background(**{**vars(made), "tilts": torch.full_like(made.tilts, -torch.inf)})
     assert bool(empty.looks(points, exact_lists(points, contenders, 20)).t.isfinite().all())
+
+
+def test_copies_of_a_known_item_stay_known(tmp_path):
+    rng = np.random.default_rng(0)
+    centres, y = rng.normal(size=(10, 12)), np.arange(10).repeat(5)
+    X = centres[y] + 0.3 * rng.normal(size=(50, 12))
+    item = (centres[1] + 0.3 * rng.normal(size=12)).astype(np.float32)
+    for n in (1, 10, 11, 50):
+        found = solve((X.astype(np.float32), y), np.tile(item, (n, 1)), tmp_path / str(n))
+        assert found.unknown_share < 0.1
+        assert not found.rejected().any()

@@ -307,7 +307,9 @@ def group_sizes(
     of_links = which.gather(1, linked.flatten(1)).view_as(linked)
     same = (of_links.unsqueeze(3) == of_links.unsqueeze(2)).to(weights)
     shares = torch.matmul(same, weights.unsqueeze(3)).squeeze(3)
-    return 1 / (weights * shares).sum(2).double()
+    # At least one: rounding can make the sum larger than one, and a group of fewer items than one is evidence against
+    # its own likelihood.
+    return (1 / (weights * shares).sum(2).double()).clamp(min=1)
 
 
 class Links(NamedTuple):
