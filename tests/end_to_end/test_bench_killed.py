@@ -57,7 +57,7 @@ def same(a, b, *, timings):
 
 
 @pytest.mark.parametrize(
-    ("kills", "n_tasks"), [(2, 30), pytest.param(50, 100, marks=pytest.mark.slow)], ids=["short", "long"]
+    ("kills", "n_tasks"), [(1, 20), pytest.param(50, 100, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 def test_a_run_that_is_killed_at_random_moments_has_every_row_once(tmp_path, kills, n_tasks):
     begun = time.monotonic()

@@ -1,6 +1,6 @@
 """Values of odd types through the public names, in a process of its own.
 
-Elsewhere in the tests annotations are checked at run time, so that such values never arrive.
+With HANDFUL_CHECK_SHAPES annotations are checked at run time here, so that such values would never arrive.
 """
 
 import subprocess

@@ -14,14 +14,14 @@ from handful.inference.roll_call_stack import label
 SAME = {"atol": 1e-4, "rtol": 0}
 
 
-@pytest.mark.parametrize(("shots", "present"), [(5, 5), (5, 20), (5, 150), (1, 5)])
+@pytest.mark.parametrize(("shots", "present"), [(5, 5), (5, 150), (1, 20)])
 def test_four_ways_to_one_answer(shots, present, tmp_path):
     bank, rng = load_clinc150(), np.random.default_rng(present)
     rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(150)]
     support = np.concatenate([of_class[:shots] for of_class in rows])
     X, y = torch.from_numpy(bank.take(support).astype(np.float32)), bank.labels[support].astype(np.int64)
     batches = []
-    for _ in range(3):
+    for _ in range(2):
         pool = np.concatenate([rows[k][shots:] for k in rng.choice(150, present, replace=False)])
         batches.append(torch.from_numpy(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32)))
 

@@ -29,23 +29,28 @@ def answers(world, threads):
         torch.set_num_threads(before)
 
 
-def test_again_the_same_bits(world):
-    one, other = answers(world, 1), answers(world, 1)
+@pytest.fixture(scope="module")
+def one(world):
+    return answers(world, 1)
+
+
+def test_again_the_same_bits(world, one):
+    other = answers(world, 1)
     assert one[2].catalogue_.content_hash == other[2].catalogue_.content_hash
     for first, second in zip(one[:2], other[:2], strict=True):
         assert first.probabilities.tobytes() == second.probabilities.tobytes()
         assert np.asarray(first.unknown).tobytes() == np.asarray(second.unknown).tobytes()
 
 
-def test_with_other_threads_the_same_up_to_rounding(world):
-    for first, second in zip(answers(world, 1)[:2], answers(world, 2)[:2], strict=True):
+def test_with_other_threads_the_same_up_to_rounding(world, one):
+    for first, second in zip(one[:2], answers(world, 2)[:2], strict=True):
         np.testing.assert_allclose(first.probabilities, second.probabilities, atol=1e-4)
         np.testing.assert_array_equal(first.labels, second.labels)
 
 
-def test_in_other_stacks_the_same_up_to_rounding(world, monkeypatch):
+def test_in_other_stacks_the_same_up_to_rounding(world, one, monkeypatch):
     _, _, batch, groups = world
-    _, together, classifier = answers(world, 1)
+    _, together, classifier = one
     monkeypatch.setattr(stacks, "STACK_SCORES", 1)  # every group by itself
     apart = classifier.infer(batch, groups=groups)
     np.testing.assert_allclose(together.probabilities, apart.probabilities, atol=1e-5)

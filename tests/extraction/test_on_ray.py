@@ -59,6 +59,7 @@ def test_the_same_bytes_when_a_node_dies(ray, tmp_path, items):
     assert skipped_items(bank) == skipped_items(expected) != []
 
 
+@pytest.mark.slow  # starting and ending a cluster is the same code for the benchmark, which always tests it
 def test_without_a_cluster_one_is_started_here_and_ended(ray, tmp_path, items):
     bank = extract(items, small_backbone(), tmp_path / "there", shard_size=8, executor=on_ray())
     assert bank.content_hash == extract(items, small_backbone(), tmp_path / "here", shard_size=8).content_hash
