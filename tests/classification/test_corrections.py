@@ -59,7 +59,7 @@ def test_anything_else_is_refused_in_a_sentence(tmp_path, content):
 
 def test_files_that_are_not_json_or_not_there(tmp_path):
     (tmp_path / "x.json").write_text("[" * 100_000)
-    for path, said in ((tmp_path / "x.json", "nested"), (tmp_path / "none.json", "cannot be read")):
+    for path, said in ((tmp_path / "x.json", "nested"), (tmp_path / "none.json", "does not exist")):
         with pytest.raises(FileFormatError, match=said):
             read_corrections(path)
     with pytest.raises(FileFormatError, match="regular file"):
@@ -156,3 +156,36 @@ def test_another_batch_is_refused(files):
         classify(folder / "c.npz", folder / "other.npz", corrections=of(found, (0, "i0", "class 3", False)))
     with pytest.raises(LabelError, match="for another batch"):
         of(found).of_batch(replace(found.batch, fingerprint="34cd"), found.class_names)
+
+
+def exported(tmp_path, *choices, row=1):
+    """An export of Label Studio with one task for each choice."""
+    tasks = [
+        {
+            "data": {"row": row, "item": "b", "handful_batch": "12ab"},
+            "annotations": [{"result": [{"type": "choices", "value": {"choices": [choice]}}]}],
+        }
+        for choice in choices
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    return tmp_path / "export.json"
+
+
+def test_two_tasks_of_label_studio_that_contradict_each_other_are_refused(tmp_path):
+    with pytest.raises(FileFormatError, match="gives item 'b' more than one label, 'cat' and 'dog'; keep one"):
+        read_corrections(exported(tmp_path, "cat", "dog"))
+    assert read_corrections(exported(tmp_path, "cat", "cat")).labels == (GivenLabel(1, "b", "cat", None),)
+
+
+def test_two_annotations_of_one_task_that_contradict_each_other_are_refused(tmp_path):
+    place = exported(tmp_path, "cat")
+    (task,) = json.loads(place.read_text())
+    second = {"result": [{"type": "choices", "value": {"choices": ["dog"]}}]}
+    place.write_text(json.dumps([{**task, "annotations": [*task["annotations"], second]}]))
+    with pytest.raises(FileFormatError, match="more than one label, 'cat' and 'dog'"):
+        read_corrections(place)
+
+
+def test_a_row_before_the_first_is_refused(tmp_path):
+    with pytest.raises(FileFormatError, match="expected the number of a row, got -1"):
+        read_corrections(exported(tmp_path, "cat", row=-1))

@@ -68,7 +68,7 @@ def test_a_list_of_labels_is_enough(tmp_path):
         ("n.txt", "cat\ncat\n", "'cat' twice"),
         ("n.txt", "cat\t \n", "empty name or text"),
         ("n.json", "{}", "has no names"),
-        ("n.json", "{", "cannot be read as JSON"),
+        ("n.json", "{", "must be names of classes in JSON"),
         ("n.json", '["a", "a"]', "distinct labels"),
         ("n.json", '{"a": [1]}', "'a' a text or a list of texts"),
         ("n.json", "3", "must be an object"),
@@ -152,3 +152,15 @@ def test_two_names_of_one_class_are_refused(tmp_path):
     with pytest.raises(LabelError, match="two names belong to one class"):
         classify(tmp_path / "few.npz", tmp_path / "batch.npy", names=tmp_path / "names.npz")
     assert issubclass(LabelError, HandfulError)
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\x0b", "\x85", "\x1c"])
+def test_names_are_cut_at_ends_of_lines_alone(tmp_path, letter):
+    (tmp_path / "n.txt").write_bytes(f"a{letter}b\r\nc\n".encode())
+    assert read_names(tmp_path / "n.txt").labels == (f"a{letter}b", "c")
+
+
+def test_names_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "n.json").write_text('[["a"], {"b": 1}]')
+    with pytest.raises(BankError, match="a list of distinct labels"):
+        read_names(tmp_path / "n.json")

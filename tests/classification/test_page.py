@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import json
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,3 +111,18 @@ def test_items_like_none_of_the_classes_are_counted_on_top(tmp_path):
 
 def test_numbers_have_their_plural():
     assert [counted(1, "class"), counted(2, "class"), counted(1200, "item")] == ["1 class", "2 classes", "1,200 items"]
+
+
+def test_a_page_is_written_whole(tmp_path, monkeypatch):
+    written(tmp_path, classified(TABLE))
+    before = (tmp_path / "deep" / "page.html").read_bytes()
+
+    def cut_short(path, text, *more, **named):
+        path.write_bytes(text[:100].encode())
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Path, "write_text", cut_short)
+    with pytest.raises(OSError, match="the disk is full"):
+        written(tmp_path, classified(TABLE))
+    assert (tmp_path / "deep" / "page.html").read_bytes() == before
+    assert os.listdir(tmp_path / "deep") == ["page.html"]

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from handful.classification import ClassifiedGroups
+from handful.classification.groups_page import write_groups_page
+from handful.classification.page import write_batch_page
 from handful.classification.scores import classify_scores, write_scores, writes_back
 from handful.errors import FileFormatError, OptionError
 
@@ -128,3 +130,54 @@ def test_items_without_a_sequence_stand_alone(tmp_path):
     (tmp_path / "cct.json").write_text(json.dumps({"images": images}))
     alone, found = classify_scores(path), classify_scores(path, sites=tmp_path / "cct.json", sequence="seq_id")
     assert found.predictions()["label"] == alone.predictions()["label"]
+
+
+def annotated_images(**column):
+    """Six images of a site, and what COCO Camera Traps say about them."""
+    (name, values) = next(iter(column.items()))
+    cow = {"classes": ["cow", "half \ud800"], "scores": [0.8, 0.1]}
+    images = [{"filepath": f"site\udcff/{i}.jpg", "classifications": cow} for i in range(6)]
+    sites = [{"id": i, "file_name": f"site\udcff/{i}.jpg", name: value} for i, value in enumerate(values)]
+    return {"predictions": images}, {"images": sites}
+
+
+@pytest.mark.parametrize("group_by", [None, "folder"])
+def test_every_value_of_a_foreign_file_can_be_written(tmp_path, group_by):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    predictions, sites = annotated_images(**{"half \ud83d": [1, "a\ud800", None, 2.5, 10**40, {"z": [1]}]})
+    (tmp_path / "predictions.json").write_text(json.dumps(predictions))
+    (tmp_path / "cct.json").write_text(json.dumps(sites))
+    found = classify_scores(tmp_path / "predictions.json", sites=tmp_path / "cct.json", group_by=group_by)
+    for name in ("out.json", "out.csv", "out.parquet"):
+        write_scores(found, tmp_path / "predictions.json", tmp_path / name)
+    texts = ["1", r"a\ud800", None, "2.5", str(10**40), "{'z': [1]}"]
+    table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    assert table[r"half \ud83d"] == texts
+    assert table["item"][0] == r"site\udcff/0.jpg"
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row[r"half \ud83d"] for row in rows] == [text or "" for text in texts]
+    assert rows[0]["runner_up"] == r"half \ud800"
+    # Into the tool's own file, what is not ours goes as it was.
+    back = json.loads((tmp_path / "out.json").read_text())["predictions"]
+    assert back[0]["filepath"] == predictions["predictions"][0]["filepath"]
+    assert back[0]["prediction"] == "cow"
+    page = write_batch_page if group_by is None else write_groups_page
+    page(found, tmp_path / "page.html", title="t")
+    data = (tmp_path / "page.html").read_text(encoding="utf-8").split("id='data'>")[1].split("</script>")[0]
+    assert json.loads(data)["names"][0] == "site\udcff/0.jpg"
+
+
+def test_lists_are_no_sequence(tmp_path):
+    predictions, sites = annotated_images(seq_id=[[1]] * 6)
+    (tmp_path / "predictions.json").write_text(json.dumps(predictions))
+    (tmp_path / "cct.json").write_text(json.dumps(sites))
+    with pytest.raises(FileFormatError, match=r"column 'seq_id' must hold text or numbers, got \[1\]"):
+        classify_scores(tmp_path / "predictions.json", sites=tmp_path / "cct.json", sequence="seq_id")
+
+
+def test_weights_as_large_as_numbers_can_be(tmp_path):
+    path, _ = made(tmp_path)
+    (tmp_path / "w.csv").write_text("species,weight\n" + "".join(f"{name},1e308\n" for name in CLASSES))
+    found, plain = classify_scores(path, prior=tmp_path / "w.csv"), classify_scores(path)
+    assert found.predictions()["probability"] == pytest.approx(plain.predictions()["probability"])

@@ -1,6 +1,7 @@
 """Camtrap DP: labels become observations of media by machine, after the rows that are there."""
 
 import csv
+import json
 
 import pytest
 
@@ -47,3 +48,21 @@ def test_a_malformed_table_is_refused(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2,3\n")
     with pytest.raises(FileFormatError, match="another number of values"):
         read_rows(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("name", ["a\0.csv", "a" * 5000, "\ud800.csv", "."])
+def test_a_package_that_names_files_that_cannot_be_is_refused(tmp_path, name):
+    resources = [{"name": table, "path": name} for table in ("deployments", "media")]
+    (tmp_path / "datapackage.json").write_text(json.dumps({"resources": resources}))
+    with pytest.raises(FileFormatError, match=r"cannot be read|is not a regular file"):
+        read_camtrap(tmp_path / "datapackage.json")
+
+
+@pytest.mark.parametrize("name", ["a\0.csv", "a" * 5000, "\ud800.csv"])
+def test_observations_that_cannot_be_there_are_none(tmp_path, name):
+    package = camtrap(tmp_path / "p")
+    about = json.loads((package / "datapackage.json").read_text())
+    about["resources"] = [one for one in about["resources"] if one["name"] != "observations"]
+    about["resources"].append({"name": "observations", "path": name})
+    (package / "datapackage.json").write_text(json.dumps(about))
+    assert "annotation" not in read_camtrap(package / "datapackage.json")

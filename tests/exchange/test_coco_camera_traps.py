@@ -34,7 +34,12 @@ def test_there_and_back(tmp_path):
 def test_a_malformed_file_is_refused(tmp_path):
     for content, sentence in (
         ({"images": [{"id": 1}]}, "every image needs"),
-        ({"images": [], "annotations": {}}, "'annotations' must be a list"),
+        ({"images": [], "annotations": {}}, "list of objects under 'annotations'"),
+        ({"images": [], "categories": ["cow"]}, "list of objects under 'categories'"),
+        ({"images": [], "categories": [{"name": "cow"}]}, "'id' and 'name' of categories must be text or numbers"),
+        ({"images": [], "categories": [{"id": 1, "name": ["cow"]}]}, "'id' and 'name' of categories"),
+        ({"images": [], "annotations": [{"image_id": [0], "category_id": 1}]}, "'image_id' and 'category_id' of"),
+        ({"images": [{"id": [0], "file_name": "a.jpg"}]}, "every image needs"),
         ([], "list of objects under 'images'"),
     ):
         (tmp_path / "x.json").write_text(json.dumps(content))

@@ -1,11 +1,12 @@
 """Label Studio: tasks that its own SDK accepts, and labels from what it exports."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.label_studio import annotated, interface, local_file, read_annotations, task, write_tasks
+from handful.exchange.label_studio import annotated, interface, local_file, task, write_tasks
 
 
 def exported(one, choice, **more):
@@ -36,7 +37,7 @@ def test_tasks_there_and_annotations_back(tmp_path):
     back = [exported(tasks[0], ["bee"]), {**tasks[1], "annotations": []}, exported(tasks[2], ["ant"])]
     back[2]["annotations"].append({**back[0]["annotations"][0], "was_cancelled": True})
     (tmp_path / "export.json").write_text(json.dumps(back))
-    found = read_annotations(tmp_path / "export.json")
+    found = annotated(json.loads((tmp_path / "export.json").read_text()), "export.json")
     assert found.batch == "b1"
     assert found.labels == ((0, "T0", "bee"), (2, "T2", "ant"))
 
@@ -52,6 +53,12 @@ def test_an_image_is_a_file_that_label_studio_serves():
         ([{"text": "x", "label": "ant"}], "not as JSON-MIN"),
         ([a_task()], "no task with an annotation"),
         ([exported(a_task(), ["ant", "bee"])], "must have one choice"),
+        ([exported(a_task(), [""])], "has an empty label"),
+        ([exported(a_task(), ["  "])], "has an empty label"),
+        ([{**a_task(), "annotations": 5}], "must have a list of annotations"),
+        ([{**a_task(), "annotations": [{"result": "ant"}]}], "must have a list of results"),
+        ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": "ant"}]}]}], "one choice, got 'ant'"),
+        ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": 7}]}]}], "one choice, got 7"),
         ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "not one that handful wrote"),
         ([exported(a_task(0, "b1"), ["ant"]), exported(a_task(1, "b2"), ["ant"])], "tasks of 2 batches"),
     ],
@@ -59,3 +66,15 @@ def test_an_image_is_a_file_that_label_studio_serves():
 def test_any_other_file_is_refused(content, sentence):
     with pytest.raises(FileFormatError, match=sentence):
         annotated(content, "x.json")
+
+
+def test_names_come_back_from_the_interface_unchanged():
+    names = ["a\tb", "two\nlines", "<b> & 'c' \"d\"", "🦊"]
+    choices = ElementTree.fromstring(interface("text", names)).iter("Choice")
+    assert [choice.get("value") for choice in choices] == names
+
+
+@pytest.mark.parametrize("name", ["a\x01", "\x0b", "\ud800", "\uffff"])
+def test_a_name_that_xml_cannot_hold_is_refused(name):
+    with pytest.raises(FileFormatError, match="has a character that the XML of Label Studio cannot hold"):
+        interface("text", ["ant", name])

@@ -47,6 +47,7 @@ def test_its_own_validator_accepts_what_is_written(tmp_path):
         (lambda c: c["images"][0]["detections"][0].update(classifications=["0"]), "pairs of class and score"),
         (lambda c: c["images"][0]["detections"][0].update(classifications=[["0", "x"]]), "scores between 0 and 1"),
         (lambda c: c["images"][0].update(detections=[3]), "must be an object"),
+        (lambda c: c["images"][0].update(detections=5), "must have a list of 'detections'"),
         (lambda c: c["images"][0].pop("detections"), "no detection with classifications"),
     ],
 )

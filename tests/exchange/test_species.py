@@ -40,9 +40,16 @@ def test_weights(tmp_path):
         ("species,weight\nParus major,x\n", "row 0 of .* a weight of at least zero"),
         ("species,weight\nCorvus corax,1\n", "for none of the 3 classes"),
         ("", "is empty"),
+        ("weight,species\n0.5\n", "row 0 of .* has 1 values, its header 2"),
+        ("species,weight\nParus major," + "9" * 200_000, "cannot be read as a table .field larger"),
     ],
 )
 def test_malformed_weights_are_refused(tmp_path, text, sentence):
     (tmp_path / "w.csv").write_text(text)
     with pytest.raises(FileFormatError, match=sentence):
         read_weights(tmp_path / "w.csv", BIRDS)
+
+
+def test_a_list_is_cut_at_ends_of_lines_alone(tmp_path):
+    (tmp_path / "list.txt").write_bytes("Parus\u2028major\r\nTurdus merula\n".encode())
+    assert read_candidates(tmp_path / "list.txt", ["Parus", "major", "Parus\u2028major"]) == ["Parus\u2028major"]

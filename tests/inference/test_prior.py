@@ -108,3 +108,9 @@ def test_batches_of_a_stack_do_not_meet():
         alone = lean(known.rows(torch.tensor([i])), torch.tensor([12.0]).double(), count)
         torch.testing.assert_close(together.tilts[i], alone.tilts[0])
     assert together.trust.tolist() == pytest.approx([1, 0], abs=0.05)
+
+
+def test_weights_of_any_size_give_shares():
+    found = prior(k0=1e308, k1=1e308, k2=5e-324)
+    assert found.log_shares[0, :2].exp().tolist() == pytest.approx([0.5, 0.5])
+    assert found.banned.any().item() is False

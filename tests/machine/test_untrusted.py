@@ -1,9 +1,29 @@
+import json
 import os
 
 import pytest
 
-from handful.errors import BankError
-from handful.machine.untrusted import ALWAYS_UNFOLDED, parse_json, refuse_irregular, refuse_unfolding
+from handful.banks import read_bank
+from handful.benchmark.journal import Journal
+from handful.benchmark.plan import read_plan
+from handful.classification.corrections import read_corrections
+from handful.classification.names import read_names
+from handful.errors import BankError, HandfulError
+from handful.exchange.scores import read_scores
+from handful.exchange.sites import read_sites
+from handful.exchange.species import read_candidates, read_weights
+from handful.extraction.items import list_items
+from handful.machine.untrusted import (
+    ALWAYS_UNFOLDED,
+    lines_of,
+    parse_json,
+    read_json,
+    read_text,
+    refuse_irregular,
+    refuse_unfolding,
+)
+from handful.networks.checkpoint import Checkpoint
+from handful.training.splits import BENCHMARKS, benchmark_rows
 
 
 def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):
@@ -18,7 +38,7 @@ def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000, "9" * 5000, "{", b"\xff", ""]
+    "text", ["[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000, "9" * 5000, "{", b"\xff", "", "[1e400]"]
 )
 def test_whatever_is_wrong_with_json_is_a_value_error(text):
     with pytest.raises(ValueError):  # noqa: PT011 - Python says what is wrong in its own words
@@ -30,3 +50,67 @@ def test_small_files_and_honest_ones_may_unfold():
     refuse_unfolding("it", packed=10**9, unfolded=10**10)
     with pytest.raises(ValueError, match="would expand to 67108865"):
         refuse_unfolding("it", packed=1, unfolded=ALWAYS_UNFOLDED + 1)
+
+
+LIST = next(iter(BENCHMARKS["mini-imagenet"].lists))
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("names.txt", read_names),
+        ("names.json", read_names),
+        ("names.csv", read_names),
+        ("plan.toml", read_plan),
+        ("checkpoint.json", lambda path: Checkpoint.load(path.parent)),
+        ("plan.json", lambda path: Journal(path.parent)),
+        (LIST, lambda path: benchmark_rows("mini-imagenet", path.parent, path.parent)),
+        ("corrections.json", read_corrections),
+        ("scores.json", read_scores),
+        ("scores.csv", read_scores),
+        ("coco.json", read_sites),
+        ("datapackage.json", read_sites),
+        ("sites.csv", read_sites),
+        ("candidates.txt", lambda path: read_candidates(path, ["a"])),
+        ("weights.csv", lambda path: read_weights(path, ["a"])),
+        ("items.jsonl", list_items),
+        ("bank.csv", read_bank),
+        ("bank.npz", read_bank),
+        ("bank.parquet", read_bank),
+        ("bank.pkl", read_bank),
+    ],
+)
+def test_no_reader_waits_for_a_pipe(tmp_path, name, read):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(HandfulError):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["missing", "null\0character", "half\ud800", "long" * 2000, "."])
+def test_what_cannot_be_read_is_said_in_a_sentence(tmp_path, name):
+    with pytest.raises(BankError, match="check the path"):
+        read_text(tmp_path / name, BankError)
+
+
+def test_text_is_utf_8_with_or_without_a_mark(tmp_path):
+    for content in ("é\r\n".encode(), "é\r\n".encode("utf-8-sig")):
+        (tmp_path / "x").write_bytes(content)
+        assert read_text(tmp_path / "x", BankError) == "é\r\n"
+    (tmp_path / "x").write_bytes(b"\xe9")
+    with pytest.raises(BankError, match="save it as UTF-8"):
+        read_text(tmp_path / "x", BankError)
+
+
+def test_json_is_read_or_refused(tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({"a": 1}))
+    assert read_json(tmp_path / "x.json", BankError, "a bank") == {"a": 1}
+    (tmp_path / "x.json").write_text("{")
+    with pytest.raises(BankError, match="must be a bank in JSON, but is not JSON"):
+        read_json(tmp_path / "x.json", BankError, "a bank")
+
+
+def test_lines_end_where_lines_end():
+    assert lines_of("a\nb\r\nc\rd") == ["a", "b", "c", "d"]
+    assert lines_of("a\n\n") == ["a", ""]
+    assert lines_of("") == []
+    assert lines_of("a\x0b\x0c\x1c\x85\u2028\u2029b") == ["a\x0b\x0c\x1c\x85\u2028\u2029b"]

@@ -75,7 +75,7 @@ def test_a_folder_with_something_else_is_left_alone(split, tmp_path):
     with pytest.raises(TrainingError, match="nor a run of `handful train`"):
         train(split, RECIPE, tmp_path, accelerator="cpu")
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(TrainingError, match="is damaged"):
+    with pytest.raises(TrainingError, match="must be the notes of a training"):
         train(split, RECIPE, tmp_path, accelerator="cpu")
 
 

@@ -211,7 +211,7 @@ def test_lists_that_contradict_themselves_are_refused(tmp_path, monkeypatch):
     with pytest.raises(TrainingError, match=r"line 14 of .*val.csv must have two entries"):
         benchmark_rows("mini-imagenet", lists, images)
     (lists / "val.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TrainingError, match="not a CSV file in UTF-8"):
+    with pytest.raises(TrainingError, match="cannot be read as text in UTF-8"):
         benchmark_rows("mini-imagenet", lists, images)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handful.machine.extras import import_pyarrow
+from handful.errors import BankError
+from handful.machine.extras import import_extra, import_pyarrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,10 @@ class Carried:
     """
 
     columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Keep times that Python cannot hold as the numbers that the file has."""
+        object.__setattr__(self, "columns", {name: _held(name, column) for name, column in self.columns.items()})
 
     def of_items(self, items: Sequence[int]) -> Carried:
         """Keep these items alone, in this order."""
@@ -59,12 +64,31 @@ def _plain(column: Any) -> list[Any]:
     return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()  # type: ignore[no-any-return]
 
 
+def _held(name: str, column: Any) -> Any:
+    if isinstance(column, (list, np.ndarray)):
+        return column
+    pa, _ = import_pyarrow()
+    if pa.types.is_temporal(column.type):
+        numbers = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+        ends = import_extra("pyarrow.compute", "parquet").min_max(numbers).as_py()
+        try:  # if Python can hold the first and the last, it can hold all
+            pa.array(list(ends.values()), numbers.type).cast(column.type).to_pylist()
+        except (pa.ArrowException, OverflowError, ValueError, LookupError):
+            return numbers
+    elif pa.types.is_nested(column.type):
+        try:
+            column.to_pylist()
+        except (pa.ArrowException, OverflowError, ValueError, LookupError) as error:
+            raise BankError(f"column {name!r} has values that cannot be read ({error}); drop that column") from error
+    return column
+
+
 def _type_of(column: Any) -> Any:
     pa, _ = import_pyarrow()
     if not isinstance(column, (list, np.ndarray)):
         return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     try:
         found = pa.array(column).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowException, OverflowError, UnicodeError):
         return pa.string()
     return pa.string() if pa.types.is_null(found) else found

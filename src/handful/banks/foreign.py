@@ -17,7 +17,7 @@ from handful.banks.pickles import read_pickle
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
 from handful.banks.wide import is_wide_csv, read_wide_csv
 from handful.errors import BankError
-from handful.machine.untrusted import parse_json, refuse_irregular
+from handful.machine.untrusted import read_bytes, read_json
 
 PICKLE_ENDINGS = (".pt", ".pth", ".pkl", ".pickle", ".plk")
 # Names of lines in a folder's README, and the fields of Provenance they fill.
@@ -154,11 +154,7 @@ def _read_folder(folder: Path) -> FeatureBank:
     features, labels = (open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
     names = None
     if (folder / "classes.json").exists():
-        refuse_irregular(folder / "classes.json", BankError)
-        try:
-            names = parse_json((folder / "classes.json").read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise BankError(f"{folder / 'classes.json'} is not JSON ({error})") from error
+        names = read_json(folder / "classes.json", BankError, "a list of names")
         if not isinstance(names, list):
             raise BankError(f"{folder / 'classes.json'} must be a list with the name of each label, in order")
     return bank_of(features, np.array(labels), names, str(folder), provenance=_provenance_of_readme(folder))
@@ -168,7 +164,7 @@ def _provenance_of_readme(folder: Path) -> Provenance:
     """Return lines `- Name: text` of a README as fields, and unknown names as notes."""
     fields: dict[str, str] = {}
     if (folder / "README.md").is_file():
-        for line in (folder / "README.md").read_text("utf-8", errors="replace").splitlines():
+        for line in read_bytes(folder / "README.md", BankError).decode("utf-8", "replace").splitlines():
             name, colon, text = line.removeprefix("- ").partition(": ")
             if line.startswith("- ") and colon:
                 fields[README_FIELDS.get(name.strip().lower(), name.strip())] = text.strip()

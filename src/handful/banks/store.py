@@ -22,7 +22,7 @@ import numpy as np
 
 from handful.banks.arrays import open_npy
 from handful.errors import BankError
-from handful.machine.untrusted import parse_json
+from handful.machine.untrusted import read_json
 from handful.machine.whole_file import flush_to_disk
 from handful.shapes import Float, Int
 
@@ -153,10 +153,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} has no {MANIFEST}, so it is not a bank; if it holds features in another format, "
             "read it with handful.read_bank or import it with `handful features import`"
         )
-    try:
-        manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BankError(f"{folder / MANIFEST} is not JSON ({error}); copy or make the bank again") from error
+    manifest = read_json(folder / MANIFEST, BankError, f"the manifest of a {FORMAT}")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BankError(f"{folder / MANIFEST} does not describe a {FORMAT}; check the path")
     if manifest.get("format_version") != FORMAT_VERSION:

@@ -29,6 +29,7 @@ from handful.benchmark.versions import versions
 from handful.errors import PlanError
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
+from handful.machine.untrusted import read_bytes, read_json
 from handful.machine.whole_file import UNFINISHED, written_whole
 from handful.shapes import Int
 
@@ -213,7 +214,7 @@ class Journal:
 
     def _read_plan(self) -> None:
         try:
-            self._about = json.loads((self.folder / PLAN_FILE).read_text(encoding="utf-8"))
+            self._about = read_json(self.folder / PLAN_FILE, PlanError, "a plan")
             self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
             noted = self._about.pop("checksum", None)  # earlier versions wrote none
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -282,7 +283,7 @@ def _checksum(number: int, content: bytes) -> str:
 
 def _read_shard(shard: Path) -> Any:
     pa, parquet = import_pyarrow()
-    content, noted = shard.read_bytes(), _match(shard)[2]
+    content, noted = read_bytes(shard, PlanError), _match(shard)[2]
     if noted and noted != _checksum(_number(shard), content):
         raise PlanError(
             f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. Remove it and "

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from handful.banks import FeatureBank
 from handful.errors import PlanError
+from handful.machine.untrusted import read_text
 from handful.methods import METHODS
 from handful.tasks import (
     Arrivals,
@@ -233,8 +234,8 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
     """
     file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = tomllib.loads(read_text(file, PlanError))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PlanError(f"{path} cannot be read as a TOML plan: {error}") from error
     unknown = set(content) - {"banks", "defaults", "cells"}
     if unknown or not isinstance(content.get("cells"), list):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from handful.classification.predictions import Batch
 from handful.errors import FileFormatError, LabelError
 from handful.exchange.label_studio import annotated
-from handful.machine.untrusted import parse_json, refuse_irregular
+from handful.machine.untrusted import read_json
 
 FORMAT, VERSION = "handful_corrections", 1
 
@@ -99,18 +99,15 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     (GivenLabel(row=12, item='a.jpg', label='crab', new=True),)
     """
     place = Path(path)
-    refuse_irregular(place, FileFormatError)
+    content = read_json(place, FileFormatError, "a file of corrections, or an export of Label Studio,")
     try:
-        content = parse_json(place.read_text(encoding="utf-8"))
         if isinstance(content, list):
             said = annotated(content, str(place))
-            return Corrections(said.batch, tuple(GivenLabel(*one, None) for one in said.labels))
-        if content[FORMAT] != VERSION:
-            raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
-        labels = tuple(_labels(content))
-        batch = _text(content["batch"])
-    except OSError as error:
-        raise FileFormatError(f"{place} cannot be read ({error.strerror}); check the path") from error
+            batch, labels = said.batch, tuple(GivenLabel(_whole(row), *one, None) for row, *one in said.labels)
+        else:
+            if content[FORMAT] != VERSION:
+                raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
+            batch, labels = _text(content["batch"]), tuple(_labels(content))
     except FileFormatError:
         raise
     except (KeyError, TypeError, ValueError) as error:

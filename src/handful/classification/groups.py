@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from handful.banks.carried import Carried
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping, Key
 from handful.classification.predictions import (
@@ -43,7 +44,6 @@ from handful.estimators.inference import PRESENT
 from handful.estimators.stacks import CatalogueItems
 from handful.exchange.cells import is_h5ad
 from handful.extraction.items import pick
-from handful.machine.extras import import_pyarrow
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
@@ -382,5 +382,4 @@ def _key_types(grouping: Grouping, path: Path) -> dict[str, Any]:
     """Return the Arrow types of the columns of the group; a CSV file needs none."""
     if path.suffix.lower() == ".csv":
         return dict.fromkeys(grouping.columns)
-    pa, _ = import_pyarrow()
-    return {name: pa.array([key[k] for key in grouping.groups]).type for k, name in enumerate(grouping.columns)}
+    return Carried({name: [key[k] for key in grouping.groups] for k, name in enumerate(grouping.columns)}).types()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,13 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
                 version=f"handful {__version__}",
             )
         )
-    final = Path(path)
+    final, shown_as = Path(path), interface(shown, classified.class_names)
     write_tasks(tasks, final)
     with written_whole(final.with_suffix(".xml")) as place_of_interface:
-        place_of_interface.write_text(interface(shown, classified.class_names) + "\n", encoding="utf-8")
+        place_of_interface.write_text(shown_as + "\n", encoding="utf-8")
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such number
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

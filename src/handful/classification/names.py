@@ -23,7 +23,7 @@ from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.backbone import Backbone
 from handful.extraction.items import list_items
-from handful.machine.untrusted import parse_json
+from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.shapes import Float, Int
 
 
@@ -161,12 +161,8 @@ def _of_texts(path: Path, rows: Sequence[tuple[str, Sequence[str]]], *, many: bo
 
 
 def _lines(path: Path) -> list[tuple[str, list[str]]]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BankError(f"{path} cannot be read as text ({error}); names are one class per line, in UTF-8") from error
     rows = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines_of(read_text(path, BankError)), 1):
         label, *texts = (part.strip() for part in line.split("\t"))
         if not label:
             raise BankError(f"line {number} of {path} is empty; write one class per line")
@@ -175,12 +171,10 @@ def _lines(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def _of_json(path: Path) -> list[tuple[str, list[str]]]:
-    try:
-        found: Any = parse_json(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise BankError(f"{path} cannot be read as JSON ({error})") from error
+    found: Any = read_json(path, BankError, "names of classes")
     if isinstance(found, list):
-        found = {str(label): [] for label in found} if len(set(map(str, found))) == len(found) else None
+        texts = all(isinstance(label, str) for label in found) and len(set(found)) == len(found)
+        found = {label: [] for label in found} if texts else None
     if not isinstance(found, Mapping):
         raise BankError(f"{path} must be an object from labels to texts, or a list of distinct labels")
     rows = []

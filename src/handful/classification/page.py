@@ -19,6 +19,7 @@ from handful.classification.groups import ClassifiedGroups
 from handful.classification.page_data import embedded, page_data
 from handful.classification.predictions import Classified
 from handful.extraction.extract import Skipped
+from handful.machine.whole_file import written_whole
 
 KEYS = (
     ("↓ ↑ j k", "next and previous item"),
@@ -105,7 +106,7 @@ def write_page(
     keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)
-    final.write_text(
+    page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "
         f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">"
@@ -114,9 +115,11 @@ def write_page(
         f"<body>{''.join(top)}{FRAME}<dialog id='keys'><h2>Keys</h2><table>{keys}</table>"
         "<form method='dialog'><button>Close</button></form></dialog>"
         f"<script type='application/json' id='data'>{embedded(page_data(classified, title))}</script>"
-        f"<script>{script}</script></body></html>",
-        encoding="utf-8",
+        f"<script>{script}</script></body></html>"
     )
+    with written_whole(final) as place:
+        # In the data, an escape is half a character again.
+        place.write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
 def _packaged(name: str) -> str:

@@ -24,6 +24,7 @@ from handful.exchange.cells import is_h5ad, write_labelled_cells
 from handful.extraction.extract import Skipped
 from handful.extraction.items import Source
 from handful.machine.extras import import_pyarrow
+from handful.machine.untrusted import writable
 from handful.machine.whole_file import written_whole
 from handful.shapes import Bool, Float, Int
 
@@ -390,7 +391,7 @@ def write_table(
 
 @contextmanager
 def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(types)
         yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
@@ -399,6 +400,13 @@ def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mappin
 @contextmanager
 def _parquet_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
     pa, parquet = import_pyarrow()
-    schema = pa.schema([(name, pa.type_for_alias(t) if isinstance(t, str) else t) for name, t in types.items()])
+    known = {name: pa.type_for_alias(t) if isinstance(t, str) else t for name, t in types.items()}
+    schema = pa.schema([(writable(name), kind) for name, kind in known.items()])
+
+    def column(name: str, values: Sequence[Any]) -> Any:
+        if pa.types.is_string(known[name]):
+            values = [None if value is None else writable(value) for value in values]
+        return pa.array(values, known[name])
+
     with parquet.ParquetWriter(path, schema) as writer:
-        yield lambda columns: writer.write_table(pa.table(columns, schema=schema))
+        yield lambda columns: writer.write_table(pa.table([column(*one) for one in columns.items()], schema=schema))

@@ -13,7 +13,7 @@ from handful.banks.carried import Carried
 from handful.classification.grouping import Grouping
 from handful.classification.groups import ClassifiedGroups, asked_columns, write_group_table, write_groups
 from handful.classification.predictions import Answers, Batch, Classified, write_predictions
-from handful.errors import OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import Answer
 from handful.exchange.scores import read_scores
@@ -125,6 +125,9 @@ def _answers(
     if sequence is None:
         return Answers.of(table)
     values = columns[sequence]
+    odd = next((value for value in values if isinstance(value, (list, dict))), None)
+    if odd is not None:
+        raise FileFormatError(f"column {sequence!r} must hold text or numbers, got {odd!r:.80}; name another column")
     # An item without a sequence is one of its own.
     keys = [(0, item) if value in (None, "") else (1, value) for item, value in enumerate(values)]
     groups = [0] * len(keys) if group_of is None else group_of.tolist()

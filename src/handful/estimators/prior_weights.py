@@ -43,7 +43,7 @@ def weights_of(
     if candidates is not None:
         tables.append(_candidate_table(candidates, classes, groups))
     weights: Float[np.ndarray, "row class"] = np.prod(np.broadcast_arrays(*tables), axis=0)
-    empty = np.flatnonzero(weights.sum(1) == 0)
+    empty = np.flatnonzero(~weights.any(1))
     if len(empty):
         where = "" if groups is None or len(weights) == 1 else f" in group {groups.tolist()[empty[0]]!r}"
         raise OptionError(f"no class is left{where}: all weights are zero; give at least one class a positive weight")

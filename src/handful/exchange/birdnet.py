@@ -16,7 +16,7 @@ from typing import Any
 
 from handful.errors import FileFormatError
 from handful.exchange.scored import Answer, ToolScores, checked_scores
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import read_bytes, read_text
 from handful.machine.whole_file import written_whole
 
 # Columns of an answer.
@@ -56,12 +56,7 @@ def layout_of(header: str) -> SoundTable | None:
 
 def read_birdnet(path: Path) -> ToolScores:
     """Read all rows, and put those of one stretch together; of a species that occurs twice, the better row counts."""
-    refuse_irregular(path, FileFormatError)
-    try:
-        raw = path.read_bytes()
-        text = raw.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path} cannot be read as text in UTF-8 ({error}); check the path") from error
+    text = read_text(path, FileFormatError)
     layout = layout_of(text.split("\n", 1)[0].strip("\r"))
     if layout is None:
         raise FileFormatError(
@@ -102,11 +97,13 @@ def read_birdnet(path: Path) -> ToolScores:
     if not rows:
         raise FileFormatError(f"{path} has no rows, so there is nothing to label")
 
+    marked = read_bytes(path, FileFormatError).startswith(codecs.BOM_UTF8)
+
     def write(answers: Sequence[Answer], out: Path) -> None:
         kept = [number for number, name in enumerate(header) if name not in (LABEL, PROBABILITY)]
         ending = "\r\n" if "\r\n" in text else "\n"
         out.parent.mkdir(parents=True, exist_ok=True)
-        encoding = "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) else "utf-8"
+        encoding = "utf-8-sig" if marked else "utf-8"
         with written_whole(out) as unfinished, unfinished.open("w", encoding=encoding, newline="") as stream:
             writer = csv.writer(stream, **rules, lineterminator=ending)
             writer.writerow([*(header[number] for number in kept), LABEL, PROBABILITY])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import Answer
 from handful.exchange.species import names_of
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
 
 KIND = "a data package of Camtrap DP"
@@ -40,7 +41,7 @@ def read_camtrap(path: Path) -> dict[str, list[Any]]:
             raise FileFormatError(f"{tables[name]} has no rows with {key!r}, as {KIND} has")
     by_deployment = {row["deploymentID"]: row for row in deployments}
     seen: dict[str, str] = {}
-    if "observations" in tables and tables["observations"].is_file():
+    if "observations" in tables:
         for row in read_rows(tables["observations"]):
             if row.get("mediaID") and row.get("scientificName") and not row.get("observationID", "").startswith(OURS):
                 seen.setdefault(row["mediaID"], row["scientificName"])
@@ -57,7 +58,7 @@ def write_camtrap(source: Path, answers: Mapping[int, Answer], out: Path) -> Non
     tables = _tables(source)
     media = read_rows(tables["media"])
     before, header = list[dict[str, str]](), list(OBSERVATION)
-    if "observations" in tables and tables["observations"].is_file():
+    if "observations" in tables:
         before = read_rows(tables["observations"])
         header = _header(tables["observations"])
         header += [name for name in OBSERVATION if name not in header]
@@ -97,11 +98,11 @@ def observed(label: str) -> tuple[str, str]:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Read a CSV table as text; rows that are longer than the header are refused."""
-    refuse_irregular(path, FileFormatError)
+    text = read_text(path, FileFormatError)
     try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileFormatError(f"{path} cannot be read as a CSV table in UTF-8 ({error}); check the path") from error
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise FileFormatError(f"{path} cannot be read as a CSV table ({error}); write it again") from error
     for number, row in enumerate(rows):
         if None in row or None in row.values():
             raise FileFormatError(f"row {number} of {path} has another number of values than its header")
@@ -109,7 +110,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def _header(path: Path) -> list[str]:
-    return next(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")), [])
+    return next(csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")), [])
 
 
 def _tables(path: Path) -> dict[str, Path]:
@@ -119,6 +120,8 @@ def _tables(path: Path) -> dict[str, Path]:
         inside = entry.get("path")
         if isinstance(inside, str) and not Path(inside).is_absolute() and ".." not in Path(inside).parts:
             tables[str(entry.get("name"))] = path.parent / inside
+    if not os.path.exists(tables.get("observations", "")):  # a path that is too long does not exist
+        tables.pop("observations", None)  # there are none yet
     if not {"deployments", "media"} <= set(tables):
         raise FileFormatError(f"{path} must name files in its folder as the resources 'deployments' and 'media'")
     return tables

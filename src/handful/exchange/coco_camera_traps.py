@@ -15,6 +15,8 @@ from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import Answer
 
 KIND = "COCO Camera Traps"
+# What entries must have beside images.
+NEEDED = {"categories": ("id", "name"), "annotations": ("image_id", "category_id")}
 # Identifiers of our annotations begin with this.
 OURS = "handful-"
 
@@ -23,10 +25,10 @@ def read_coco(path: Path) -> dict[str, list[Any]]:
     """Return columns of the images, `file` first; `annotation` is the category of an image's first annotation."""
     content = JsonFile.read(path, KIND).content
     images = _images(content, path)
-    named = {entry.get("id"): entry.get("name") for entry in content.get("categories", ()) if isinstance(entry, dict)}
+    named = {entry["id"]: entry["name"] for entry in content.get("categories", ())}
     labels: dict[Any, Any] = {}
     for entry in content.get("annotations", ()):
-        if isinstance(entry, dict) and not str(entry.get("id")).startswith(OURS):
+        if not str(entry.get("id")).startswith(OURS):
             labels.setdefault(entry.get("image_id"), named.get(entry.get("category_id")))
     keys = dict.fromkeys(key for image in images for key in image if key not in ("id", "file_name"))
     columns = {key: [image.get(key) for image in images] for key in keys}
@@ -41,7 +43,7 @@ def write_coco(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
     content = copy.deepcopy(file.content)
     images = _images(content, source)
     categories = content.setdefault("categories", [])
-    numbers = {entry["name"]: entry["id"] for entry in categories if isinstance(entry, dict) and "name" in entry}
+    numbers = {entry["name"]: entry["id"] for entry in categories}
     used = [number for number in numbers.values() if isinstance(number, int)]
     free = max(used, default=-1) + 1
     for name in dict.fromkeys(answer.label for answer in answers.values()):
@@ -50,7 +52,7 @@ def write_coco(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
             categories.append({"id": free, "name": name})
             free += 1
     said = content.setdefault("annotations", [])
-    said[:] = [entry for entry in said if not (isinstance(entry, dict) and str(entry.get("id")).startswith(OURS))]
+    said[:] = [entry for entry in said if not str(entry.get("id")).startswith(OURS)]
     for place, answer in answers.items():
         image = images[place]["id"]
         own = {"id": f"{OURS}{image}", "image_id": image, "category_id": numbers[answer.label]}
@@ -60,9 +62,17 @@ def write_coco(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
 
 def _images(content: Any, path: Path) -> list[dict[str, Any]]:
     images = entries(content, "images", path, KIND)
-    if not all(isinstance(image.get("file_name"), str) and "id" in image for image in images):
+    if not all(isinstance(image.get("file_name"), str) and _is_id(image.get("id")) for image in images):
         raise FileFormatError(f"{path} must be {KIND}: every image needs 'id' and 'file_name'; write it again")
-    for key in ("annotations", "categories"):
-        if not isinstance(content.get(key, []), list):
-            raise FileFormatError(f"{path} must be {KIND}: {key!r} must be a list; write it again")
+    for key, needed in NEEDED.items():
+        found = entries(content, key, path, KIND) if key in content else []
+        if not all(_is_id(entry.get(name)) for entry in found for name in needed):
+            raise FileFormatError(
+                f"{path} must be {KIND}: {' and '.join(map(repr, needed))} of {key} must be text or numbers; "
+                "write it again"
+            )
     return images
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (int, float, str)) and not isinstance(value, bool)

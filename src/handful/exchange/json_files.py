@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.machine.untrusted import parse_json, refuse_irregular
+from handful.machine.untrusted import read_json, read_text
 from handful.machine.whole_file import written_whole
 
 
@@ -26,17 +26,8 @@ class JsonFile:
     @classmethod
     def read(cls, path: Path, kind: str) -> JsonFile:
         """Read a file; `kind` says in a message what was expected."""
-        refuse_irregular(path, FileFormatError)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-            content = parse_json(text)
-        except FileNotFoundError as error:
-            raise FileFormatError(f"{path} does not exist; check the path") from error
-        except ValueError as error:
-            raise FileFormatError(
-                f"{path} must be {kind} in JSON, but is not JSON ({error}); write it again"
-            ) from error
-        found = re.match(r"\s*[\[{]\n([ \t]+)", text)
+        content, text = read_json(path, FileFormatError, kind), read_text(path, FileFormatError)
+        found = re.match(r"\s*[\[{]\r?\n([ \t]+)", text)
         blanks = found[1] if found else ""
         indent = None if not blanks else blanks if "\t" in blanks else len(blanks)
         return cls(content, indent, indent is None and '": ' not in text[:10_000], text.isascii(), text.endswith("\n"))

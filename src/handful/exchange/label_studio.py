@@ -6,7 +6,8 @@ an export, which repeats them, can be brought back to the batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,13 @@ LOCAL_FILES = "/data/local-files/?d="
 ELEMENTS = {"text": "Text", "image": "Image", "item": "Text"}
 
 
+# Characters that XML 1.0 cannot hold, not even escaped.
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 @dataclass(frozen=True)
 class Annotated:
-    """Labels that people gave: fingerprint of the batch, and row, name and label of each item."""
+    """Labels that people gave: fingerprint of the batch, and row, name and label of each annotation."""
 
     batch: str
     labels: tuple[tuple[int, str, str], ...]
@@ -60,7 +65,7 @@ def task(
 
 
 def interface(shown: str, class_names: Sequence[str]) -> str:
-    """Return a labelling interface: the item, and one choice per class.
+    """Return a labelling interface: the item, and one choice per class; XML cannot hold every name.
 
     Examples
     --------
@@ -73,6 +78,12 @@ def interface(shown: str, class_names: Sequence[str]) -> str:
       </Choices>
     </View>
     """
+    hidden = next((name for name in class_names if NOT_IN_XML.search(name)), None)
+    if hidden is not None:
+        raise FileFormatError(
+            f"class {hidden!r} has a character that the XML of Label Studio cannot hold, and labels must come back "
+            "unchanged; rename the class"
+        )
     choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in class_names)
     return (
         f'<View>\n  <{ELEMENTS[shown]} name="{OBJECT}" value="${shown}"/>\n'
@@ -91,14 +102,8 @@ def write_tasks(tasks: Sequence[Mapping[str, Any]], path: Path) -> None:
     JsonFile([], 1, False, False, True).write(list(tasks), path)
 
 
-def read_annotations(path: Path) -> Annotated:
-    """Read the label of every annotated task; the last annotation that was not cancelled counts."""
-    tasks = JsonFile.read(path, KIND).content
-    return annotated(tasks, str(path))
-
-
 def annotated(tasks: Any, where: str) -> Annotated:
-    """Return what people said in the tasks of an export."""
+    """Return what people said in the tasks of an export, in annotations that were not cancelled."""
     if not isinstance(tasks, list) or not all(
         isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks
     ):
@@ -107,8 +112,8 @@ def annotated(tasks: Any, where: str) -> Annotated:
         )
     labels, batches = list[tuple[int, str, str]](), set[str]()
     for number, one in enumerate(tasks):
-        label = _label(one.get("annotations"), f"task {number} of {where}")
-        if label is None:
+        said = list(_labels(one.get("annotations"), f"task {number} of {where}"))
+        if not said:
             continue
         data = one["data"]
         row, item = data.get(ROW), data.get(ITEM)
@@ -117,7 +122,7 @@ def annotated(tasks: Any, where: str) -> Annotated:
                 f"task {number} of {where} has no {ROW!r} and {ITEM!r} in its data, so it is not one that handful wrote"
             )
         batches.add(str(data.get(BATCH, "")))
-        labels.append((row, item, label))
+        labels += [(row, item, label) for label in said]
     if not labels:
         raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
     if len(batches) > 1:
@@ -125,14 +130,24 @@ def annotated(tasks: Any, where: str) -> Annotated:
     return Annotated(batches.pop(), tuple(labels))
 
 
-def _label(annotations: Any, where: str) -> str | None:
-    """Return the choice of the last annotation, or None."""
-    said = [one for one in annotations or () if isinstance(one, dict) and not one.get("was_cancelled")]
-    for one in reversed(said):
-        for result in one.get("result") or ():
-            if isinstance(result, dict) and result.get("type") == "choices":
-                choices = (result.get("value") or {}).get("choices")
-                if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], str):
-                    raise FileFormatError(f"{where} must have one choice, got {choices!r}; an item has one label")
-                return choices[0]
-    return None
+def _labels(annotations: Any, where: str) -> Iterator[str]:
+    """Yield the choices of the annotations."""
+    for one in _objects(annotations, "annotations", where):
+        for result in () if one.get("was_cancelled") else _objects(one.get("result"), "results", where):
+            if result.get("type") != "choices":
+                continue
+            value = result.get("value")
+            choices = value.get("choices") if isinstance(value, dict) else value
+            if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], str)):
+                raise FileFormatError(f"{where} must have one choice, got {choices!r:.80}; an item has one label")
+            if not choices[0].strip():
+                raise FileFormatError(f"{where} has an empty label; choose one in Label Studio, then export again")
+            yield choices[0]
+
+
+def _objects(found: Any, what: str, where: str) -> list[dict[str, Any]]:
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise FileFormatError(f"{where} must have a list of {what}, as {KIND} has; export it again")
+    return found

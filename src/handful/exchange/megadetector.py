@@ -33,7 +33,10 @@ def read_megadetector(path: Path) -> ToolScores:
     for place, image in enumerate(images):
         if not isinstance(image.get("file"), str):
             raise FileFormatError(f"image {place} of {path} must have a 'file', as {KIND} do; write the file again")
-        for number, detection in enumerate(image.get("detections") or ()):
+        detections = image.get("detections") or []
+        if not isinstance(detections, list):
+            raise FileFormatError(f"image {place} of {path} must have a list of 'detections'; write the file again")
+        for number, detection in enumerate(detections):
             where = f"detection {number} of {image['file']} in {path}"
             if not isinstance(detection, dict):
                 raise FileFormatError(f"{where} must be an object, as in {KIND}; write the file again")

@@ -52,9 +52,8 @@ def checked_scores(classes: Any, scores: Any, where: str) -> tuple[list[str], li
     """Return classes and scores of an item; refuse lists that do not belong together, and scores outside 0 … 1."""
     if not isinstance(classes, list) or not isinstance(scores, list) or len(classes) != len(scores):
         raise FileFormatError(f"{where} must have one score for each of its classes; write the file again")
-    if not all(isinstance(name, str) for name in classes) or len(set(classes)) != len(classes):
+    if not all(isinstance(name, str) and name.strip() for name in classes) or len(set(classes)) != len(classes):
         raise FileFormatError(f"{where} must name each of its classes once, as text; write the file again")
-    numbers = [float(score) for score in scores if isinstance(score, (int, float)) and not isinstance(score, bool)]
-    if len(numbers) != len(scores) or not all(0 <= score <= 1 for score in numbers):
+    if not all(isinstance(s, (int, float)) and not isinstance(s, bool) and 0 <= s <= 1 for s in scores):
         raise FileFormatError(f"{where} must have scores between 0 and 1, got {scores!r:.80}; write the file again")
-    return classes, numbers
+    return classes, [float(score) for score in scores]

@@ -15,7 +15,7 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.errors import FileFormatError
-from handful.machine.untrusted import refuse_irregular
+from handful.machine.untrusted import lines_of, read_text
 from handful.shapes import Float
 
 SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")
@@ -24,7 +24,7 @@ WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "co
 
 def read_candidates(path: Path, classes: Sequence[str]) -> list[str]:
     """Return those of the classes that a list of species names; a list that names none of them is refused."""
-    lines = [line.strip() for line in _text(path).splitlines()]
+    lines = [line.strip() for line in lines_of(_text(path))]
     listed = {name for line in lines if line and not line.startswith("#") for name in names_of(line)}
     found = [name for name in classes if names_of(name) & listed]
     if not found:
@@ -39,7 +39,10 @@ def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class
     """Return one weight per class, in their order; a class that is not in the table has the least weight in it."""
     text = _text(path)
     delimiter = "\t" if "\t" in text.split("\n", 1)[0] else ","
-    header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    except csv.Error as error:
+        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
     lower = [name.strip().lower() for name in header]
     species = next((lower.index(name) for name in SPECIES_NAMES if name in lower), None)
     weight = next((lower.index(name) for name in WEIGHT_NAMES if name in lower), None)
@@ -47,9 +50,11 @@ def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class
         raise FileFormatError(f"{path} must have a column of species and one of weights, it has {some_of(header)}")
     weights: dict[str, float] = {}
     for number, row in enumerate(row for row in rows if row):
+        if len(row) != len(header):
+            raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {len(header)}")
         try:
             value = float(row[weight])
-        except (ValueError, IndexError):
+        except ValueError:
             value = -1.0
         if not 0 <= value < np.inf:
             raise FileFormatError(f"row {number} of {path} must have a weight of at least zero; fix or drop that row")
@@ -79,11 +84,7 @@ def names_of(species: str) -> frozenset[str]:
 
 
 def _text(path: Path) -> str:
-    refuse_irregular(path, FileFormatError)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path} cannot be read as text in UTF-8 ({error}); check the path") from error
+    text = read_text(path, FileFormatError)
     if not text.strip():
         raise FileFormatError(f"{path} is empty; expected species")
     return text

@@ -33,7 +33,7 @@ from handful.extraction.backbone import Backbone
 from handful.extraction.decode import Unreadable, decode_image
 from handful.extraction.items import Content, Items, Source
 from handful.machine.threads import one_thread
-from handful.machine.untrusted import parse_json
+from handful.machine.untrusted import parse_json, printable
 from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 
@@ -63,8 +63,7 @@ class Skipped:
 
     def __str__(self) -> str:
         """`name: reason` on one line."""
-        text = f"{self.name}: {self.reason}"
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return printable(f"{self.name}: {self.reason}")
 
 
 @dataclass(frozen=True)

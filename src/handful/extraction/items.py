@@ -34,7 +34,15 @@ from handful.arguments import some_of
 from handful.banks.carried import Carried
 from handful.errors import ItemsError
 from handful.extraction.decode import IMAGE_SUFFIXES, Unreadable
-from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, parse_json, refuse_irregular, refuse_unfolding
+from handful.machine.untrusted import (
+    ALWAYS_UNFOLDED,
+    MOST_UNFOLDING,
+    parse_json,
+    read_bytes,
+    refuse_irregular,
+    refuse_unfolding,
+    writable,
+)
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
 # What images in folders are grouped by.
@@ -276,7 +284,7 @@ def _list_table(
     besides: dict[str, Any] = {"groups": {name: carried[name] for name in groups}, "carried": Carried(carried)}
     asked = None if item_column is None else tuple(str(v) for v in _column(rows, item_column, table, (str, int, float)))
     if asked is not None:
-        besides["names"] = tuple(_writable(asked[row]) for row in chosen)
+        besides["names"] = tuple(writable(asked[row]) for row in chosen)
     if columns[0] == "text":
         names = tuple(f"row {row}" for row in chosen)
         return replace(_items("text", names, labels, kept, chosen), **besides)
@@ -326,7 +334,7 @@ def _table_rows(table: Path) -> Iterator[Mapping[str, Any]]:
 def _unpacked(table: Path) -> bytes:
     """Return the table's bytes; of a .gz, no more are decompressed than a genuine table has."""
     if table.suffix.lower() != ".gz":
-        return table.read_bytes()
+        return read_bytes(table, ItemsError)
     packed = table.stat().st_size
     most = max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed)
     with gzip.open(table) as stream:
@@ -372,7 +380,7 @@ def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items
 
 def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
     """Assign numbers to the classes that occur in all labels, and hash the chosen rows."""
-    names, labels = tuple(map(_writable, names)), [_writable(label) for label in labels]
+    names, labels = tuple(map(writable, names)), [writable(label) for label in labels]
     # Longer ones are names rather than counts, and Python refuses to turn thousands of digits into a number.
     numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)
     class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
@@ -386,11 +394,6 @@ def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: So
             raise ItemsError(f"{name} holds half a character ({error.reason}); fix or drop it") from error
         digest.update(json.dumps(entry).encode() + b"\n")
     return Items(kind, names, kept, class_names, source, digest.hexdigest())
-
-
-def _writable(name: str) -> str:
-    """Return the name as any file can hold it: bytes that are not text are written as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _bytes(content: Content) -> bytes:

@@ -55,7 +55,7 @@ class Prior:
     @classmethod
     def of(cls, weights: Float[Tensor, "task class"], concentration: Float[Tensor, "task"]) -> Prior:
         """Make one from weights, of which at least one per batch is positive."""
-        return cls((weights / weights.sum(-1, keepdim=True)).log(), concentration)
+        return cls(weights.log().log_softmax(-1), concentration)  # the sum of the weights may overflow
 
     @property
     def banned(self) -> Bool[Tensor, "task class"]:

@@ -1,12 +1,15 @@
-"""Untrusted files: what every reader checks before it reads.
+"""Untrusted files: what every reader checks before it reads, and how foreign values become text.
 
 A name can belong to a pipe that never ends, a few kilobytes of JSON can be nested deeper than the stack, and a few
-kilobytes of compressed data can expand to any size.
+kilobytes of compressed data can expand to any size. JSON and arrays can hold halves of characters, which no file in
+UTF-8 can hold.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -38,8 +41,70 @@ def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) ->
         raise error(f"{path} is not a regular file but a pipe, a device or a folder; check the path")
 
 
+def read_bytes(path: str | os.PathLike[str], error: type[HandfulError]) -> bytes:
+    """Read a whole file; whatever cannot be read raises `error`."""
+    refuse_irregular(path, error)
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as reason:
+        raise error(f"{path} does not exist; check the path") from reason
+    except (OSError, ValueError) as reason:  # ValueError: the path has a character that no path can have
+        raise error(f"{path} cannot be read ({reason}); check the path") from reason
+
+
+def read_text(path: str | os.PathLike[str], error: type[HandfulError]) -> str:
+    """Read a whole text in UTF-8, with or without a byte order mark; ends of lines stay as they are."""
+    try:
+        return read_bytes(path, error).decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise error(f"{path} cannot be read as text in UTF-8 ({reason}); save it as UTF-8") from reason
+
+
+def read_json(path: str | os.PathLike[str], error: type[HandfulError], expected: str) -> Any:
+    """Read a JSON file; `expected` says in a message what it should hold."""
+    text = read_text(path, error)
+    try:
+        return parse_json(text)
+    except ValueError as reason:
+        raise error(f"{path} must be {expected} in JSON, but is not JSON ({reason}); write it again") from reason
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Cut a text at ends of lines alone; `str.splitlines` also cuts at characters that may occur in a name.
+
+    Examples
+    --------
+    >>> lines_of("a\u2028b\r\nc\x0bd\n")
+    ['a\u2028b', 'c\x0bd']
+    """
+    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
+
+
+def writable(value: object) -> str:
+    r"""Return a foreign value as text that every file can hold: halves of characters become escapes.
+
+    Examples
+    --------
+    >>> writable("a\ud800"), writable(b"caf\xc3\xa9"), writable([1, "b"])
+    ('a\\ud800', 'café', "[1, 'b']")
+    """
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def printable(text: str) -> str:
+    r"""Return text that takes one line of a terminal: characters that are not printable become escapes.
+
+    Examples
+    --------
+    >>> printable("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def parse_json(text: str | bytes) -> Any:
-    """`json.loads`, where every error is a `ValueError`, including nesting that overflows the stack.
+    """`json.loads`, where every error is a `ValueError`: nesting that overflows the stack, numbers that overflow.
 
     Examples
     --------
@@ -51,9 +116,16 @@ def parse_json(text: str | bytes) -> Any:
     ValueError: it is nested too deep
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits:.20} is too large")
+    return number
 
 
 def refuse_unfolding(what: str, packed: int, unfolded: int) -> None:

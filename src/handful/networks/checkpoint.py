@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from handful.errors import CheckpointError, FileFormatError, UnknownNameError
 from handful.machine.safetensors_format import read_tensors, write_tensors
-from handful.machine.untrusted import parse_json, refuse_irregular
+from handful.machine.untrusted import read_json
 from handful.machine.whole_file import written_whole
 from handful.networks import architecture
 from handful.networks.views import CentreView, Normalisation
@@ -129,15 +129,11 @@ class Checkpoint:
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    refuse_irregular(folder / MANIFEST, CheckpointError)
-    try:
-        stated = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError) as error:
+    if not (folder / MANIFEST).exists():
         raise CheckpointError(
             f"{folder} has no {MANIFEST}; expected the folder of a run of `handful train` that finished an epoch"
-        ) from error
-    except ValueError as error:
-        raise CheckpointError(f"{folder / MANIFEST} is not JSON ({error}); copy it again") from error
+        )
+    stated = read_json(folder / MANIFEST, CheckpointError, f"a {FORMAT}")
     if not isinstance(stated, dict) or stated.get("format") != FORMAT:
         raise CheckpointError(f"{folder / MANIFEST} does not describe a {FORMAT}; check the path")
     if stated.get("format_version") != FORMAT_VERSION:

@@ -21,6 +21,7 @@ import numpy as np
 from handful.errors import OptionError, TrainingError
 from handful.extraction.items import Items
 from handful.machine.extras import import_extra
+from handful.machine.untrusted import read_json
 from handful.machine.whole_file import written_whole
 from handful.networks.checkpoint import Checkpoint
 from handful.training.pictures import Pictures
@@ -156,10 +157,10 @@ def _found(out: Path, stated: dict[str, Any]) -> bool:
         if out.exists() and any(name for name in os.listdir(out) if name != "items.csv"):
             raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
         return False
+    there = read_json(out / RUN, TrainingError, "the notes of a training")
     try:
-        there = json.loads((out / RUN).read_text(encoding="utf-8"))
         finished = bool(there.pop("finished"))
-    except (ValueError, KeyError, AttributeError) as error:
+    except (KeyError, AttributeError, TypeError) as error:
         raise TrainingError(f"{out / RUN} is damaged ({error}); choose another folder") from error
     if there != stated:
         differing = [name for name in stated if there.get(name) != stated[name]]

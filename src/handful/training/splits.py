@@ -27,6 +27,7 @@ import numpy as np
 from handful.errors import TrainingError
 from handful.extraction.decode import IMAGE_SUFFIXES
 from handful.extraction.items import FolderFiles, Items, ZipFiles, list_items
+from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
@@ -230,12 +231,13 @@ def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
 
 def _read_list(path: Path, split: str, images: Path, benchmark: Benchmark) -> Iterator[Row]:
     """Rows of one list, of images or of classes; a header is a first line whose first entry is neither."""
+    if not path.exists():
+        raise TrainingError(f"the list {path} is missing; {benchmark.source}")
+    text = read_text(path, TrainingError)
     try:
-        entries = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
-    except FileNotFoundError as error:
-        raise TrainingError(f"the list {path} is missing; {benchmark.source}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise TrainingError(f"{path} is not a CSV file in UTF-8 ({error}); {benchmark.source}") from error
+        entries = list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise TrainingError(f"{path} is not a CSV file ({error}); {benchmark.source}") from error
     for number, entry in enumerate(entries, 1):
         if not entry or (number == 1 and entry[0] in ("filename", "file")):
             continue
