@@ -8,12 +8,22 @@ import pytest
 from PIL import Image
 
 from handful.banks import FeatureBank, Provenance, write_parquet
-from handful.classification import PREDICTION_COLUMNS, classify, dense_bytes, label, predictions, write_predictions
+from handful.classification import (
+    PREDICTION_COLUMNS,
+    Corrections,
+    GivenLabel,
+    classify,
+    dense_bytes,
+    label,
+    predictions,
+    write_predictions,
+)
 from handful.datasets import load_clinc150
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError, UnlikeCatalogueWarning
 from handful.estimators import PaddleClassifier
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.large.crew import in_process
 from tests.items_at_hand import small_backbone
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}
@@ -272,3 +282,153 @@ def test_progress_is_reported_while_both_sides_are_embedded(pictures):
     assert list(dict.fromkeys(report.stage for report in reports)) == ["embed the catalogue", "embed the batch"]
     last = [report for report in reports if report.stage == "embed the catalogue"][-1]
     assert (last.done, last.total, last.seconds_left) == (16, 16, 0)
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Thirty intents and a batch of two, as files; one of the two is to be ruled out."""
+    known, labels, batch, truth = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.savez(tmp_path / "b.npz", features=batch, site=np.arange(len(batch)) % 2)
+    classes = sorted(set(labels.tolist()))
+    (tmp_path / "list.txt").write_text("\n".join(name for name in classes if name != truth[0]) + "\nelsewhere\n")
+    weights = {name: 0.5 + k for k, name in enumerate(classes)}
+    (tmp_path / "w.csv").write_text("class,weight\n" + "".join(f"{name},{w}\n" for name, w in weights.items()))
+    return tmp_path, PaddleClassifier().fit(known, labels), batch, truth, weights
+
+
+@pytest.mark.parametrize("group_by", [None, "site"])
+def test_candidates_and_prior_are_those_of_infer(vectors, group_by):
+    folder, classifier, batch, truth, weights = vectors
+    groups = None if group_by is None else np.arange(len(batch)) % 2
+    candidates = [name for name in weights if name != truth[0]]
+    for asked, expected in (
+        ({"candidates": folder / "list.txt"}, {"candidates": candidates}),
+        ({"prior": folder / "w.csv"}, {"prior": weights}),
+        ({"candidates": folder / "list.txt", "prior": folder / "w.csv"}, {"candidates": candidates, "prior": weights}),
+    ):
+        found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, **asked)
+        wanted = classifier.infer(batch, groups, **expected)
+        assert found.predictions()["label"] == wanted.labels.tolist()
+        np.testing.assert_allclose(found.answers.probabilities, wanted.probabilities.max(1), atol=1e-6)
+        np.testing.assert_allclose(found.presence, wanted.presence, atol=1e-6)
+    before = classify(folder / "c.npz", folder / "b.npz", group_by=group_by).predictions()["label"]
+    assert truth[0] in before
+    assert truth[0] not in found.predictions()["label"]
+
+
+def test_the_page_explains_labels_with_the_prior(vectors):
+    folder, classifier, batch, truth, weights = vectors
+    candidates = [name for name in weights if name != truth[0]]
+    wanted = classifier.explain(batch, [0], candidates=candidates)[0]
+    for group_by in (None, "site"):
+        found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, candidates=folder / "list.txt")
+        _, (said,) = found.look.at(np.arange(len(batch)), [0], 1)
+        named = said.alone if group_by is None else found.class_names[said.alone]
+        assert named == wanted.alone != truth[0]
+
+
+def test_a_streamed_batch_takes_no_candidates_and_no_prior(vectors, monkeypatch):
+    folder, *_ = vectors
+    monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    for asked in ("candidates", "prior"):
+        with pytest.raises(OptionError, match="30 items is streamed, without candidates and prior; leave these out"):
+            classify(folder / "c.npz", folder / "b.npz", **{asked: folder / ("list.txt", "w.csv")[asked == "prior"]})
+
+
+def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
+    folder, *_ = vectors
+    assert not classify(folder / "c.npz", folder / "b.npz").streamed
+    assert classify(folder / "c.npz", folder / "b.npz", executor=in_process()).streamed
+
+
+def test_what_a_person_said_cannot_be_ruled_out(vectors):
+    folder, _, _, truth, _ = vectors
+    batch = classify(folder / "c.npz", folder / "b.npz").batch
+    said = Corrections(batch.fingerprint, (GivenLabel(0, batch.names[0], truth[0], False),))
+    with pytest.raises(LabelError, match=f"items of class '{truth[0]}', which candidates or prior rule out"):
+        classify(folder / "c.npz", folder / "b.npz", corrections=said, candidates=folder / "list.txt")
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "sentence"),
+    [
+        ({"candidates": "nowhere.txt"}, FileFormatError, "does not exist"),
+        ({"prior": "nowhere.csv"}, FileFormatError, "does not exist"),
+        ({"corrections": "other.json"}, LabelError, "the corrections are for another batch"),
+        ({"features": "emb"}, OptionError, "no table of vectors that could have the column 'emb'; leave it out"),
+        ({"labels": "kind"}, ItemsError, "is not a table, so it has no column 'kind'"),
+        ({"item_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
+    content = {"corrections": [], "new_classes": [], "confirmed": []}
+    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 1, "batch": "12ab", **content}))
+    monkeypatch.setattr(label, "extract", None)
+    ((name, value),) = asked.items()
+    with pytest.raises(error, match=sentence):
+        classify(
+            pictures / "catalogue",
+            pictures / "batch",
+            **{name: pictures / value if name in ("candidates", "prior", "corrections") else value},
+        )
+
+
+def test_options_about_items_are_refused_for_vectors(vectors):
+    folder, *_ = vectors
+    with pytest.raises(OptionError, match="device 'cuda' is for a backbone, but both sides are features; leave it out"):
+        classify(folder / "c.npz", folder / "b.npz", device="cuda")
+
+
+def test_columns_are_not_named_of_what_has_none(vectors):
+    folder, classifier, batch, _, weights = vectors
+    bank = FeatureBank.from_arrays(classifier.catalogue_.means.numpy(), np.arange(30), list(weights))
+    bank.save(folder / "bank")
+    np.save(folder / "b.npy", batch)
+    with pytest.raises(OptionError, match="no table of vectors that could have the column 'features'"):
+        classify(folder / "bank", folder / "b.npy", features="features")
+    with pytest.raises(BankError, match="bank has no columns, so none of them is 'intent'"):
+        classify(folder / "bank", folder / "b.npz", labels="intent")
+    # It is the column of the other side.
+    assert len(classify(folder / "bank", folder / "b.npz", features="features").batch.rows) == len(batch)
+
+
+def test_labels_of_a_table_of_items_may_have_another_column(pictures):
+    rows = [f"catalogue/{colour}/{i}.png,{k},{colour}" for k, colour in enumerate(COLOURS) for i in range(4)]
+    (pictures / "c.csv").write_text("\n".join(["path,label,kind", *rows]))
+    assert classify(pictures / "c.csv", pictures / "batch").class_names == ("0", "1", "2", "3")
+    found = classify(pictures / "c.csv", pictures / "batch", labels="kind")
+    assert found.class_names == tuple(sorted(COLOURS))
+    assert found.predictions()["label"][0] == "red"
+
+
+@pytest.mark.parametrize("how", ["in memory", "streamed", "groups"])
+def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, how):
+    known, labels, batch, truth = rows_of_clinc()
+    gone = truth[-1]
+    np.savez(tmp_path / "c.npz", features=known[labels != gone], labels=labels[labels != gone])
+    np.savez(tmp_path / "b.npz", features=batch, site=["all"] * len(batch))
+    if how == "streamed":
+        monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
+    group_by = "site" if how == "groups" else None
+    least_bad = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by).predictions()
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other")
+    table, rejected = found.predictions(), found.unknown.rejected
+    fitted = PaddleClassifier().fit(known[labels != gone], labels[labels != gone])
+    with pytest.warns(UnlikeCatalogueWarning):
+        assert table["label"] == fitted.predict(batch, unknown="other").tolist()
+    assert rejected.sum() > 10
+    for i, strange in enumerate(rejected.tolist()):
+        if not strange:
+            assert {name: table[name][i] for name in table} == {name: least_bad[name][i] for name in least_bad}
+            continue
+        assert (table["label"][i], table["runner_up"][i]) == ("other", least_bad["label"][i])
+        assert table["probability"][i] == table["unknown"][i] > 0.5
+        known_chance = (1 - table["unknown"][i]) * least_bad["probability"][i]
+        assert table["runner_up_probability"][i] == pytest.approx(known_chance)
+    # What a person says about an item counts more.
+    first = int(np.flatnonzero(rejected)[0])
+    given = GivenLabel(first, found.batch.names[first], truth[0], False)
+    said = Corrections(found.batch.fingerprint, (given,))
+    again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", corrections=said)
+    assert again.predictions()["label"][first] == truth[0]

@@ -1,4 +1,5 @@
 import io
+import re
 import sys
 import time
 
@@ -8,6 +9,15 @@ from rich.text import Text
 
 from handful.cli import terminal as lines
 from handful.cli.terminal import data, duration, now_and_then, show, waiting
+
+
+def until_written(capsys, text):
+    """Wait until standard error has the text, however long that takes; return what was written."""
+    written = ""
+    while text not in written:
+        time.sleep(0.01)
+        written += capsys.readouterr().err
+    return written
 
 
 class Terminal(io.StringIO):
@@ -46,12 +56,10 @@ def test_lines_come_now_and_then_with_the_latest_news(capsys, monkeypatch):
     monkeypatch.setattr(lines, "FIRST_LINE", 0.05)
     monkeypatch.setattr(lines, "NEXT_LINES", 0.05)
     with now_and_then("reading photos") as news:
-        time.sleep(0.3)
+        first = until_written(capsys, "handful: reading photos, ")
         news("3 of 4")
-        time.sleep(0.3)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "handful: reading photos, 0 s so far"
-    assert said[-1].startswith("handful: reading photos: 3 of 4, ")
+        until_written(capsys, "handful: reading photos: 3 of 4, ")
+    assert re.fullmatch(r"handful: reading photos, \S+ \S+ so far", first.splitlines()[0])
 
 
 def test_short_work_is_silent_without_a_terminal(capsys):

@@ -63,6 +63,8 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
     named = {"features": features, "labels": labels}
     if not place.exists():
         raise BankError(f"{place} does not exist; check the path")
+    if not has_columns(place) and (given := features or labels):
+        raise BankError(f"{place} has no columns, so none of them is {given!r}; leave the names of columns out")
     if place.is_dir():
         if store.is_bank(place):
             return FeatureBank.load(place)
@@ -98,6 +100,11 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         f"{place} has an unknown ending; known are folders, .npz, .parquet, .csv and "
         f"{', '.join(PICKLE_ENDINGS)}; for anything else, load the arrays and use FeatureBank.from_arrays"
     )
+
+
+def has_columns(path: Path) -> bool:
+    """Tell whether features are a column with a name: not in a bank, a folder of arrays or a `.npy` file."""
+    return not (store.is_bank(path) or (path / "features.npy").exists() or path.suffix.lower() == ".npy")
 
 
 def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:

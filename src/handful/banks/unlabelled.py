@@ -14,6 +14,7 @@ from handful.banks import store
 from handful.banks.arrays import open_npy, opened_archive
 from handful.banks.bank import FeatureBank
 from handful.banks.carried import Carried
+from handful.banks.foreign import has_columns
 from handful.banks.parquet import read_vectors
 from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.banks.wide import is_wide_csv, read_wide_csv
@@ -89,6 +90,8 @@ def read_unlabelled(
         raise BankError(f"{place} does not exist; check the path")
     if place.is_dir() and not any(place.iterdir()):
         raise BankError(f"{place} is an empty folder; check the path")
+    if features is not None and not has_columns(place):
+        raise BankError(f"{place} has no columns, so none of them is {features!r}; leave the name of the column out")
     ending = place.suffix.lower()
     shards = sorted(place.glob("*.parquet")) if place.is_dir() else [place] if ending in (".parquet", ".pq") else []
     about: dict[str, Any] = {"where": place, "groups": groups, "item_column": item_column}

@@ -48,6 +48,14 @@ class Corrections:
     batch: str
     labels: tuple[GivenLabel, ...]
 
+    def check(self, fingerprint: str) -> None:
+        """Refuse them if they are for another batch than the one with this fingerprint."""
+        if self.batch != fingerprint:
+            raise LabelError(
+                "the corrections are for another batch, or its items have changed since; use the page that was written "
+                "for this batch"
+            )
+
     def of_batch(self, batch: Batch, class_names: Sequence[str]) -> tuple[dict[int, int], tuple[str, ...]]:
         """Return positions of items to positions of classes, and the names of the new classes that follow the others.
 
@@ -58,11 +66,7 @@ class Corrections:
         class_names
             Names of the classes of the catalogue.
         """
-        if self.batch != batch.fingerprint:
-            raise LabelError(
-                "the corrections are for another batch, or its items have changed since; use the page that was written "
-                "for this batch"
-            )
+        self.check(batch.fingerprint)
         places = {row: position for position, row in enumerate(batch.rows)}
         codes = {name: k for k, name in enumerate(class_names)}
         named: dict[str, int] = {}

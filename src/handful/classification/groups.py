@@ -41,6 +41,7 @@ from handful.estimators import Diagnostic, Proposal
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
+from handful.estimators.prior_weights import prior_of
 from handful.estimators.stacks import CatalogueItems
 from handful.exchange.cells import is_h5ad
 from handful.extraction.items import pick
@@ -100,7 +101,7 @@ class ClassifiedGroups:
         As in `Classified`.
     diagnostics : tuple of tuple of Diagnostic
         What looks wrong, one entry per group.
-    class_names, n_examples, backbone, shown, given, n_named, look
+    class_names, n_examples, backbone, unknown_label, shown, given, n_named, look
         As in `Classified`.
     unknown : UnknownByGroup or None
         Items that look like none of the classes; None if the catalogue cannot tell.
@@ -119,6 +120,7 @@ class ClassifiedGroups:
     n_examples: int
     backbone: str
     unknown: UnknownByGroup | None = None
+    unknown_label: str | None = None
     shown: Shown | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     n_named: int = 0
@@ -200,6 +202,7 @@ class ClassifiedGroups:
             self.backbone,
             streamed=False,
             unknown=unknown,
+            unknown_label=self.unknown_label,
             shown=self.shown,
         )
 
@@ -209,8 +212,7 @@ class ClassifiedGroups:
         Proposed classes are numbered within each group.
         """
         chosen = range(len(self.batch.rows)) if items is None else items
-        chances = None if self.unknown is None else self.unknown.chances
-        columns = predicted(self.batch, self.answers, self.class_names, chances, self._proposals, chosen)
+        columns = predicted(self, self._proposals, chosen)
         keys = [self.grouping.groups[place] for place in self.grouping.group_of[np.asarray(chosen, int)].tolist()]
         named = {name: [key[k] for key in keys] for k, name in enumerate(self.grouping.columns)}
         return in_front(columns) | named | columns
@@ -273,6 +275,8 @@ def label_by_group(
     shown: Shown | None,
     given: Int[np.ndarray, "item"] | None,
     n_named: int,
+    weights: Float[np.ndarray, "class"] | None,
+    unknown_label: str | None,
 ) -> ClassifiedGroups:
     """Label every group jointly; classes of the catalogue are positions in `class_names`, and so are given ones."""
     n_items, n_groups, n_classes = len(points), len(grouping.groups), len(class_names)
@@ -286,7 +290,7 @@ def label_by_group(
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
         items = CatalogueItems(catalogue, features, options, None if given is None else given[rows])
-        found = inferred_by_group(items, grouping.group_of[rows], Known())
+        found = inferred_by_group(items, grouping.group_of[rows], Known(prior=weights))
         answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
         answered.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected
@@ -315,10 +319,11 @@ def label_by_group(
         n_examples,
         backbone,
         None if math.isnan(unknown.chances.sum()) else unknown._replace(proposals=tuple(proposals)),
+        unknown_label,
         shown,
         {} if given is None else {item: int(given[item]) for item in np.flatnonzero(given >= 0).tolist()},
         n_named,
-        SecondLook(catalogue, points, options, given),
+        SecondLook(catalogue, points, options, given, None if weights is None else prior_of(weights[None], 1)),
     )
 
 

@@ -22,25 +22,29 @@ import torch
 
 from handful import large
 from handful.banks import FeatureBank, read_bank
+from handful.banks.foreign import has_columns
 from handful.banks.unlabelled import Vectors, read_unlabelled
 from handful.banks.wide import is_wide_csv
 from handful.catalogue import Catalogue
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.grouping import Grouping
 from handful.classification.groups import ClassifiedGroups, asked_columns, label_by_group
-from handful.classification.names import read_names, with_names
+from handful.classification.names import holds_texts, read_names, with_names
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.classification.second_look import SecondLook
-from handful.errors import BankError, OptionError
+from handful.errors import BankError, LabelError, OptionError
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.inference import Inference, inferred
+from handful.estimators.prior_weights import prior_of, weights_of
 from handful.exchange.cells import is_h5ad, label_column, read_cells, read_labelled_cells
+from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
 from handful.large.crew import Executor
 from handful.methods import METHODS
+from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -69,6 +73,9 @@ def classify(
     labels: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
+    candidates: str | os.PathLike[str] | None = None,
+    prior: str | os.PathLike[str] | None = None,
+    unknown: str | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -88,6 +95,9 @@ def classify(
     labels: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
+    candidates: str | os.PathLike[str] | None = None,
+    prior: str | os.PathLike[str] | None = None,
+    unknown: str | None = None,
     device: str = "cpu",
 ) -> ClassifiedGroups: ...
 
@@ -103,6 +113,9 @@ def classify(
     labels: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
+    candidates: str | os.PathLike[str] | None = None,
+    prior: str | os.PathLike[str] | None = None,
+    unknown: str | None = None,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -110,8 +123,7 @@ def classify(
 ) -> Classified | ClassifiedGroups:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
-    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups; `folder` and
-    `executor` apply only to these.
+    Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups.
 
     Parameters
     ----------
@@ -137,13 +149,22 @@ def classify(
     corrections : Corrections or path, optional
         What a person said about items of this batch, for instance on the page that was written about it. These items
         have that label, and count as examples of their class; new classes are added.
+    candidates : path, optional
+        A list of the classes that can occur, one per line; all others are ruled out. Not for a streamed batch.
+    prior : path, optional
+        A table of classes and weights, see `handful.exchange.species`: how likely they are before the batch is seen.
+        Not for a streamed batch.
+    unknown : str, optional
+        The label of items that look like none of the classes, as in `PaddleClassifier.predict`. By default they have
+        the label of the least bad class.
     device : str
         Where the backbone runs.
     folder : path, optional
         Where a streamed batch keeps shortlists and checkpoint. Called again with the same folder, an interrupted run
         resumes. By default a temporary folder.
     executor : callable, optional
-        What runs the streaming, see `handful.large.solve`; by default this process.
+        What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
+        default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
 
@@ -168,17 +189,22 @@ def classify(
     catalogue, batch = None if catalogue is None else Path(catalogue), Path(batch)
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    named = None if names is None else read_names(Path(names), features, labels)
+    sides = [path for path in (catalogue, batch, None if names is None else Path(names)) if path is not None]
+    if features is not None and not any(_takes_features(path, features) for path in sides):
+        raise OptionError(f"there is no table of vectors that could have the column {features!r}; leave it out")
+    # Beside a catalogue, `labels` is a column of the catalogue: a table of texts then has the usual columns.
+    own = labels if names is None or catalogue is None or not holds_texts(Path(names)) else None
+    named = None if names is None else read_names(Path(names), features, own)
     columns = () if group_by is None else asked_columns(group_by)
     items: dict[str, Items] = {}
     bank = vectors = None
     if catalogue is None:
         pass
     elif _are_items(catalogue, features):
-        items["catalogue"] = list_items(catalogue)
+        items["catalogue"] = list_items(catalogue, label_column=labels)
     else:
         read = read_labelled_cells if is_h5ad(catalogue) else read_bank
-        bank = read(catalogue, features=features, labels=labels)
+        bank = read(catalogue, features=features if has_columns(catalogue) else None, labels=labels)
     if _are_items(batch, features):
         items["batch"] = list_items(batch, labelled=False, groups=columns, item_column=item_column)
     elif is_h5ad(batch):
@@ -187,7 +213,14 @@ def classify(
         without = label_column(batch, labels) if same else None
         vectors = read_cells(batch, features=features, groups=columns, item_column=item_column, without=without)
     else:
-        vectors = read_unlabelled(batch, features=features, groups=columns, item_column=item_column)
+        column = features if has_columns(batch) else None
+        vectors = read_unlabelled(batch, features=column, groups=columns, item_column=item_column)
+    said = read_corrections(corrections) if isinstance(corrections, (str, os.PathLike)) else corrections
+    if said is not None:
+        said.check(_fingerprint(vectors) if vectors else items["batch"].data_hash)
+    listed = bank or items.get("catalogue")
+    classes = dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ())))
+    _weights(candidates, prior, tuple(classes))  # refused before the work, which would be lost
     groups = vectors.groups if vectors else items["batch"].groups
     grouping = Grouping.of(groups, str(batch)) if columns else None
     first = bank.provenance.backbone if bank else "" if named is None else named.made_by
@@ -197,13 +230,21 @@ def classify(
     if of_texts and not kinds and (backbone or any(recorded)):
         kinds = {"text"}  # for the names alone
     network = _backbone(backbone, kinds, recorded, len(items) == 2 or (of_texts and bank is None), device)
+    n_items, dim = vectors.features.shape if vectors else (len(items["batch"]), network.dim)
+    size = dense_bytes(n_items, len(classes), len(listed.labels) if listed else 0, dim)
+    streams = grouping is None and (executor is not None or size > MOST_DENSE_BYTES)
+    if streams and (candidates is not None or prior is not None):
+        raise OptionError(
+            f"a batch of {n_items:,} items is streamed, without candidates and prior; leave these out, or label it in "
+            "groups"
+        )
 
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         embedded = {}
-        for side, listed in items.items():
+        for side, found in items.items():
             workers = in_process(torch.get_num_threads())
             embedded[side] = extract(
-                listed,
+                found,
                 network,
                 Path(work) / side,
                 dtype="float32",
@@ -232,13 +273,13 @@ def classify(
                 "both must come from the same backbone"
             )
         given, new_classes = dict[int, int](), tuple[str, ...]()
-        if corrections is not None:
-            said = corrections if isinstance(corrections, Corrections) else read_corrections(corrections)
+        if said is not None:
             given, new_classes = said.of_batch(ready, class_names)
         fitted, codes = with_given(fitted, points, given)
         class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
         about = (class_names, n_examples + len(given), made_by)
+        weights = _weights(candidates, prior, class_names, tuple(given.values()))
         if grouping is not None:
             shown = _shown(items, embedded, None, points)
             return label_by_group(
@@ -251,30 +292,35 @@ def classify(
                 shown,
                 codes,
                 len(new_classes),
+                weights,
+                unknown,
             )
-        if dense_bytes(len(points), fitted.n_classes, n_examples, fitted.dim) <= MOST_DENSE_BYTES:
-            found = inferred(
+        if not streams:
+            known = None if weights is None else prior_of(weights[None], 1)
+            answer = inferred(
                 fitted,
                 torch.from_numpy(np.array(points, np.float32)),
                 STREAMED.make_options(),
                 np.array(class_names),
+                prior=known,
                 given=codes,
             )
-            answers = Answers.of(found.probabilities.numpy(), keep=ready.source is not None)
+            answers = Answers.of(answer.probabilities.numpy(), keep=ready.source is not None)
             return Classified(
                 ready,
                 answers,
-                found.expected_counts,
-                found.presence,
-                found.joint_weight or 0.0,
-                found.diagnostics,
+                answer.expected_counts,
+                answer.presence,
+                answer.joint_weight or 0.0,
+                answer.diagnostics,
                 *about,
                 streamed=False,
-                unknown=_unknown(found),
+                unknown=_unknown(answer),
+                unknown_label=unknown,
                 shown=_shown(items, embedded, answers, points),
                 given=given,
                 n_named=len(new_classes),
-                look=SecondLook(fitted, points, STREAMED.make_options(), codes, found),
+                look=SecondLook(fitted, points, STREAMED.make_options(), codes, known, answer),
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
@@ -292,7 +338,8 @@ def classify(
             diagnostics,
             *about,
             streamed=True,
-            unknown=_streamed_unknown(run),
+            unknown=_streamed_unknown(run, given),
+            unknown_label=unknown,
             shown=_shown(items, embedded, answers, points),
             given=given,
             n_named=len(new_classes),
@@ -318,12 +365,38 @@ def _unknown(found: Inference) -> Unknown | None:
     return Unknown(found.unknown, found.rejected, found.unknown_interval, found.proposals)
 
 
-def _streamed_unknown(run: large.LargeSolution) -> Unknown | None:
-    """Return what is known about unknown items; a streamed batch has no proposals."""
+def _streamed_unknown(run: large.LargeSolution, given: Mapping[int, int]) -> Unknown | None:
+    """Return what is known about unknown items, of which given ones are none; a streamed batch has no proposals."""
     if run.unknown_share is None:
         return None
     chances = np.concatenate([part["unknown"] for part in run.answers()]).astype(np.float64)
-    return Unknown(chances, run.rejected(), run.unknown_interval, ())
+    rejected = run.rejected()
+    chances[list(given)], rejected[list(given)] = 0.0, False
+    return Unknown(chances, rejected, run.unknown_interval, ())
+
+
+def _weights(
+    candidates: str | os.PathLike[str] | None,
+    prior: str | os.PathLike[str] | None,
+    classes: tuple[str, ...],
+    given: Sequence[int] = (),
+) -> Float[np.ndarray, "class"] | None:
+    """Return the weights of the classes by the files about them; refuse to rule out a class that a person saw."""
+    weights = weights_of(
+        None if prior is None else read_weights(Path(prior), classes),
+        None if candidates is None else read_candidates(Path(candidates), classes),
+        np.array(classes),
+        None,
+    )
+    if weights is None:
+        return None
+    of_class: Float[np.ndarray, "class"] = weights[0]
+    ruled_out = next((classes[k] for k in given if of_class[k] == 0), None)
+    if ruled_out is not None:
+        raise LabelError(
+            f"the corrections have items of class {ruled_out!r}, which candidates or prior rule out; add it there"
+        )
+    return of_class
 
 
 def _shown(
@@ -348,6 +421,11 @@ def _shown(
     return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
+def _takes_features(path: Path, features: str) -> bool:
+    """Tell whether a file has vectors in columns, which have names."""
+    return not holds_texts(path) and not _are_items(path, features) and has_columns(path)
+
+
 def _are_items(path: Path, features: str | None) -> bool:
     """Tell images and sentences from features; a folder or a table that holds features is read as features."""
     if is_wide_csv(path, features):
@@ -365,6 +443,8 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
     if not kinds:
         if asked is not None:
             raise OptionError("a backbone is for images and sentences, but both sides are features; leave it out")
+        if device != "cpu":
+            raise OptionError(f"device {device!r} is for a backbone, but both sides are features; leave it out")
         return None
     if len(kinds) > 1:
         raise OptionError("catalogue and batch must both be images or both be sentences")

@@ -70,6 +70,11 @@ class NamedClasses:
         return torch.from_numpy(np.asarray(vectors, np.float32)), codes
 
 
+def holds_texts(path: Path) -> bool:
+    """Tell whether a file has names as texts, by its ending."""
+    return path.name.lower().removesuffix(".gz").endswith((".txt", ".json", ".csv", ".jsonl"))
+
+
 def read_names(path: Path, features: str | None = None, labels: str | None = None) -> NamedClasses:
     r"""Read a file of names.
 
@@ -83,12 +88,14 @@ def read_names(path: Path, features: str | None = None, labels: str | None = Non
     (('book_flight', 'BookHotel', 'weather'), (('book flight',), ('book hotel',), ('will it rain', 'how hot is it')))
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if kind in ("txt", "json") and labels is not None:
+        raise OptionError(f"{path} has no columns, so none of them is {labels!r}; leave the column of labels out")
     if kind == "txt":
         return _of_texts(path, _lines(path))
     if kind == "json":
         return _of_texts(path, _of_json(path))
     if kind in ("csv", "jsonl"):
-        items = list_items(path)
+        items = list_items(path, label_column=labels)
         if items.kind != "text":
             raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
         classes = [items.class_names[code] for code in items.labels]

@@ -235,6 +235,8 @@ class Classified:
     unknown : Unknown or None
         Items that look like none of the classes, without proposals if the batch was streamed; None if the catalogue
         cannot tell.
+    unknown_label : str or None
+        The label of rejected items in the predictions; None if they have that of the least bad class.
     shown : Shown or None
         What the catalogue was made of, if that can be shown.
     given : mapping
@@ -256,6 +258,7 @@ class Classified:
     backbone: str
     streamed: bool
     unknown: Unknown | None = None
+    unknown_label: str | None = None
     shown: Shown | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     n_named: int = 0
@@ -280,33 +283,41 @@ class Classified:
 
         Also the chance that it is unknown, and the number of the proposed class, from 1, if it is in one. The columns
         of the batch stand between name and label, under their own names, or as `given_label` where these are taken.
+        With an `unknown_label`, a rejected item has this label with its chance of being unknown, and the most likely
+        class is the next: `1 - unknown` times its probability.
 
         `items` are positions in the batch; by default all.
         """
         chosen = range(len(self.batch.rows)) if items is None else items
-        chances = None if self.unknown is None else self.unknown.chances
-        return predicted(self.batch, self.answers, self.class_names, chances, self.proposals, chosen)
+        return predicted(self, self.proposals, chosen)
 
 
-def predicted(
-    batch: Batch,
-    answers: Answers,
-    class_names: Sequence[str],
-    chances: Float[np.ndarray, "item"] | None,
-    proposals: Int[np.ndarray, "item"],
-    items: Sequence[int],
-) -> dict[str, list[Any]]:
-    """Return the columns of predictions of some items, see `Classified.predictions`."""
+def predicted(classified: Any, proposals: Int[np.ndarray, "item"], items: Sequence[int]) -> dict[str, list[Any]]:
+    """Return the columns of predictions of some items of a batch, or of groups, see `Classified.predictions`."""
+    batch: Batch = classified.batch
+    answers, class_names = classified.answers, classified.class_names
+    unknown, final = classified.unknown, classified.unknown_label
     places = np.asarray(items, dtype=np.int64)
-    second = answers.runners_up[places].tolist()
+    labels = [class_names[k] for k in answers.labels[places].tolist()]
+    chances = answers.probabilities[places].tolist()
+    others = [None if k < 0 else class_names[k] for k in answers.runners_up[places].tolist()]
+    next_chances = [
+        None if name is None else chance
+        for name, chance in zip(others, answers.runner_up_probabilities[places].tolist(), strict=True)
+    ]
+    if unknown is not None and final is not None:
+        for i in np.flatnonzero(unknown.rejected[places]).tolist():
+            chance = float(unknown.chances[places[i]])
+            others[i], next_chances[i] = labels[i], (1 - chance) * chances[i]
+            labels[i], chances[i] = final, chance
     columns = (
         [batch.rows[i] for i in items],
         [batch.names[i] for i in items],
-        [class_names[k] for k in answers.labels[places].tolist()],
-        answers.probabilities[places].tolist(),
-        [None if k < 0 else class_names[k] for k in second],
-        [None if k < 0 else p for k, p in zip(second, answers.runner_up_probabilities[places].tolist(), strict=True)],
-        [None] * len(places) if chances is None else chances[places].tolist(),
+        labels,
+        chances,
+        others,
+        next_chances,
+        [None] * len(places) if unknown is None else unknown.chances[places].tolist(),
         [number or None for number in proposals[places].tolist()],
     )
     ours = dict(zip(PREDICTION_COLUMNS, columns, strict=True))

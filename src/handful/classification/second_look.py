@@ -13,6 +13,7 @@ from handful.catalogue import Catalogue
 from handful.estimators.classifiers import asked
 from handful.estimators.inference import Inference, inferred
 from handful.estimators.why import Explanation, explained
+from handful.inference.prior import Prior
 from handful.inference.questions import Question
 from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Int
@@ -32,6 +33,8 @@ class SecondLook:
         As they were when the batch was labelled.
     given : Int[ndarray, "item"] or None
         Position of the class that a person gave to an item, or -1.
+    prior : Prior or None
+        What was known about the classes of each batch.
     found : Inference or None
         The answer about all items. Without it, the items that are looked at are labelled again as one batch.
 
@@ -49,6 +52,7 @@ class SecondLook:
     points: Any
     options: RollCallOptions
     given: Int[np.ndarray, "item"] | None
+    prior: Prior | None = None
     found: Inference | None = None
 
     def at(
@@ -67,7 +71,7 @@ class SecondLook:
         """
         features = torch.from_numpy(np.array(self.points[batch], np.float32))
         given = None if self.given is None else self.given[batch]
-        found = self.found or inferred(self.catalogue, features, self.options, given=given)
+        found = self.found or inferred(self.catalogue, features, self.options, prior=self.prior, given=given)
         answered = [] if given is None else np.flatnonzero(given >= 0).tolist()
         questions = asked(self.catalogue, found, features, n, answered)
-        return list(questions), explained(self.catalogue, found, features, explain)
+        return list(questions), explained(self.catalogue, found, features, explain, prior=self.prior)

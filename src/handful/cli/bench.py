@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
 from handful.cli.terminal import Interrupted, data
 from handful.errors import OptionError, PlanError
@@ -54,6 +55,7 @@ def bench() -> None:
 
 @app.command("run")
 def run(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder of the run.")],
     plan: Annotated[Path | None, typer.Argument(help="A plan in TOML.", show_default=False)] = None,
     paper: Annotated[
@@ -107,17 +109,20 @@ def run(
 
     \b
     Examples:
-      handful bench run --bank clinc150 --method paddle --method nearest_prototype --k-eff 2 --k-eff 10 --tasks 50 --out
-      runs/one handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out
-      runs/table1 handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out
-      runs/two_rows handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out
-      runs/open handful bench run plan.toml --out runs/mine --on ray handful bench run --resume --out runs/mine
+      handful bench run --bank clinc150 --method paddle --method roll_call --k-eff 2 --k-eff 9 --tasks 50 --out runs/one
+      handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
+      handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
+      handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
+      handful bench run plan.toml --on ray --out runs/mine
+      handful bench run --resume --out runs/mine
     """
     from handful.benchmark.completion import complete, progress, refuse_a_mix
     from handful.benchmark.journal import PLAN_FILE, Journal
     from handful.benchmark.local import in_process
     from handful.benchmark.on_ray import on_ray
 
+    if not resume:
+        refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
     options = {
         **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
@@ -125,7 +130,7 @@ def run(
         **{"--unknown-classes": unknown_classes, "--unknown-share": unknown_share},
     }
     given = {name: value for name, value in options.items() if value is not None and value != []}
-    source = _source(plan, given, resume=resume)
+    source = _source(context, plan, given, resume=resume)
     begun, there = False, (out / PLAN_FILE).exists()
     try:
         places, banks, cells = _asked(source, plan, out, dict(map(_named, bank or [])), given)
@@ -225,7 +230,7 @@ def _only(found: Sequence[Any], name: str) -> Any:
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
 
 
-def _source(plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str:
+def _source(context: typer.Context, plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str:
     """Return where the plan comes from; refuse options that cannot be combined with it, rather than ignore them."""
     if plan is not None:
         source = TOML
@@ -238,8 +243,7 @@ def _source(plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str
     else:
         raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
     reason, refused = NOT_BESIDE[source]
-    if found := [name for name in refused if name in given]:
-        raise PlanError(f"{reason}; leave out {', '.join(found)}")
+    refuse(context, refused, reason)
     return source
 
 

@@ -8,10 +8,20 @@ from typing import Annotated
 
 import typer
 
+from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
+
+# Options that do not apply, and why.
+BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
+NOT_BY_SCORES = (
+    *("--backbone", "--features", "--labels", "--id", "--corrections", "--tasks", "--unknown", "--device", "--on"),
+)
+ONLY_BY_SCORES = ("--sites", "--sequence", "--annotate")
+IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
 
 
 def classify_command(
+    context: typer.Context,
     out: Annotated[
         Path,
         typer.Option(
@@ -59,9 +69,23 @@ def classify_command(
         str | None, typer.Option(help="Column of scored items that show the same class, such as seq_id.")
     ] = None,
     candidates: Annotated[
-        Path | None, typer.Option(help="List of the species that can occur in scored items, one per line.")
+        Path | None, typer.Option(help="List of the classes that can occur, one per line; all others are ruled out.")
     ] = None,
-    prior: Annotated[Path | None, typer.Option(help="Table of species and weights, for scored items.")] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table (.csv) with the columns 'class' and 'weight': how likely classes are before the batch is seen. "
+            "A class that is not in it has the smallest weight in it."
+        ),
+    ] = None,
+    unknown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Label of items that look like none of the classes, for example 'other'; by default they have that of "
+            "the least bad class.",
+        ),
+    ] = None,
     annotate: Annotated[
         Path | None,
         typer.Option(
@@ -103,14 +127,16 @@ def classify_command(
     """Label a batch as a whole; print the classes present, items in doubt, items of no class, and the files written.
 
     Each class is printed with its expected number of items and the chance that it is present. An item that looks like
-    none of the classes still gets a label, the least bad one; the column 'unknown' holds the chance that no class fits.
+    none of the classes still gets a label, the least bad one, or that of --unknown; the column 'unknown' holds the
+    chance that no class fits.
     All other columns of the batch come back with the predictions.
 
     Classes are known by examples (--catalogue), by their names (--names), or both. Names are embedded by the backbone
     of the items, which needs a text side for photographs: one of open_clip. Underscores and CamelCase become spaces.
 
-    A batch too large for memory is streamed, here or over Ray (--on applies only then). Its run is kept beside the
-    predictions, in a folder that ends in .run, until they are written: the same command resumes after an interruption.
+    A batch too large for memory, or any batch with --on ray, is streamed, without --candidates and --prior. Its run is
+    kept beside the predictions, in a folder that ends in .run, until they are written: the same command resumes after
+    an interruption.
 
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
@@ -129,6 +155,7 @@ def classify_command(
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
       handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
+      handful classify --catalogue c.bank --batch b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
       handful classify --scores predictions.json --group-by folder --out better.json
@@ -145,16 +172,17 @@ def classify_command(
     from handful.cli.scores import label_scores
     from handful.cli.terminal import waiting
     from handful.errors import OptionError
-    from handful.large.crew import in_process
     from handful.large.on_ray import on_ray
 
     if scores is not None:
         if catalogue is not None or batch is not None or names is not None:
             raise OptionError("give --scores, or --batch with --catalogue or --names, not both")
+        refuse(context, NOT_BY_SCORES, BY_SCORES)
         label_scores(scores, out, report, group_by, sites, sequence, candidates, prior, annotate)
         return
     if batch is None or (catalogue is None and names is None):
         raise OptionError("give --batch with --catalogue, --names or both, or give --scores")
+    refuse(context, ONLY_BY_SCORES, "this is for --scores")
     check_ending(out, batch)
     predictions, page = (
         (out, "predictions, one row per item"),
@@ -163,6 +191,7 @@ def classify_command(
     if tasks is not None:
         page.append((tasks, f"tasks for Label Studio; its interface is in {tasks.with_suffix('.xml').name}"))
     if group_by:
+        refuse(context, NOT_IN_GROUPS, IN_GROUPS)
         with waiting(f"labelling {batch}"):
             grouped = classify(
                 catalogue,
@@ -174,6 +203,9 @@ def classify_command(
                 labels=labels,
                 item_column=item_column,
                 corrections=corrections,
+                candidates=candidates,
+                prior=prior,
+                unknown=unknown,
                 device=device,
             )
             write_groups(grouped, out)
@@ -183,7 +215,7 @@ def classify_command(
                 write_groups_page(grouped, report, title=batch.stem)
         print_groups(grouped, [predictions, (group_table_path(out), "groups and their classes"), *page])
         return
-    executor = executor_at(on, in_process, on_ray, {})
+    executor = executor_at(on, lambda: None, on_ray, {})
     run = out.with_name(f"{out.name}.run")
     with passes(f"labelling {batch}") as on_progress:
         classified = classify(
@@ -195,6 +227,9 @@ def classify_command(
             labels=labels,
             item_column=item_column,
             corrections=corrections,
+            candidates=candidates,
+            prior=prior,
+            unknown=unknown,
             device=device,
             folder=run,
             executor=executor,

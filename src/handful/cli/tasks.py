@@ -44,10 +44,11 @@ class Spread(StrEnum):
 
 @app.command("draw")
 def draw_tasks(
+    context: typer.Context,
     bank: Annotated[Path, typer.Argument(help="A bank, or anything `handful features import` reads.")],
     shots: Annotated[int, typer.Option(help="Support rows of each class.")] = 5,
     support_bank: Annotated[
-        Path | None, typer.Option(help="Take all rows of this other bank as the support; shots are then ignored.")
+        Path | None, typer.Option(help="Take all rows of this other bank as the support, instead of --shots.")
     ] = None,
     k_eff: Annotated[int, typer.Option(help="Classes that may occur in a query.")] = 5,
     n_query: Annotated[int, typer.Option(help="Rows to label in each task.")] = 75,
@@ -81,6 +82,7 @@ def draw_tasks(
       handful tasks draw queries --support-bank library --query dirichlet --preview
     """
     from handful.banks import read_bank
+    from handful.cli.options import refuse
     from handful.errors import TaskError
     from handful.tasks import (
         Arrivals,
@@ -94,6 +96,12 @@ def draw_tasks(
         draw,
     )
 
+    if support_bank is not None:
+        refuse(context, ("--shots",), "the support is the whole of --support-bank")
+    if query is not Spread.RANGE:
+        refuse(context, ("--k-eff-least",), f"the rule {query} has one number of classes, --k-eff")
+    if query not in (Spread.DIRICHLET, Spread.ARRIVALS):
+        refuse(context, ("--concentration",), f"the rule {query} has no concentration")
     source = read_bank(bank)
     library = None if support_bank is None else read_bank(support_bank)
     if library is not None and library.class_names != source.class_names:

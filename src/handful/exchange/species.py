@@ -1,7 +1,7 @@
 """What is known about a place: a list of its species, or a weight for each, as BirdNET's location model gives them.
 
-A list has one species per line, `Scientific name_Common name`. Weights are a table with a column of species and one of
-numbers. Species are found by either name.
+A list has one class per line. Weights are a table with a column of classes and one of numbers. A class is found by its
+whole name, and a species, `Scientific name_Common name`, also by either name.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "co
 
 
 def read_candidates(path: Path, classes: Sequence[str]) -> list[str]:
-    """Return those of the classes that a list of species names; a list that names none of them is refused."""
+    """Return those of the classes that a list names; a list that names none of them is refused."""
     lines = [line.strip() for line in lines_of(_text(path))]
     listed = {name for line in lines if line and not line.startswith("#") for name in names_of(line)}
     found = [name for name in classes if names_of(name) & listed]
     if not found:
         raise FileFormatError(
-            f"{path} names none of the {len(classes)} classes that have scores, such as {classes[0]!r}; a list of "
-            "species has one per line, Scientific name_Common name"
+            f"{path} names none of the {len(classes)} classes, such as {classes[0]!r}; a list has one class per line, "
+            "species as Scientific name_Common name"
         )
     return found
 
@@ -62,13 +62,13 @@ def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class
     known = [next((weights[name] for name in names_of(one) if name in weights), None) for one in classes]
     there = [value for value in known if value is not None]
     if not any(there):
-        raise FileFormatError(f"{path} has a weight above zero for none of the {len(classes)} classes that have scores")
+        raise FileFormatError(f"{path} has a weight above zero for none of the {len(classes)} classes")
     least = min(value for value in weights.values() if value > 0)
     return np.array([least if value is None else value for value in known])
 
 
 def names_of(species: str) -> frozenset[str]:
-    """Return the names of a species in lower case: scientific and common name, or the last part of a taxonomy.
+    """Return the names of a class in lower case; of a species, scientific and common name, or those of a taxonomy.
 
     Examples
     --------
@@ -76,11 +76,19 @@ def names_of(species: str) -> frozenset[str]:
     ['eurasian blackbird', 'turdus merula']
     >>> sorted(names_of("b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose"))
     ['alces alces', 'moose']
+    >>> sorted(names_of("book_flight"))
+    ['book_flight']
     """
     parts = [part.strip().lower() for part in species.split(";")]
     if len(parts) == 7:  # SpeciesNet: identifier, class, order, family, genus, species, common name
         return frozenset(name for name in (f"{parts[4]} {parts[5]}".strip(), parts[6]) if name)
-    return frozenset(part.strip().lower() for part in species.split("_") if part.strip())
+    first, _, second = (part.strip() for part in species.strip().lower().partition("_"))
+    # A scientific name has two words; what is no animal has the same name twice, such as Engine_Engine.
+    return (
+        frozenset((first, second))
+        if second and (" " in first or first == second)
+        else frozenset((species.strip().lower(),))
+    )
 
 
 def _text(path: Path) -> str:

@@ -153,6 +153,7 @@ def list_items(
     labelled: bool = True,
     groups: Sequence[str] = (),
     item_column: str | None = None,
+    label_column: str | None = None,
 ) -> Items:
     r"""List the items at `path` (see the module's docstring) and hash all of them.
 
@@ -170,6 +171,8 @@ def list_items(
     item_column : str, optional
         Column of a table that identifies an item; by default the path of an image, and the number of the row of a
         sentence.
+    label_column : str, optional
+        Column of a table with the classes; by default `label`.
 
     Returns
     -------
@@ -187,11 +190,15 @@ def list_items(
     """
     path = Path(path)
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return _list_table(path, split, labelled, groups, item_column)
+        return _list_table(path, split, labelled, groups, item_column, label_column or "label")
     if split is not None:
         raise ItemsError(f"a split can be chosen only from a table with a column 'split', got {path}; leave it out")
     if item_column is not None:
         raise ItemsError(f"{path} is not a table, so it has no column {item_column!r}; images are known by their paths")
+    if label_column is not None:
+        raise ItemsError(
+            f"{path} is not a table, so it has no column {label_column!r}; the class of an image is its folder"
+        )
     if path.is_dir():
         return _with_folders(_list_folder(path, labelled), groups, path)
     archive = _archive_above(path)
@@ -258,11 +265,16 @@ def _with_folders(items: Items, groups: Sequence[str], where: Path) -> Items:
 
 
 def _list_table(
-    table: Path, split: str | None, labelled: bool, groups: Sequence[str], item_column: str | None
+    table: Path,
+    split: str | None,
+    labelled: bool,
+    groups: Sequence[str],
+    item_column: str | None,
+    label_column: str,
 ) -> Items:
     rows = list(_table_rows(table))
     if not rows:
-        wanted = "a column 'label' and a column" if labelled else "a column"
+        wanted = f"a column {label_column!r} and a column" if labelled else "a column"
         raise ItemsError(f"{table} has no rows; expected {wanted} 'text' or 'path'")
     columns = [name for name in ("text", "path") if name in rows[0]]
     if len(columns) != 1:
@@ -273,7 +285,7 @@ def _list_table(
     values = _column(rows, columns[0], table)
     labels = [UNLABELLED] * len(rows)
     if labelled:
-        labels = [str(value) for value in _column(rows, "label", table, (str, int))]
+        labels = [str(value) for value in _column(rows, label_column, table, (str, int))]
     chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
     kept = tuple(values[row] for row in chosen)
     there: list[Any] = list(dict.fromkeys(name for row in rows for name in row))

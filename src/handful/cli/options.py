@@ -1,0 +1,21 @@
+"""Options that do not apply: each is refused with a sentence, none is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import typer
+
+from handful.errors import OptionError
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """Return the options on the command line, in the order of the help."""
+    sources = {one.opts[0]: context.get_parameter_source(one.name or "") for one in context.command.params}
+    return [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+
+
+def refuse(context: typer.Context, options: Collection[str], reason: str) -> None:
+    """Raise an error if any of these options is given; `reason` says why they do not apply."""
+    if found := [option for option in given_options(context) if option in options]:
+        raise OptionError(f"{reason}; leave out {', '.join(found)}")
