@@ -14,6 +14,10 @@ class HandfulError(Exception):
     shots must be a whole number of at least 1, got 0
     """
 
+    def __init__(self, *said: object) -> None:
+        """Keep the sentence as text that can be printed: halves of characters in names of files become escapes."""
+        super().__init__(*(s.encode("utf-8", "backslashreplace").decode() if isinstance(s, str) else s for s in said))
+
 
 class TaskError(HandfulError, ValueError):
     """A task is invalid: shapes, labels or values are wrong."""
@@ -95,6 +99,10 @@ class HandfulWarning(UserWarning):
     ...     warnings.simplefilter("ignore", UnlikeCatalogueWarning)
     ...     warnings.warn(UnlikeCatalogueWarning("these sentences are full of typing mistakes"))
     """
+
+
+class MissingLabelWarning(HandfulWarning):
+    """Rows of a catalogue have no label, so they are no examples."""
 
 
 class NotConvergedWarning(HandfulWarning):

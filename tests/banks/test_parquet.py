@@ -137,7 +137,7 @@ def test_columns_can_be_named(tmp_path):
         ),
         ({"embedding": [[1.0, 2.0], None, [4.0, 5.0]], "label": [0, 1, 0]}, "some vectors are missing"),
         ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "nothing missing"),
-        ({"embedding": VECTORS, "label": [0, None, 0]}, "missing labels"),
+        ({"embedding": VECTORS, "label": pa.nulls(3, pa.int64())}, "has no row with a label"),
         ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
         (
             {"embedding": [1.0, 2.0, 3.0], "label": [0, 1, 0]},

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.banks.tables import bank_of, find_column
-from handful.errors import BankError
+from handful.errors import BankError, MissingLabelWarning
 
 
 def test_the_likeliest_column_is_found_whatever_its_case():
@@ -41,7 +41,7 @@ def test_labels_of_any_kind_become_numbers_and_names(labels, given, numbers, nam
         (["b", "a", "d"], ["a", "b"], "it: label 'd' is not among the 2 class names"),
         ([0, 1, 2], ["a", "b"], r"it: labels must lie in 0 … 1"),
         ([0.5, 1.0, 2.0], None, "it: labels must be one whole number"),
-        (np.array(["a", None, "b"], dtype=object), None, "it: labels must all be names or all be whole numbers"),
+        (np.array(["a", 1, "b"], dtype=object), None, "it: labels must all be names or all be whole numbers"),
         ([0, 1], None, "it: labels must be one whole number for each of the 3 rows"),
         (["a", "b", "a"], ["a", "b", "a"], "it: 'a' is the name of more than one class"),
         ([0, 1, 1], [{"a": 1}, "b"], "it: class names must all be names"),
@@ -58,3 +58,27 @@ def test_impossible_labels_are_refused(labels, given, sentence):
 def test_one_long_label_does_not_cost_every_row_its_length():
     labels = ["x" * 1_000_000] + ["y"] * 20_000  # 80 GB as an array of text
     assert bank_of(np.zeros((len(labels), 1), np.float32), labels, None, "it").class_sizes.tolist() == [1, 20_000]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["ant", None, "bee", ""], ("ant", "bee")),
+        (["ant", " ", "bee", float("nan")], ("ant", "bee")),
+        (np.array(["ant", np.nan, "bee", "NaN"]), ("ant", "bee")),
+        (np.array([b"ant", b"", b"bee", b"nan"]), ("ant", "bee")),
+        ([7, None, 9, None], ("7", "9")),
+        (np.array([7.0, np.nan, 9.0, np.nan]), ("7", "9")),
+    ],
+    ids=["text", "blank", "array", "bytes", "numbers", "floats"],
+)
+def test_rows_without_a_label_are_left_out_and_counted(labels, names):
+    with pytest.warns(MissingLabelWarning, match="here: 2 of 4 rows have no label and cannot serve as examples"):
+        bank = bank_of(np.eye(4, dtype=np.float32), labels, None, "here")
+    assert bank.class_names == names
+    np.testing.assert_array_equal(bank.features, np.eye(4)[[0, 2]])
+
+
+def test_a_table_without_labels_is_refused():
+    with pytest.raises(BankError, match="here has no row with a label"):
+        bank_of(np.eye(2), [None, ""], None, "here")

@@ -82,7 +82,7 @@ def test_sentences_stay_sentences_unless_vectors_are_named(tmp_path):
         ("e0,e1,label\n1,2\n", "row 0 of .* has 2 values, its header 3"),
         ("e0,e1,label\n", "has no rows"),
         ("e0,e1,e1,label\n1,2,3,a\n", "two columns of the same name"),
-        ("e0,e1,label\n1,2,\n", "row 0 has no 'label'"),
+        ("e0,e1,label\n1,2,\n", "has no row with a label"),
         ("e0,e1,kind_of\n1,2,a\n", "no column that looks like labels"),
         ("label,size\na,1\n", "no numbered columns"),
         ("e0,e1,label\n1,nan,a\n", "not finite"),

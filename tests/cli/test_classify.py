@@ -270,3 +270,18 @@ def test_an_empty_folder_is_called_empty_and_a_wide_table_names_three_columns(fi
     )  # fmt: skip
     assert code == 1
     assert len(err) < 400
+
+
+def test_examples_without_a_label_are_left_out_and_counted(tmp_path, capsys):
+    rows = [f"{a},{b},{label}" for a, b, label in ((0, 1, "up"), (1, 0, "right"), (1, 1, ""), (0, 2, "up"))]
+    (tmp_path / "catalogue.csv").write_text("\n".join(["e0,e1,label", *rows]))
+    np.save(tmp_path / "batch.npy", np.eye(2))
+    out = tmp_path / "p.csv"
+    code, _, err = run(
+        capsys, "--catalogue", tmp_path / "catalogue.csv", "--batch", tmp_path / "batch.npy", "--out", out
+    )
+    assert code == 0
+    said = "catalogue.csv: 1 of 4 rows has no label and cannot serve as examples"
+    assert [line.endswith(said) for line in err.splitlines() if line.startswith("warning: ")].count(True) == 1
+    with out.open(newline="") as stream:
+        assert {row["label"] for row in csv.DictReader(stream)} == {"up", "right"}

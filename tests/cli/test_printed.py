@@ -124,3 +124,11 @@ def test_proposed_groups_are_counted(capsys):
 
 def test_numbers_and_their_nouns():
     assert [counted(n, "class") for n in (0, 1, 2)] == ["0 classes", "1 class", "2 classes"]
+
+
+def test_a_name_of_two_lines_takes_one_line(capsys):
+    print_batch(found(class_names=("two\nlines", "half \ud800", "plain")), FILES)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(r"two\nlines" in line for line in lines) == 1
+    assert sum(r"half \ud800" in line for line in lines) == 1
+    assert "lines" not in {line.strip() for line in lines}

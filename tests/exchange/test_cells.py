@@ -7,7 +7,7 @@ import pytest
 
 from handful.classification import classify, write_groups, write_predictions
 from handful.cli.main import main
-from handful.errors import BankError, OptionError, StorageError
+from handful.errors import BankError, MissingLabelWarning, OptionError, StorageError
 from handful.exchange.cells import read_cells, read_labelled_cells
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
@@ -122,7 +122,8 @@ def test_cells_without_a_label_are_the_batch_of_one_file(files, missing):
         both = anndata.concat([batch, atlas], join="outer", index_unique="-")
         both.obs["cell_type"] = pd.Categorical([missing] * len(truth) + atlas.obs["cell_type"].tolist())
         both.write_h5ad(folder / "both.h5ad")
-    found = classify(folder / "both.h5ad", folder / "both.h5ad", group_by="donor", labels="cell_type")
+    with pytest.warns(MissingLabelWarning, match="column 'cell_type' of obs: 40 of 88 rows have no label"):
+        found = classify(folder / "both.h5ad", folder / "both.h5ad", group_by="donor", labels="cell_type")
     write_groups(found, folder / "out.h5ad")
     after = anndata.read_h5ad(folder / "out.h5ad")
     labels = after.obs["handful_label"]

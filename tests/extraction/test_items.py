@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from handful.errors import ItemsError
+from handful.errors import ItemsError, MissingLabelWarning
 from handful.extraction import items as items_module
 from handful.extraction.decode import Unreadable
 from handful.extraction.items import holds_items, list_items, pick
@@ -175,7 +175,7 @@ def write(path, text):
         (lambda p: write(p / "x" / "a.txt", "").parent, "holds no image"),
         (lambda p: write(p / "x.csv", ""), "has no rows"),
         (lambda p: write(p / "x.csv", "text,path,label\na,b,c\n"), "either a column 'text'"),
-        (lambda p: write(p / "x.csv", "text\na\n"), r"row 0 .* must have a 'label' .* got None"),
+        (lambda p: write(p / "x.csv", "text\na\n"), "has no row with a label"),
         (lambda p: write(p / "x.csv", "text,label\n,c\n"), "must have a 'text' that is not empty"),
         (lambda p: write(p / "x.csv", "path,label\nno.png,c\n"), "1 file.s. that do not exist, the first is 'no.png'"),
         (lambda p: write(p / "x.jsonl", "{\n"), "line 1 .* is not JSON"),
@@ -286,3 +286,26 @@ def test_images_in_folders_have_these_as_groups(tmp_path):
 def test_an_empty_folder_is_called_empty(tmp_path):
     with pytest.raises(ItemsError, match="is an empty folder; check the path"):
         list_items(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "text,label\nwhere,luggage\nwhen,\nwake,alarm\nwhat,NaN\n"),
+        (
+            "x.jsonl",
+            '{"text": "where", "label": "luggage"}\n{"text": "when", "label": null}\n'
+            '{"text": "wake", "label": "alarm"}\n{"text": "what", "label": NaN}\n',
+        ),
+    ],
+)
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.warns(MissingLabelWarning, match="2 of 4 rows have no label and cannot serve as examples"):
+        items = list_items(tmp_path / name)
+    assert items.class_names == ("alarm", "luggage")
+    assert items.names == ("row 0", "row 2")
+    assert items.source == ("where", "wake")
+    assert [items.class_names[k] for k in items.labels] == ["luggage", "alarm"]
+    assert items.carried.values()["text"] == ["where", "wake"]
+    assert len(list_items(tmp_path / name, labelled=False)) == 4

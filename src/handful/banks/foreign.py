@@ -88,8 +88,6 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
     if is_wide_csv(place, features):
         matrix, columns = read_wide_csv(place, features)
         classes = find_column(columns, labels, LABEL_NAMES, "labels", str(place))
-        if "" in columns[classes]:
-            raise BankError(f"{place}: row {columns[classes].index('')} has no {classes!r}; drop such rows")
         return bank_of(matrix, columns[classes], None, str(place))
     if ending == ".csv":
         raise BankError(

@@ -49,8 +49,6 @@ def read_parquet(files: Sequence[Path], *, features: str | None = None, labels: 
         if not isinstance(names, (list, type(None))):
             raise BankError(f"what handful noted in the metadata of {where} is damaged; export it again")
         matrix, others = _columns(pa, _opened(pa, files, vectors, [classes]), vectors, [classes], where)
-        if others[classes].null_count:
-            raise BankError(f"{where}: column {classes!r} has missing labels; drop these rows")
         bank = bank_of(matrix, plain_values(pa, others[classes]), names, where)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, error) from error

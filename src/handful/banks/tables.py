@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
-from handful.errors import BankError
+from handful.errors import BankError, HandfulError, MissingLabelWarning
 from handful.shapes import Int
 
 # Usual names of such columns, the most likely first.
@@ -18,6 +19,8 @@ LABEL_NAMES = (
     "class_name", "labels", "label", "concat_labels", "fine_label", "targets", "target", "classes", "class", "category",
     "intent", "y",
 )  # fmt: skip
+# Text that stands for a missing label; programs write missing numbers as the last two.
+NO_LABEL = ("", "nan", "NaN")
 NAME_NAMES = ("class_names", "names", "classes")
 
 
@@ -43,10 +46,15 @@ def bank_of(
     *,
     provenance: Provenance | None = None,
 ) -> FeatureBank:
-    """Make a bank from a table whose labels are numbers or names.
+    """Make a bank from a table whose labels are numbers or names; rows without a label are left out.
 
     With `class_names`, numbers index them. Without, classes are the labels that occur, in increasing order.
     """
+    there = labelled_rows(labels, where, BankError)
+    if there is not None and len(labels) == len(features):
+        features, labels = features[there], [labels[row] for row in there]
+        if all(isinstance(label, float) and label.is_integer() for label in labels):
+            labels = [int(label) for label in labels]  # a missing number made them all floating
     try:
         names = None if class_names is None else [_text(name, "class names") for name in class_names]
         values = _label_array(labels)
@@ -60,6 +68,34 @@ def bank_of(
         return FeatureBank.from_arrays(features, numbers, names or (), provenance=provenance)
     except BankError as error:
         raise BankError(f"{where}: {error}") from error
+
+
+def labelled_rows(
+    labels: Any, where: str, error: type[HandfulError], none: Collection[str] = NO_LABEL
+) -> list[int] | None:
+    """Return the rows that have a label, and warn of the others; None if all have one. A table without any is refused.
+
+    A label is missing if it is None, not a number, blank, or text that stands for none of them.
+    """
+    if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "fOUS"):
+        return None
+    there = [row for row, label in enumerate(labels) if not _is_missing(label, none)]
+    lost = len(labels) - len(there)
+    if not lost:
+        return None
+    if not there:
+        raise error(f"{where} has no row with a label; name another column, or fill some in")
+    rows = f"1 of {len(labels):,} rows has" if lost == 1 else f"{lost:,} of {len(labels):,} rows have"
+    warnings.warn(MissingLabelWarning(f"{where}: {rows} no label and cannot serve as examples"), stacklevel=2)
+    return there
+
+
+def _is_missing(label: Any, none: Collection[str]) -> bool:
+    if isinstance(label, bytes):
+        label = label.decode(errors="replace")
+    if isinstance(label, str):
+        return label.strip() in none
+    return label is None or (isinstance(label, (float, np.floating)) and bool(np.isnan(label)))
 
 
 def _label_array(labels: Any) -> np.ndarray:

@@ -107,7 +107,8 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     try:
         if isinstance(content, list):
             said = annotated(content, str(place))
-            batch, labels = said.batch, tuple(GivenLabel(_whole(row), *one, None) for row, *one in said.labels)
+            batch = said.batch
+            labels = tuple(GivenLabel(_whole(row), item, label, None) for row, item, label in said.labels)
         else:
             if content[FORMAT] != VERSION:
                 raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")

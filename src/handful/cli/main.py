@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from handful.cli.terminal import Interrupted
-from handful.errors import HandfulError
+from handful.errors import HandfulError, MissingLabelWarning
 
 if TYPE_CHECKING:
     import typer
@@ -51,7 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _complain("the command line needs typer; run: pip install 'handful[cli]'")
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="handful")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", MissingLabelWarning)
+            warnings.showwarning = _warn
+            app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
             return _complain("interrupted; give the same command again", INTERRUPTED)
@@ -61,6 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (HandfulError, OSError) as error:
         return _complain(str(error))
     return 0
+
+
+def _warn(message: Warning | str, *_place: object) -> None:
+    """Write a warning as a sentence, without the line of code that it came from."""
+    sys.stderr.write(f"warning: {message}\n")
 
 
 def _complain(sentence: str, code: int = 1) -> int:

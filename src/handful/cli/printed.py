@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handful.cli.terminal import show
+from handful.machine.untrusted import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -173,19 +174,19 @@ def _table(*columns: tuple[str, str]) -> Table:
 
 
 def _plain(text: str) -> Text:
-    """Return text as it is: a name in square brackets is no markup."""
+    """Return text on one line: a name in square brackets is no markup, and a line feed in one is an escape."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(printable(text))
 
 
 def _bold(text: str) -> Text:
     from rich.text import Text
 
-    return Text(text, style="bold")
+    return Text(printable(text), style="bold")
 
 
 def _quiet(text: str) -> Text:
     from rich.text import Text
 
-    return Text(text, style="dim")
+    return Text(printable(text), style="dim")

@@ -17,7 +17,7 @@ import numpy as np
 
 from handful.banks.bank import FeatureBank, Provenance
 from handful.banks.carried import Carried
-from handful.banks.tables import LABEL_NAMES, bank_of, find_column
+from handful.banks.tables import LABEL_NAMES, NO_LABEL, bank_of, find_column, labelled_rows
 from handful.banks.unlabelled import Vectors
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
@@ -30,8 +30,8 @@ ENDING = ".h5ad"
 VECTOR_KEYS = ("X_scANVI", "X_scVI", "X_scvi", "X_pca_harmony", "X_harmony", "X_pca")
 DRAWING_KEYS = frozenset({"X_umap", "X_tsne", "X_draw_graph_fa", "spatial", "X_spatial"})
 CELL_LABEL_NAMES = ("cell_type", "celltype", "cell_type_fine", "cell_ontology_class", "annotation", *LABEL_NAMES)
-# What stands for "no label" beside a missing value; scvi-tools writes the second.
-NO_LABEL = ("", "Unknown")
+# What stands for "no label" beside a missing value; scvi-tools writes the last.
+NO_CELL_LABEL = (*NO_LABEL, "Unknown")
 # Entries of ours begin with this.
 OURS = "handful"
 
@@ -47,10 +47,10 @@ def read_labelled_cells(path: Path, *, features: str | None = None, labels: str 
         frame = read(file["obs"])
         key = _vector_key(file, features, path)
         column = find_column(_foreign(frame), labels, CELL_LABEL_NAMES, "labels", str(path))
-        rows = [row for row, label in enumerate(_values(frame[column])) if label not in (None, *NO_LABEL)]
-        if not rows:
-            raise BankError(f"{path}: no cell has a label in column {column!r}; name another column of obs")
-        matrix, named = _matrix(read, file, key, len(frame), path)[rows], _values(frame[column])
+        named = _values(frame[column])
+        there = labelled_rows(named, f"{path}, column {column!r} of obs", BankError, NO_CELL_LABEL)
+        rows = there or list(range(len(named)))
+        matrix = _matrix(read, file, key, len(frame), path)[rows]
         made_by = Provenance(dataset=path.name, backbone=f"obsm {key}")
         return bank_of(matrix, [str(named[row]) for row in rows], None, str(path), provenance=made_by)
 
@@ -76,7 +76,7 @@ def read_cells(
             find_column(columns, name, (), "groups" if name in groups else "items", str(path))
         rows: Sequence[int] = range(len(names))
         if without is not None:
-            rows = [row for row, label in enumerate(columns[without]) if label in (None, *NO_LABEL)]
+            rows = [row for row, label in enumerate(columns[without]) if label in (None, *NO_CELL_LABEL)]
             if not rows:
                 raise BankError(f"{path}: every cell has a label in column {without!r}, so there is none to label")
         carried = Carried(columns).of_items(rows)

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.banks.carried import Carried
+from handful.banks.tables import labelled_rows
 from handful.errors import ItemsError
 from handful.extraction.decode import IMAGE_SUFFIXES, Unreadable
 from handful.machine.untrusted import (
@@ -283,10 +284,16 @@ def _list_table(
             f"got the columns {some_of(rows[0])}; rename or drop columns"
         )
     values = _column(rows, columns[0], table)
-    labels = [UNLABELLED] * len(rows)
+    chosen: Sequence[int] = range(len(rows))
+    labels: list[str | None] = [UNLABELLED] * len(rows)
     if labelled:
-        labels = [str(value) for value in _column(rows, label_column, table, (str, int))]
-    chosen = range(len(rows)) if split is None else _rows_of_split(_column(rows, "split", table), split, table)
+        chosen = labelled_rows([row.get(label_column) for row in rows], str(table), ItemsError) or chosen
+        labels = [None] * len(rows)
+        for row, value in zip(chosen, _column(rows, label_column, table, (str, int), chosen), strict=True):
+            labels[row] = str(value)
+    if split is not None:
+        of_split = _rows_of_split(_column(rows, "split", table), split, table)
+        chosen = [row for row in of_split if labels[row] is not None]
     kept = tuple(values[row] for row in chosen)
     there: list[Any] = list(dict.fromkeys(name for row in rows for name in row))
     for name, role in [*((name, "groups") for name in groups), *([(item_column, "items")] if item_column else [])]:
@@ -355,15 +362,19 @@ def _unpacked(table: Path) -> bytes:
     return data
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: Any = str) -> list[Any]:
-    """Return one column of the table, refusing rows that lack it."""
-    for number, row in enumerate(rows):
+def _column(
+    rows: Sequence[Mapping[str, Any]], name: str, table: Path, types: Any = str, chosen: Sequence[int] | None = None
+) -> list[Any]:
+    """Return one column of the chosen rows, by default all, refusing rows that lack it."""
+    numbers = range(len(rows)) if chosen is None else chosen
+    for number in numbers:
+        row = rows[number]
         if not isinstance(row.get(name), types) or isinstance(row[name], bool) or row[name] == "":
             raise ItemsError(
                 f"row {number} of {table} must have a {name!r} that is not empty, got {row.get(name)!r}; "
                 "fix or drop that row"
             )
-    return [row[name] for row in rows]
+    return [rows[number][name] for number in numbers]
 
 
 def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str, ...]:
@@ -386,18 +397,21 @@ def _image_names(found: Iterable[str], where: str, labelled: bool) -> tuple[str,
 
 
 def _of_folders(names: tuple[str, ...], source: Source, labelled: bool) -> Items:
-    labels = [name.rsplit("/", 1)[0] if labelled else UNLABELLED for name in names]
+    labels: list[str | None] = [name.rsplit("/", 1)[0] if labelled else UNLABELLED for name in names]
     return _items("image", names, labels, source, range(len(names)))
 
 
-def _items(kind: Kind, names: tuple[str, ...], labels: Sequence[str], source: Source, chosen: Sequence[int]) -> Items:
-    """Assign numbers to the classes that occur in all labels, and hash the chosen rows."""
-    names, labels = tuple(map(writable, names)), [writable(label) for label in labels]
+def _items(
+    kind: Kind, names: tuple[str, ...], labels: Sequence[str | None], source: Source, chosen: Sequence[int]
+) -> Items:
+    """Assign numbers to the classes that occur in all labels, and hash the chosen rows, which have labels."""
+    names, own = tuple(map(writable, names)), {label: writable(label) for label in set(labels) if label is not None}
     # Longer ones are names rather than counts, and Python refuses to turn thousands of digits into a number.
-    numbers = all(label.isdecimal() and len(label) <= 18 for label in labels)
-    class_names = tuple(sorted(set(labels), key=(lambda label: (int(label), label)) if numbers else None))
-    position = {name: k for k, name in enumerate(class_names)}
-    kept = np.array([position[labels[row]] for row in chosen], dtype=np.int64)
+    numbers = all(label.isdecimal() and len(label) <= 18 for label in own.values())
+    class_names = tuple(sorted(set(own.values()), key=(lambda label: (int(label), label)) if numbers else None))
+    places = {name: k for k, name in enumerate(class_names)}
+    position = {label: places[name] for label, name in own.items()}
+    kept = np.array([position[label] for row in chosen if (label := labels[row]) is not None], dtype=np.int64)
     digest = hashlib.sha256(json.dumps(class_names).encode() + b"\n")
     for name, label, content in zip(names, kept.tolist(), source, strict=True):
         try:
