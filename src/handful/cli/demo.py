@@ -31,7 +31,7 @@ def demo(
     ),
     tasks: Annotated[int, typer.Option(min=2, help="Tasks for each method and each number of classes present.")] = 30,
 ) -> None:
-    """Compare five methods on real sentences, write a report, and suggest what to do next. Takes a minute.
+    """Compare five methods on real sentences, write a report, and suggest what to do next. Takes about a minute.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def demo(
     from handful.machine.extras import import_extra
     from handful.reports.page import write_report
     from handful.reports.summary import columns_of, results
-    from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool
+    from handful.tasks import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 
     import_extra("matplotlib", "plots")  # checked before the work, which would be lost
     bank = load_clinc150()
@@ -54,8 +54,11 @@ def demo(
         f"A batch of 75 new ones arrives, in which {', '.join(map(str, K_EFF[:-1]))} or {K_EFF[-1]} of them occur.\n"
         f"{tasks} such tasks each; accuracy in percent, and the gain over labelling each sentence alone."
     )
+    # One catalogue for all batches, as a user has one: `roll_call` then trains once and not for every batch.
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(5), Balanced(1), 1), seed=0, indices=[0])
+    catalogue = FixedSupport(drawn.support[0])
     cells = [
-        Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff), 75), method, n_tasks=tasks)
+        Cell("clinc150", TaskSpec(catalogue, UniformOverPool(k_eff), 75), method, n_tasks=tasks)
         for k_eff in K_EFF
         for method in METHODS
     ]
