@@ -456,3 +456,87 @@ def test_names_are_refused_where_they_cannot_be_used():
         PaddleClassifier().fit(X, y, names={"c00": [1, 2, 3]})
     with pytest.raises(LabelError, match="kind"):
         PaddleClassifier().fit(X, y, names={1: X[0]})
+
+
+def test_classes_of_the_first_call_are_remembered():
+    X, y, _ = toy(0)
+    some = y != "bee"
+    grown = PaddleClassifier().partial_fit(X[some], y[some], classes=np.unique(y)).partial_fit(X[~some], y[~some])
+    assert grown.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
+    with pytest.raises(LabelError, match="label 'fly' is not among the 5 classes"):
+        grown.partial_fit(X[:1], ["fly"])
+    with pytest.raises(LabelError, match="label 'bee' is not among the 4 classes"):
+        PaddleClassifier().partial_fit(X, y, classes=["ant", "cat", "dog", "elk"])
+    with pytest.raises(LabelError, match="label 'bee' is not among the 4 classes"):
+        grown.fit(X[some], y[some]).partial_fit(X[~some], y[~some])  # a fit begins again
+
+
+def test_sample_weights_are_refused_in_the_name_of_the_classifier():
+    X, y, _ = toy(0)
+    for call in (PaddleClassifier().fit, PaddleClassifier().partial_fit):
+        with pytest.raises(OptionError, match=r"PaddleClassifier does not take 'sample_weight': .* not supported"):
+            call(X, y, sample_weight=np.ones(len(X)))
+
+
+@pytest.mark.parametrize("changed", [{"method": "soft_kmeans"}, {"feature_transform": "raw"}])
+def test_parameters_changed_after_fit_need_another_fit(changed):
+    X, y, batch = toy(0)
+    classifier = TransductiveClassifier("roll_call").fit(X, y).set_params(**changed)
+    for call in (classifier.predict, classifier.infer, classifier.predict_proba):
+        with pytest.raises(OptionError, match=r"was fitted with another method or feature_transform .* call fit again"):
+            call(batch)
+    with pytest.raises(OptionError, match="method must be one of"):
+        classifier.set_params(method="unheard_of").predict(batch)
+    assert len(classifier.set_params(**{"method": "roll_call", **changed}).fit(X, y).predict(batch)) == 15
+
+
+def test_a_prior_array_must_have_new_labels_too():
+    X, y, batch = toy(0)
+    with pytest.raises(OptionError, match=r"each of the 6 classes, .* new labels of given too, got shape \(5,\)"):
+        PaddleClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"})
+
+
+def test_tuples_are_labels_and_groups():
+    X, y, batch = toy(0)
+    labels = [(str(name), 1) for name in y]
+    classifier = PaddleClassifier().fit(X, labels)
+    assert classifier.classes_.tolist() == sorted(set(labels))
+    assert [name for name, _ in classifier.predict(batch)] == PaddleClassifier().fit(X, y).predict(batch).tolist()
+    assert classifier.infer(batch, given={0: ("fly", 2)}).labels[0] == ("fly", 2)
+    for groups in ([("a", 1)] * 7 + [("b", 2)] * 8, [["a", 1]] * 7 + [["b", 2]] * 8):
+        found = classifier.infer(batch, groups=groups)
+        assert found.groups.tolist() == [("a", 1), ("b", 2)]
+        assert len(found["b", 2].labels) == 8
+
+
+def test_a_label_that_numpy_would_change_is_refused():
+    X, y, batch = toy(0)
+    for labels in ([f"{name}\0" for name in y], np.array([f"{name}\0" for name in y], dtype=object)):
+        with pytest.raises(LabelError, match="ends with a NUL character"):
+            PaddleClassifier().fit(X, labels)
+    with pytest.raises(LabelError, match="ends with a NUL character"):
+        PaddleClassifier().fit(X, y).infer(batch, groups=["a", "a\0", "b"] * 5)
+
+
+def test_masked_entries_are_refused():
+    X, y, batch = toy(0)
+    classifier = PaddleClassifier().fit(np.ma.masked_array(X, mask=False), y)
+    for call in (
+        lambda: classifier.fit(np.ma.masked_array(X, mask=X > 1), y),
+        lambda: classifier.fit(X, np.ma.masked_array(np.arange(len(y)) % 3, mask=y == "ant")),
+        lambda: classifier.infer(np.ma.masked_array(batch, mask=batch > 1)),
+        lambda: handful.infer_scores(np.ma.masked_array(batch, mask=batch > 1), kind="logits"),
+    ):
+        with pytest.raises(TaskError, match=r"has masked entries, .* fill them in or drop these rows"):
+            call()
+
+
+def test_what_scikit_learn_refuses_is_an_error_of_handful():
+    X, y, batch = toy(0)
+    classifier = PaddleClassifier().fit(X, y)
+    for wrong in (batch[:, :2], batch[0], batch[:0], batch * 1j, batch * np.nan, [["a"] * 6]):
+        with pytest.raises(TaskError):
+            classifier.infer(wrong)
+    for wrong in (y[:-1], None, np.full(len(y), np.nan), [[1, 2]] * len(y)):
+        with pytest.raises(LabelError):
+            PaddleClassifier().fit(X, wrong)

@@ -159,7 +159,7 @@ def test_labels_of_other_rows_are_weak_features(bank):
 
 def test_right_labels_are_far_from_weak(bank):
     X, y, _, _ = real_task(bank, 0)
-    assert weak_features(PaddleClassifier().fit(X, y).catalogue_.head) is None
+    assert weak_features(PaddleClassifier().fit(X, y).catalogue_.head, 0.0) is None
 
 
 @pytest.mark.parametrize("shots", [1, 3])
@@ -175,6 +175,25 @@ def test_copies_of_one_example_say_nothing_about_features():
     inference = PaddleClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3])
     assert inference.labels.tolist() == list(range(6))
     assert inference.diagnostics == ()
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_features_that_are_all_equal_are_weak():
+    found = PaddleClassifier().fit(np.ones((12, 4)), np.arange(4).repeat(3)).infer(np.ones((8, 4)))
+    assert [diagnostic.name for diagnostic in found.diagnostics] == ["weak_features"]
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_vectors_of_zeros_are_said():
+    catalogue, batch = np.eye(4), np.concatenate([np.eye(4), np.zeros((3, 4))])
+    classifier = PaddleClassifier().fit(catalogue, list("abcd"))
+    found = classifier.infer(batch)
+    assert [(diagnostic.name, diagnostic.value) for diagnostic in found.diagnostics] == [("zero_vectors", 3)]
+    groups = classifier.infer(batch, groups=["x"] * 4 + ["y"] * 3)
+    assert groups["x"].diagnostics == ()
+    assert "zero_vectors" in [diagnostic.name for diagnostic in groups["y"].diagnostics]
+    raw = TransductiveClassifier(feature_transform="raw").fit(catalogue, list("abcd")).infer(batch)
+    assert "zero_vectors" not in [diagnostic.name for diagnostic in raw.diagnostics]
 
 
 # -- not_converged -----------------------------------------------------------------------------------------------------

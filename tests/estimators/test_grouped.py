@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 
@@ -100,3 +102,52 @@ def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
     other = TransductiveClassifier("nearest_prototype").fit(batch[:4], [0, 0, 1, 1])
     with pytest.raises(OptionError, match="groups need the method roll_call"):
         other.predict(batch, groups=groups)
+
+
+def test_one_group_comes_in_the_container_of_the_batch(world):
+    classifier, batch, groups, _ = world
+    rows = np.flatnonzero(groups == 10)
+    index = np.arange(len(batch)) + 1000
+    frames = {
+        np.ndarray: batch,
+        torch.Tensor: torch.from_numpy(batch),
+        pd.DataFrame: pd.DataFrame(batch, index=index),
+        pl.DataFrame: pl.DataFrame(batch),
+        pa.Table: pa.table({str(i): column for i, column in enumerate(batch.T.copy())}),
+    }
+    with warnings.catch_warnings(action="ignore"):
+        for kind, frame in frames.items():
+            whole = classifier.infer(frame, groups=groups)
+            found = whole[10]
+            assert type(found.probabilities) is kind
+            assert type(found.labels) is type(whole.labels)
+            assert type(found.unknown) is type(whole.unknown)
+            np.testing.assert_array_equal(np.asarray(found.probabilities), np.asarray(whole.probabilities)[rows])
+            np.testing.assert_array_equal(np.asarray(found.labels), np.asarray(whole.labels)[rows])
+        assert (
+            classifier.infer(frames[pd.DataFrame], groups=groups)[10].probabilities.index.tolist()
+            == index[rows].tolist()
+        )
+
+
+class Name(str):
+    """A text that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_reading_every_group_looks_at_each_once(world):
+    classifier, batch, _, _ = world
+    names = np.empty(300, dtype=object)
+    names[:] = [Name(f"{i % 100:03}") for i in range(300)]
+    found = classifier.infer(batch[:300], groups=names)
+    Name.compared = 0
+    assert [len(found[Name(name)].labels) for name in found.groups] == [3] * 100
+    assert Name.compared <= 300
+    with pytest.raises(LabelError, match="there is no group"):
+        found[["000"]]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self, overload
 
@@ -22,8 +23,8 @@ from torch import Tensor
 
 from handful.arguments import whole
 from handful.catalogue import Catalogue
-from handful.catalogue.labels import places_of, with_label
-from handful.errors import FileFormatError, LabelError, OptionError, TaskError
+from handful.catalogue.labels import distinct, places_of, with_label
+from handful.errors import FileFormatError, HandfulError, LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.containers import beside, container_of, labels_of
 from handful.estimators.diagnostics import warnings_of
@@ -91,6 +92,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     n_features_in_: int
+    _announced: frozenset[Any] = frozenset()  # labels that `partial_fit` may add
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.feature_transform = feature_transform
         self.options = options
 
-    def fit(self, X: Any, y: Any, *, unlabelled: Any = None, names: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, unlabelled: Any = None, names: Any = None, **others: Any) -> Self:
         """Fit the catalogue, with at least one row or a name of every class.
 
         Parameters
@@ -117,6 +119,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             class, including -1: labels such as -1, 0, 1 are too common to guess.
         names : mapping or None
             From labels to vectors of the names of classes, see `add_names`.
+        **others : object
+            Refused; there are no sample weights.
 
         Returns
         -------
@@ -130,6 +134,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> PaddleClassifier().fit(X, y).classes_.tolist()
         ['right', 'up']
         """
+        self._refuse(others)
         self._check_parameters()
         features, labels = self._checked(X, y, reset=True)
         marked = is_unlabelled(labels, unlabelled)
@@ -147,20 +152,24 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             probabilities = inference.probabilities.cpu().numpy()
             codes[marked] = probabilities.argmax(-1)
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
+        self._announced = frozenset()
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **others: Any) -> Self:
         """Add examples; the result is the same as `fit` on all rows together.
 
-        The first call is a `fit`. After that, a label must be known or listed in `classes`, so that a mistyped one does
-        not become a class; new classes are added with `add_classes`.
+        The first call is a `fit`. A label must be known or listed in `classes`, of this call or an earlier one, so that
+        a mistyped one does not become a class; only a first call without `classes` takes any label. New classes are
+        also added with `add_classes`.
 
         Parameters
         ----------
         X, y : [row, feature], [row]
             Examples and their labels.
         classes : list of labels or None
-            Labels that may be new.
+            Labels that may be new, in this call and in later ones; a saved classifier does not keep the list.
+        **others : object
+            Refused; there are no sample weights.
 
         Returns
         -------
@@ -175,17 +184,25 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> classifier.catalogue_.shots.tolist()  # of right and up
         [2.0, 3.0]
         """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
-        features, labels = self._checked(X, y, reset=False)
-        announced = set() if classes is None else set(np.asarray(labels_of(classes)).tolist())
-        unknown = [label for label in self._catalogue.unknown(labels) if label not in announced]
-        if unknown:
-            raise LabelError(
-                f"label {unknown[0]!r} is not among the {len(self.classes_)} classes; "
-                "fix it, list it in classes, or add the class with add_classes"
-            )
-        return self._became(self._catalogue.with_examples(features, labels))
+        self._refuse(others)
+        first = not self.__sklearn_is_fitted__()
+        announced = self._announced.union(() if classes is None else np.asarray(labels_of(classes)).tolist())
+        known = announced if first else announced.union(self.classes_.tolist())
+        if not (first and classes is None):
+            unknown = set(distinct(self._checked_labels(y))[0].tolist()) - known
+            if unknown:
+                raise LabelError(
+                    f"label {min(unknown)!r} is not among the {len(known)} classes; "
+                    "fix it, list it in classes, or add the class with add_classes"
+                )
+        if first:
+            self.fit(X, y)
+        else:
+            catalogue = self._current()
+            features, labels = self._checked(X, y, reset=False)
+            self._became(catalogue.with_examples(features, labels))
+        self._announced = announced
+        return self
 
     def add_classes(self, X: Any, y: Any) -> Self:
         """Add examples of classes that are not in the catalogue yet.
@@ -207,15 +224,15 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> PaddleClassifier().fit(X, y).add_classes([[-1.0, 0.0]], ["left"]).classes_.tolist()
         ['left', 'right', 'up']
         """
-        check_is_fitted(self)
+        catalogue = self._current()
         features, labels = self._checked(X, y, reset=False)
-        unknown = set(self._catalogue.unknown(labels))
+        unknown = set(catalogue.unknown(labels))
         known = [label for label in np.unique(labels).tolist() if label not in unknown]
         if known:
             raise LabelError(
                 f"class {known[0]!r} is already in the catalogue; add examples of known classes with partial_fit"
             )
-        return self._became(self._catalogue.with_examples(features, labels))
+        return self._became(catalogue.with_examples(features, labels))
 
     def add_names(self, names: Any) -> Self:
         """Add vectors of the names of classes, known or new; a class with a name needs no examples.
@@ -250,8 +267,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             vectors, labels = rows_of_names(names, None)
             self.n_features_in_ = vectors.shape[1]
             return self._became(Catalogue.of_names(vectors, labels, self._transform))
+        catalogue = self._current()
         vectors, labels = rows_of_names(names, self.n_features_in_)
-        return self._became(self._catalogue.with_names(vectors, labels))  # type: ignore[union-attr]
+        return self._became(catalogue.with_names(vectors, labels))  # type: ignore[union-attr]
 
     def remove_classes(self, labels: Any) -> Self:
         """Forget these classes and all their examples.
@@ -273,12 +291,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         >>> PaddleClassifier().fit(X, y).remove_classes(["up"]).classes_.tolist()
         ['right']
         """
-        check_is_fitted(self)
+        catalogue = self._current()
         leaving = np.asarray(labels_of(labels))
-        unknown = self._catalogue.unknown(leaving)
+        unknown = catalogue.unknown(leaving)
         if unknown:
             raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for those that are")
-        return self._became(self._catalogue.without(leaving))
+        return self._became(catalogue.without(leaving))
 
     @overload
     def infer(
@@ -541,11 +559,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return catalogue, features, inferred(catalogue, features, options, prior=known, given=codes), known
 
     def _with_catalogue(self, X: Any, what: str) -> tuple[Catalogue, Float[Tensor, "item dim"]]:
-        check_is_fitted(self)
-        if not isinstance(self._catalogue, Catalogue):
+        catalogue = self._current()
+        if not isinstance(catalogue, Catalogue):
             raise OptionError(f"{what} need the method roll_call, got {self.method!r}")
         features = self._checked_features(X, reset=False)
-        return self._catalogue.to(features.device), features
+        return catalogue.to(features.device), features
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
@@ -667,6 +685,30 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         return value
 
+    def _current(self) -> Catalogue | LabelledRows:
+        """Return what was fitted, unless the parameters were changed since, so that it cannot be used."""
+        if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
+            check_is_fitted(self)
+        if self.method not in METHODS:
+            self._check_parameters()
+        found = self._catalogue
+        if (found.transform if isinstance(found, Catalogue) else None) != (
+            self._transform if self._keeps_catalogue else None
+        ):
+            raise OptionError(
+                f"{type(self).__name__} was fitted with another method or feature_transform than {self.method!r} and "
+                f"{self.feature_transform!r}; call fit again"
+            )
+        return found
+
+    def _refuse(self, others: Mapping[str, Any]) -> None:
+        """Refuse arguments that do not exist."""
+        if others:
+            raise OptionError(
+                f"{type(self).__name__} does not take {next(iter(others))!r}: every example counts alike, and sample "
+                "weights are not supported; leave it out"
+            )
+
     def _became(self, catalogue: Catalogue | LabelledRows) -> Self:
         """Replace the catalogue in one step; what `fit` found for its rows is no longer valid."""
         self._catalogue, self._transduction = catalogue, None
@@ -689,24 +731,31 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Float[Tensor, "row dim"], npt.NDArray[Any]]:
         """Return a copy of the features and as many labels."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        labels = self._checked_labels(y)
         features = self._checked_features(X, reset=reset, copy=True)
-        labels = column_or_1d(labels_of(y), warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_consistent_length(features, labels)
-        if labels.dtype.kind == "f":
-            check_classification_targets(labels)
+        with _sentences(LabelError):
+            check_consistent_length(features, labels)
         return features, labels
+
+    def _checked_labels(self, y: Any) -> npt.NDArray[Any]:
+        if y is None:
+            raise LabelError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        with _sentences(LabelError):
+            labels: npt.NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+            assert_all_finite(labels, input_name="y")
+            if labels.dtype.kind == "f":
+                check_classification_targets(labels)
+        return labels
 
     def _checked_features(self, X: Any, *, reset: bool, copy: bool = False) -> Float[Tensor, "row dim"]:
         vectors = container_of(X).vectors(X)
         if not isinstance(vectors, Tensor):
             if getattr(vectors, "dtype", None) == np.float16:
                 vectors = vectors.astype(np.float32)
-            return torch.from_numpy(
-                validate_data(self, vectors, reset=reset, dtype=[np.float64, np.float32], copy=copy, order="C")
-            )
+            with _sentences(TaskError):
+                return torch.from_numpy(
+                    validate_data(self, vectors, reset=reset, dtype=[np.float64, np.float32], copy=copy, order="C")
+                )
         expected = vectors.shape[-1] if reset else self.n_features_in_
         if vectors.ndim != 2 or vectors.shape[1] != expected or 0 in vectors.shape:
             raise TaskError(
@@ -727,9 +776,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self, X: Any, known: Known, unknown: Any = None, given: Mapping[int, Any] | None = None
     ) -> Inference:
         """Infer, and return the answer in the container of X; rejected items have the label `unknown`, if given."""
-        if not self.__sklearn_is_fitted__():  # first, because the check takes a fifth of the time of a small batch
-            check_is_fitted(self)
-        catalogue, features, codes = self._catalogue, self._checked_features(X, reset=False), None
+        catalogue, features, codes = self._current(), self._checked_features(X, reset=False), None
         if given:
             if not isinstance(catalogue, Catalogue):
                 raise OptionError(f"given labels need the method roll_call, got {self.method!r}")
@@ -854,6 +901,17 @@ def asked(
     points = catalogue.against(features.unsqueeze(0)).points[0] - catalogue.head.means.mean(0)
     unknown = torch.from_numpy(found.unknown).to(points.device)
     return tuple(questions_about(points, found.probabilities, unknown, n, answered))
+
+
+@contextmanager
+def _sentences(kind: type[HandfulError]) -> Iterator[None]:
+    """Raise what scikit-learn says about its input as an error of handful."""
+    try:
+        yield
+    except HandfulError:
+        raise
+    except ValueError as error:
+        raise kind(str(error)) from error
 
 
 def _warn(inference: Inference) -> None:

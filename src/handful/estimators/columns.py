@@ -18,7 +18,8 @@ def column_of(values: Any, n_items: int, argument: str) -> tuple[npt.NDArray[Any
     if hasattr(values, "columns") and hasattr(values, "to_numpy") and getattr(values, "ndim", 2) == 2:
         found = values.to_numpy()
     else:
-        found = np.asarray(labels_of(values))
+        several = isinstance(values, (list, tuple)) and any(isinstance(value, list) for value in values)
+        found = np.asarray(labels_of([tuple(value) for value in values] if several else values))
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim == 2:

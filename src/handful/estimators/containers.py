@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.errors import MissingExtraError, TaskError
+from handful.errors import LabelError, MissingExtraError, TaskError
 
 Array: TypeAlias = npt.NDArray[Any]
 # A dataclass with the fields labels, unknown and probabilities.
@@ -39,6 +39,8 @@ class Container:
         `(X, numbers [row], name) -> ` the same numbers beside the rows of X.
     frame : callable
         `(columns, like) -> ` a table of these columns; with pandas, it has the index of `like`, unless that is None.
+    rows : callable
+        `(answer, rows) -> ` some rows of labels, probabilities or numbers.
     """
 
     vectors: Callable[[Any], Any]
@@ -46,6 +48,7 @@ class Container:
     probabilities: Callable[[Any, Tensor, Array], Any]
     numbers: Callable[[Any, Array, str], Any]
     frame: Callable[[dict[str, Array], Any], Any]
+    rows: Callable[[Any, Array], Any] = lambda answer, rows: answer[rows]
 
 
 def container_of(X: Any) -> Container:
@@ -70,10 +73,22 @@ def labels_of(y: Any) -> Any:
     if isinstance(y, Tensor):
         return y.detach().cpu().numpy()
     # scikit-learn would turn the nullable integers of pandas into floats.
-    return y.to_numpy() if container_of(y) is CONTAINERS["pandas"] else y
+    y = y.to_numpy() if container_of(y) is CONTAINERS["pandas"] else _unmasked(y)
+    if isinstance(y, (list, tuple)) or (isinstance(y, np.ndarray) and y.dtype.kind == "O"):
+        if any(isinstance(label, str) and label.endswith("\0") for label in y):
+            raise LabelError("a label ends with a NUL character, which NumPy would drop; remove it")
+        if any(isinstance(label, tuple) for label in y):  # NumPy would make a table of text of them
+            labels = np.empty(len(y), dtype=object)
+            labels[:] = list(y)
+            return labels
+    return y
 
 
-def _same(X: Any) -> Any:
+def _unmasked(X: Any) -> Any:
+    if isinstance(X, np.ma.MaskedArray):
+        if np.ma.is_masked(X):
+            raise TaskError("a masked array has masked entries, which cannot be used; fill them in or drop these rows")
+        return X.data
     return X
 
 
@@ -170,7 +185,7 @@ def _arrow_probabilities(X: Any, probabilities: Tensor, classes: Array) -> Any:
 
 
 ARRAYS = Container(
-    _same,
+    _unmasked,
     lambda X, labels: labels,
     lambda X, probabilities, classes: _as_array(probabilities),
     lambda X, numbers, name: numbers,
@@ -178,7 +193,7 @@ ARRAYS = Container(
 )
 CONTAINERS = {
     "torch": Container(
-        _same,
+        lambda X: X,
         _tensor_labels,
         lambda X, probabilities, classes: probabilities,
         lambda X, numbers, name: torch.from_numpy(numbers).to(X.device),
@@ -190,6 +205,7 @@ CONTAINERS = {
         _pandas_probabilities,
         lambda X, numbers, name: sys.modules["pandas"].Series(numbers, index=X.index, name=name),
         _pandas_frame,
+        lambda answer, rows: answer.iloc[rows],
     ),
     "polars": Container(
         _polars_vectors,
@@ -204,5 +220,6 @@ CONTAINERS = {
         _arrow_probabilities,
         lambda X, numbers, name: sys.modules["pyarrow"].array(numbers),
         _arrow_frame,
+        lambda answer, rows: answer.take(rows),
     ),
 }

@@ -56,7 +56,7 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `not_converged`, `collapsed`, `unlike_catalogue` or `weak_features`.
+        `not_converged`, `collapsed`, `unlike_catalogue`, `weak_features` or `zero_vectors`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float
@@ -90,15 +90,15 @@ class Diagnostic:
 
 
 def diagnose(
-    head: Head | None, n_items: int, confidence: float, *, n_iter: int, converged: bool
+    head: Head | None, n_items: int, confidence: float, *, n_zero: int = 0, n_iter: int, converged: bool
 ) -> tuple[Diagnostic, ...]:
     """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
 
-    Without a head there is nothing to compare the batch with.
+    Without a head there is nothing to compare the batch with. `n_zero` are items without a direction.
     """
     found = [not_converged(n_iter, converged)]
     if head is not None:
-        found += [unlike_catalogue(n_items, confidence, head), weak_features(head)]
+        found += [unlike_catalogue(n_items, confidence, head), weak_features(head, confidence), zero_vectors(n_zero)]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
@@ -164,19 +164,33 @@ def unlike_catalogue(n_items: int, confidence: float, head: Head) -> Diagnostic 
     )
 
 
-def weak_features(head: Head) -> Diagnostic | None:
-    """Whether left-out examples can hardly tell their class."""
-    n_classes = len(head.weights)
-    if head.confidence is None or n_classes == 1:
+def zero_vectors(n_zero: int) -> Diagnostic | None:
+    """Whether some items are vectors of zeros, which have no direction that could be compared."""
+    if n_zero == 0:
         return None
-    signal = (head.confidence - 1 / n_classes) / (1 - 1 / n_classes)
+    return Diagnostic(
+        "zero_vectors",
+        f"Vectors of zeros, as {n_zero:,} of the items have, say nothing about a class, and their labels mean nothing. "
+        "Drop these items, and find out why the model gave no features.",
+        n_zero,
+        0,
+        UnlikeCatalogueWarning,
+    )
+
+
+def weak_features(head: Head, confidence: float) -> Diagnostic | None:
+    """Whether left-out examples can hardly tell their class; if nothing could be left out, whether the items can."""
+    n_classes = len(head.weights)
+    if n_classes == 1:
+        return None
+    signal = ((confidence if head.confidence is None else head.confidence) - 1 / n_classes) / (1 - 1 / n_classes)
     if signal >= LEAST_SIGNAL:
         return None
     return Diagnostic(
         "weak_features",
-        "Left-out examples can hardly tell their own class from others: these features do not separate the classes, "
-        "and labels are little better than guesses. Check whether the labels belong to these rows, and try features of "
-        "another model.",
+        "Left-out examples, or items if there are none, can hardly tell their class from others: these features do not "
+        "separate the classes, and labels are little better than guesses. Check whether the labels belong to these "
+        "rows, and try features of another model.",
         signal,
         LEAST_SIGNAL,
         WeakFeaturesWarning,

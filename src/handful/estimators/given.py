@@ -16,6 +16,7 @@ from torch import Tensor
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
 from handful.errors import LabelError
+from handful.estimators.containers import labels_of
 from handful.shapes import Float, Int
 
 
@@ -53,7 +54,7 @@ def with_given(
     codes = np.full(len(features), -1, dtype=np.int64)
     taken = features[rows]
     points = taken if isinstance(taken, Tensor) else torch.from_numpy(np.asarray(taken, np.float32))
-    labels = np.asarray([given[row] for row in rows])
+    labels = np.asarray(labels_of([given[row] for row in rows]))
     more = catalogue.with_examples(points, labels)
     codes[rows] = places_of(labels, more.classes)
     return more, codes

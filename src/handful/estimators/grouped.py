@@ -7,7 +7,9 @@ their siblings hold as a prior.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +60,8 @@ class GroupedInference:
         As in `Inference`.
     confidence : ndarray [group]
         Mean over the items of a group of the largest probability under the head.
+    n_zero : ndarray [group]
+        Vectors of zeros in each group, which say nothing about a class.
     unknown, rejected : [item], ndarray [item]
         As in `Inference`, in the order of the rows given.
     unknown_interval : ndarray [group, 2]
@@ -107,6 +111,7 @@ class GroupedInference:
     n_iter: Int[np.ndarray, "group"]
     converged: npt.NDArray[np.bool_]
     confidence: Float[np.ndarray, "group"]
+    n_zero: Int[np.ndarray, "group"]
     unknown: Any
     rejected: npt.NDArray[np.bool_]
     unknown_interval: Float[np.ndarray, "group 2"]
@@ -259,36 +264,56 @@ class GroupedInference:
         return "\n".join(lines)
 
     def __getitem__(self, group: Any) -> Inference:
-        """Return the answer about one group, in arrays; its items come in the order of the rows given."""
-        place = next((place for place, name in enumerate(self.groups.tolist()) if name == group), -1)
-        if place < 0:
+        """Return the answer about one group, in the container of the batch; items are in the order of the rows."""
+        name = group.item() if isinstance(group, np.generic) else group
+        if not isinstance(name, Hashable) or name not in self._places:
             raise LabelError(f"there is no group {group!r}; see groups for those that there are")
-        rows = np.flatnonzero(self.group_of == place)
-        table = self.probabilities
-        if not isinstance(table, Tensor):
-            table = torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64))
+        place = self._places[name]
+        rows = self._rows[place]
+        labels, unknown, table = (
+            container_of(column).rows(column, rows) for column in (self.labels, self.unknown, self.probabilities)
+        )
         n_iter, converged = int(self.n_iter[place]), bool(self.converged[place])
         low, high = self.unknown_interval[place].tolist()
         doubts = Doubts(
-            as_array(self.unknown)[rows],
+            as_array(unknown),
             (low, high),
             self.rejected[rows],
             self.proposals[place],
             self.expected_counts[place],
             self.unknown_reason,
         )
-        return answer(
+        found = answer(
             self.classes,
-            table[rows],
+            table if isinstance(table, Tensor) else torch.from_numpy(np.array(as_array(table), dtype=np.float64)),
             self.presence[place],
             float(self.joint_weight[place]),
             None if self.prior_weight is None else float(self.prior_weight[place]),
-            diagnose(self.head, len(rows), float(self.confidence[place]), n_iter=n_iter, converged=converged),
+            diagnose(
+                self.head,
+                len(rows),
+                float(self.confidence[place]),
+                n_zero=int(self.n_zero[place]),
+                n_iter=n_iter,
+                converged=converged,
+            ),
             doubts,
             n_iter=n_iter,
             converged=converged,
             several=self.several,
         )
+        return replace(found, labels=labels, unknown=unknown, probabilities=table)
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """Position of each group."""
+        return {name: place for place, name in enumerate(self.groups.tolist())}
+
+    @cached_property
+    def _rows(self) -> list[Int[np.ndarray, "item"]]:
+        """Rows of each group."""
+        sizes = np.bincount(self.group_of, minlength=len(self))
+        return np.split(np.argsort(self.group_of, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 class Known(NamedTuple):
@@ -345,6 +370,8 @@ def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> Grouped
         interval[places] = found.interval.cpu().numpy()
         for place, new in zip(places.tolist(), found.groups, strict=True):
             proposals[place] = tuple(Proposal.of(group, items.classes) for group in new)
+    if not items.several:
+        probabilities /= probabilities.sum(-1, keepdim=True)
     return GroupedInference(
         labels=items.classes[probabilities.argmax(-1).cpu().numpy()],
         probabilities=probabilities,
@@ -356,6 +383,7 @@ def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> Grouped
         n_iter=of_groups["n_iter"].astype(np.int64),
         converged=of_groups["converged"].astype(bool),
         confidence=of_groups["confidence"],
+        n_zero=np.bincount(group_of, weights=items.zero.cpu().numpy(), minlength=len(names)).astype(np.int64),
         unknown=unknown,
         rejected=rejected,
         unknown_interval=interval,

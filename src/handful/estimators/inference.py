@@ -30,7 +30,7 @@ from handful.inference.frame import Frame
 from handful.inference.prior import Prior
 from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 from handful.task import TaskBatch
 
 # A class is present if its chance of being present is at least this.
@@ -303,6 +303,7 @@ def inferred(
             catalogue.head,
             len(query),
             float(found.confidence[0].mean()),
+            n_zero=int(without_direction(query, catalogue.transform).sum()),
             n_iter=n_iter,
             converged=converged,
         ),
@@ -390,6 +391,11 @@ def answer(
         rejected=doubts.rejected,
         proposals=doubts.proposals,
     )
+
+
+def without_direction(query: Float[Tensor, "item dim"], transform: str) -> Bool[Tensor, "item"]:
+    """Items that have no direction, where only directions are compared."""
+    return (query == 0).all(-1) & (transform == "l2")
 
 
 def presence_if_independent(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:

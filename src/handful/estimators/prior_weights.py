@@ -68,8 +68,9 @@ def _prior_table(
     given = np.asarray(labels_of(prior))
     if given.shape != (len(classes),):
         raise OptionError(
-            f"prior must have one weight for each of the {len(classes)} classes, in the order of classes_, got shape "
-            f"{given.shape}; to name classes use a mapping, and candidates for a list of classes"
+            f"prior must have one weight for each of the {len(classes)} classes, in the order of `classes` in the "
+            f"answer, which has new labels of given too, got shape {given.shape}; to name classes use a mapping, and "
+            "candidates for a list of classes"
         )
     return _numbers(given)[None]
 

@@ -108,6 +108,11 @@ class ScoredItems:
         return None if self.several else "Unknown items cannot be judged by the scores of another model."
 
     @property
+    def zero(self) -> Bool[Tensor, "item"]:
+        """Scores need no direction."""
+        return torch.zeros(len(self), dtype=torch.bool)
+
+    @property
     def device(self) -> torch.device:
         """Where the scores are."""
         return self.differences.given.device
@@ -342,10 +347,6 @@ def _as_numbers(values: Any) -> npt.NDArray[Any]:
 
 def _distinct_classes(classes: Any) -> npt.NDArray[Any]:
     names = np.asarray(labels_of(classes))
-    if names.ndim == 2:  # tuples are labels too
-        tuples = np.empty(len(names), dtype=object)
-        tuples[:] = [tuple(row) for row in names.tolist()]
-        names = tuples
     if names.dtype.kind == "O" and all(isinstance(name, str) for name in names.tolist()):
         names = names.astype(str)
     if names.ndim != 1 or len(distinct(names)[0]) < len(names):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
+from handful.estimators.inference import without_direction
 from handful.inference.head import Head
 from handful.inference.open_roll_call import Opened
 from handful.inference.prior import Prior
@@ -42,6 +43,10 @@ class GroupedItems(Protocol):
     @property
     def unknown_reason(self) -> str | None:
         """Why unknown items cannot be judged; None if they can."""
+
+    @property
+    def zero(self) -> Bool[Tensor, "item"]:
+        """Items without a direction that could be compared."""
 
     @property
     def device(self) -> torch.device:
@@ -81,6 +86,11 @@ class CatalogueItems:
     def unknown_reason(self) -> str | None:
         """Why the catalogue cannot judge unknown items; None if it can."""
         return self.catalogue.unknown_reason
+
+    @property
+    def zero(self) -> Bool[Tensor, "item"]:
+        """Vectors of zeros."""
+        return without_direction(self.features, self.catalogue.transform)
 
     @property
     def device(self) -> torch.device:
