@@ -24,7 +24,7 @@ def main() -> int:
     from handful.cli.main import INTERRUPTED, make_app
     from handful.cli.main import main as run
 
-    with suppress(ModuleNotFoundError):  # which `run` answers with what to install
+    with suppress(ModuleNotFoundError):  # without typer, `run` does what it can
         make_app()
     if answers:
         signal.signal(signal.SIGINT, _interrupted)

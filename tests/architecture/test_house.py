@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "tools")]
 def rooms() -> set[str]:
     """Packages and modules right below the package."""
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} - OLD_NAMES
+    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"} - OLD_NAMES
 
 
 def homonyms(sources: dict[str, str]) -> dict[str, list[str]]:

@@ -123,7 +123,7 @@ def test_a_folder_of_files_is_one_table(tmp_path):
 
 def test_columns_can_be_named(tmp_path):
     file = write(tmp_path / "x.parquet", a=VECTORS, b=[v[::-1] for v in VECTORS], k=["p", "q", "p"])
-    with pytest.raises(BankError, match="no column that looks like features; say which it is, it has a, b, k"):
+    with pytest.raises(BankError, match=r"has 2 columns of vectors, a, b; name the right one with .* --features"):
         read_bank(file)
     np.testing.assert_array_equal(read_bank(file, features="b", labels="k").features, np.array(VECTORS)[:, ::-1])
 
@@ -133,9 +133,9 @@ def test_columns_can_be_named(tmp_path):
     [
         (
             {"embedding": [[1.0, 2.0], [3.0], [4.0, 5.0]], "label": [0, 1, 0]},
-            "lengths from 1 to 2; all must be equally",
+            "row 0 has 2 numbers, row 1 has 1; all vectors must be equally long",
         ),
-        ({"embedding": [[1.0, 2.0], None, [4.0, 5.0]], "label": [0, 1, 0]}, "some vectors are missing"),
+        ({"embedding": [[1.0, 2.0], None, [4.0, 5.0]], "label": [0, 1, 0]}, "row 1 has no vector"),
         ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "nothing missing"),
         ({"embedding": VECTORS, "label": pa.nulls(3, pa.int64())}, "has no row with a label"),
         ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
@@ -152,6 +152,17 @@ def test_columns_can_be_named(tmp_path):
 def test_what_is_no_bank_is_refused(tmp_path, columns, sentence):
     with pytest.raises(BankError, match=sentence):
         read_bank(write(tmp_path / "x.parquet", **columns))
+
+
+def test_a_row_is_counted_from_the_first_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("handful.banks.parquet.BLOCK_ROWS", 2)
+    label = [0, 1, 0, 1, 0, 1]
+    file = write(tmp_path / "x.parquet", embedding=[[1.0, 2.0]] * 5 + [None], label=label)
+    with pytest.raises(BankError, match="row 5 has no vector"):
+        read_bank(file)
+    file = write(tmp_path / "x.parquet", e0=[1.0] * 6, e1=[1.0] * 5 + [None], label=label)
+    with pytest.raises(BankError, match="row 5 has no number in column 'e1'"):
+        read_bank(file)
 
 
 def test_lengths_that_change_between_blocks_are_refused(tmp_path, monkeypatch):

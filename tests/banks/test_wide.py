@@ -101,5 +101,5 @@ def test_a_gap_in_parquet_is_refused(tmp_path):
     pyarrow.parquet.write_table(
         pa.table({"e0": [1.0, 2.0], "e1": [1.0, None], "label": ["a", "b"]}), tmp_path / "x.parquet"
     )
-    with pytest.raises(BankError, match="column 'e1' has rows without a number"):
+    with pytest.raises(BankError, match="row 1 has no number in column 'e1'"):
         read_bank(tmp_path / "x.parquet")

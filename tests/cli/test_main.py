@@ -4,7 +4,9 @@ import sys
 import pytest
 
 pytest.importorskip("typer")
-from handful.cli.main import main
+import typer
+
+from handful.cli.main import main, make_app
 
 
 def test_help_lists_the_commands(capsys):
@@ -14,6 +16,16 @@ def test_help_lists_the_commands(capsys):
     assert "tasks" in out
     assert "bench" in out
     assert "report" in out
+
+
+def leaves(command, path=()):
+    """All commands, by their words."""
+    if not hasattr(command, "commands"):
+        return {" ".join(path): command}
+    found = {}
+    for name, below in command.commands.items():
+        found |= leaves(below, (*path, name))
+    return found
 
 
 COMMANDS = [
@@ -68,11 +80,17 @@ def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
     assert "No space left" in capsys.readouterr().err
 
 
-def test_without_the_extra_the_extra_is_named():
-    program = "import sys; sys.modules['typer'] = None; from handful.cli.main import main; sys.exit(main(['--help']))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ran.returncode == 1
-    assert ran.stderr == "handful: the command line needs typer; run: pip install 'handful[cli]'\n"
+def test_every_line_of_examples_is_a_command(capsys):
+    """Examples that run together would be copied together."""
+    app = typer.main.get_command(make_app())
+    for words, command in leaves(app).items():
+        assert main([*words.split(), "--help"]) == 0
+        said = capsys.readouterr().out
+        examples = said[said.index("Example") :].split("\n\n")[0].splitlines()[1:]
+        assert examples, words
+        assert all(line.strip().startswith(f"handful {words}") for line in examples), words
+        assert all(line.count("handful ") == 1 for line in examples), words
+        assert command.help
 
 
 def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):

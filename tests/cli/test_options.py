@@ -24,6 +24,7 @@ from handful.benchmark.journal import Journal
 from handful.cli.main import main, make_app
 from handful.extraction.items import Items
 from tests.banks_at_hand import random_bank
+from tests.cli.test_main import leaves
 from tests.items_at_hand import image_folder
 
 # The functions that do the work of commands. Here they only note what they are called with.
@@ -291,16 +292,6 @@ MODES = (
 FUNCTIONS = {
     name: getattr(import_module(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in (*WORK, *WATCHED)
 }
-
-
-def leaves(command, path=()):
-    """All commands, by their words."""
-    if not hasattr(command, "commands"):
-        return {" ".join(path): command}
-    found = {}
-    for name, below in command.commands.items():
-        found |= leaves(below, (*path, name))
-    return found
 
 
 COMMANDS = leaves(typer.main.get_command(make_app()))

@@ -9,6 +9,7 @@ import pytest
 
 from handful.classification import classify
 from handful.classification.predictions import Answers, Batch, Classified, Unknown
+from handful.classification.scores import BY_SCORES
 from handful.cli import printed
 from handful.cli.printed import counted, print_batch, print_groups
 from handful.estimators import Diagnostic, Proposal
@@ -132,3 +133,9 @@ def test_a_name_of_two_lines_takes_one_line(capsys):
     assert sum(r"two\nlines" in line for line in lines) == 1
     assert sum(r"half \ud800" in line for line in lines) == 1
     assert "lines" not in {line.strip() for line in lines}
+
+
+@pytest.mark.parametrize(("backbone", "what"), [("minilm", "names"), ("", "names"), (BY_SCORES, "scores")])
+def test_labels_without_examples_are_by_names_or_by_scores(backbone, what, capsys):
+    print_batch(found(n_examples=0, backbone=backbone), FILES)
+    assert capsys.readouterr().out.startswith(f"4 items, labelled jointly by the {what} of 3 classes\n")

@@ -159,12 +159,18 @@ def unreadable(where: str, error: Exception) -> BankError:
     return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
 
 
-def vector_column(pa: Any, schema: Any, where: str) -> str | None:
-    """Return the column of lists of numbers, if there is exactly one; else None, and the name decides."""
+def vector_column(pa: Any, schema: Any, where: str) -> str:
+    """Return the column of lists of numbers; of several, the one with a usual name."""
     columns = [f.name for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
     if not columns:
         raise BankError(f"{where} has no column of lists of numbers; it has {some_of(schema.names)}")
-    return columns[0] if len(columns) == 1 else None
+    usual = [name for likely in FEATURE_NAMES for name in columns if name.lower() == likely]
+    if len(columns) > 1 and not usual:
+        raise BankError(
+            f"{where} has {len(columns)} columns of vectors, {some_of(columns)}; name the right one with `features`, "
+            "or --features on the command line"
+        )
+    return (usual or columns)[0]
 
 
 def _vector_columns(pa: Any, schema: Any, asked: str | None, where: str) -> list[str]:
@@ -260,9 +266,9 @@ def _columns(
     for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=[*vectors, *others])):
         batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
         if len(vectors) == 1:
-            block = matrix_of(pa, batch.column(vectors[0]), f"{where}, column {vectors[0]!r}, from row {start}")
+            block = matrix_of(pa, batch.column(vectors[0]), f"{where}, column {vectors[0]!r}", start)
         else:
-            block = _stacked(batch, vectors, f"{where}, from row {start}")
+            block = _stacked(batch, vectors, where, start)
         if matrix is None:
             matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
         if block.shape[1] != matrix.shape[1]:
@@ -303,28 +309,38 @@ def plain_values(pa: Any, column: Any) -> list[Any]:
     ]
 
 
-def _stacked(batch: Any, columns: Sequence[str], where: str) -> Float[np.ndarray, "row dim"]:
-    """Turn columns of numbers into a matrix."""
+def _stacked(batch: Any, columns: Sequence[str], where: str, start: int) -> Float[np.ndarray, "row dim"]:
+    """Turn columns of numbers into a matrix; `start` is the number of the first row, for messages."""
     empty = next((name for name in columns if batch.column(name).null_count), None)
     if empty is not None:
-        raise BankError(f"{where}: column {empty!r} has rows without a number; fill in or drop them")
+        row = start + _first(batch.column(empty).is_null())
+        raise BankError(f"{where}: row {row} has no number in column {empty!r}; fill in or drop such rows")
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
         parts = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.float32) for name in columns]
     return np.stack(parts, axis=1)
 
 
-def matrix_of(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
-    """Turn a column of lists of equal length into a matrix, float16 if the numbers are, else float32."""
+def _first(flags: Any) -> int:
+    return int(np.flatnonzero(np.asarray(flags))[0])
+
+
+def matrix_of(pa: Any, column: Any, where: str, start: int) -> Float[np.ndarray, "row dim"]:
+    """Turn a column of lists of equal length into a matrix, float16 if the numbers are, else float32.
+
+    `start` is the number of the first row, for messages.
+    """
     if not _is_list(pa, column.type):
         raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
     if column.null_count:
-        raise BankError(f"{where}: some vectors are missing; drop these rows")
+        raise BankError(f"{where}: row {start + _first(column.is_null())} has no vector; drop such rows")
     values = column.flatten()
     offsets = None if pa.types.is_fixed_size_list(column.type) else np.asarray(column.offsets)
-    lengths = {column.type.list_size} if offsets is None else set(np.diff(offsets).tolist())
-    if len(lengths) != 1:
+    lengths = np.array([column.type.list_size]) if offsets is None else np.diff(offsets)
+    if (other := lengths != lengths[0]).any():
+        row = _first(other)
         raise BankError(
-            f"{where}: vectors have lengths from {min(lengths)} to {max(lengths)}; all must be equally long"
+            f"{where}: row {start} has {lengths[0]} numbers, row {start + row} has {lengths[row]}; all vectors must be "
+            "equally long"
         )
     if values.null_count or not is_number(pa, values.type):
         raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
@@ -332,7 +348,7 @@ def matrix_of(pa: Any, column: Any, where: str) -> Float[np.ndarray, "row dim"]:
     kind = np.float16 if numbers.dtype == np.float16 else np.float32
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
         matrix: np.ndarray = numbers.astype(kind, copy=False)
-    return matrix.reshape(len(column), lengths.pop())
+    return matrix.reshape(len(column), int(lengths[0]))
 
 
 def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:

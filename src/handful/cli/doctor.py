@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import platform
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-
-import typer
 
 import handful
 from handful.cli.terminal import data
@@ -60,7 +59,7 @@ def doctor() -> None:
         return
     for finding in found:
         data(f"Problem: {finding.what}\n  Fix: {finding.cure}")
-    raise typer.Exit(1)
+    sys.exit(1)
 
 
 def installed_versions() -> dict[str, str]:

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from handful.cli import bare
+from handful.cli.bare import SUMMARY
 from handful.cli.terminal import Interrupted
 from handful.errors import HandfulError, MissingLabelWarning
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     import typer
 
 INTERRUPTED = 130  # the exit code in shells for a process ended by Ctrl-C
-SUMMARY = "Label a whole batch at once when only a few of your many classes occur in it, and you don't know which."
 
 
 def make_app() -> typer.Typer:
@@ -43,14 +44,12 @@ def make_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    if bare.is_bare():
+        return bare.main(arguments)
     try:
         app = make_app()
     except KeyboardInterrupt:
         return _complain("interrupted before anything was changed; give the same command again", INTERRUPTED)
-    except ModuleNotFoundError as error:
-        if error.name != "typer":
-            raise
-        return _complain("the command line needs typer; run: pip install 'handful[cli]'")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", MissingLabelWarning)

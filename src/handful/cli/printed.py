@@ -132,8 +132,11 @@ def counted(n: int, what: str) -> str:
 
 def _catalogue(found: Classified | ClassifiedGroups) -> str:
     """Say what the items were labelled with."""
+    from handful.classification.scores import BY_SCORES
+
     if found.n_examples == 0:
-        return f" by the scores of {counted(len(found.class_names), 'class')}"
+        what = "scores" if found.backbone == BY_SCORES else "names"
+        return f" by the {what} of {counted(len(found.class_names), 'class')}"
     backbone = found.backbone.partition(", weights ")[0]
     made_by = f"; features of {backbone}" if backbone else ""
     classes, examples = counted(len(found.class_names), "class"), counted(found.n_examples, "example")

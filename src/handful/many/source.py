@@ -176,7 +176,8 @@ class Source:
         pa, _ = import_pyarrow()
         where = self.where(row)
         if len(self.features) == 1 and not is_number(pa, batch.column(self.features[0]).type):
-            matrix = matrix_of(pa, batch.column(self.features[0]), f"{where}, column {self.features[0]!r}")
+            file, _, first = where.rpartition(", from row ")
+            matrix = matrix_of(pa, batch.column(self.features[0]), f"{file}, column {self.features[0]!r}", int(first))
         else:
             matrix = np.empty((len(batch), len(self.features)), np.float32)
             for place, name in enumerate(self.features):
