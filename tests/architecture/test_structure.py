@@ -75,3 +75,22 @@ def test_the_three_updates_of_paddle_fit_on_one_screen():
 def test_method_files_stay_short():
     lengths = {path.name: len(path.read_text().splitlines()) for path in (SOURCE / "methods").glob("*.py")}
     assert {name: length for name, length in lengths.items() if length > 230} == {}
+
+
+# What reads whole files: the guard against pipes, files of the package itself, and the checkpoint of a streamed run.
+READERS = {
+    "machine/untrusted.py",
+    "benchmark/versions.py",
+    "classification/page.py",
+    "large/checkpoint.py",
+    "reports/published.py",
+}
+
+
+def test_files_of_others_are_read_through_one_guard():
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if ">>> " not in line]
+        if any(".read_text(" in line or ".read_bytes(" in line for line in lines):
+            found.add(path.relative_to(SOURCE).as_posix())
+    assert found <= READERS

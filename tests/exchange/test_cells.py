@@ -1,5 +1,6 @@
 """AnnData files: labels go in, everything else comes back as it was, as anndata itself reads it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,12 @@ def test_a_real_sample_of_another_laboratory(tmp_path, capsys):
     alone = (((unit[1][:, None] - nearest[None]) ** 2).sum(-1).argmin(1) == truth)[of_known].mean()
     print(f"joint {right:.3f}, each cell alone {alone:.3f}")
     assert right > max(0.88, alone - 0.02)
+
+
+def test_a_class_with_half_a_character_is_written_as_an_escape(files):
+    folder, _ = files
+    found = classify(folder / "atlas.h5ad", folder / "sample.h5ad")
+    names = tuple(f"{name} \ud800" for name in found.class_names)
+    write_predictions(replace(found, class_names=names), folder / "out.h5ad")
+    labels = anndata.read_h5ad(folder / "out.h5ad").obs["handful_label"]
+    assert labels.tolist() == [rf"{name} \ud800" for name in found.predictions()["label"]]

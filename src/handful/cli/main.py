@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", MissingLabelWarning)
-            warnings.showwarning = _warn
+            warnings.showwarning = lambda message, *_, **__: _warn(message)
             app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _warn(message: Warning | str, *_place: object) -> None:
+def _warn(message: Warning | str) -> None:
     """Write a warning as a sentence, without the line of code that it came from."""
     sys.stderr.write(f"warning: {message}\n")
 

@@ -21,7 +21,7 @@ from handful.banks.tables import LABEL_NAMES, NO_LABEL, bank_of, find_column, la
 from handful.banks.unlabelled import Vectors
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import refuse_irregular, refuse_unfolding
+from handful.machine.untrusted import refuse_irregular, refuse_unfolding, writable
 from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 
@@ -114,6 +114,7 @@ def write_labelled_cells(
     not at all.
     """
     pd, elements = import_extra("pandas", "anndata"), import_extra("anndata.io", "anndata")
+    class_names = [writable(name) for name in class_names]
     out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(out) as place:
         shutil.copyfile(source, place)
@@ -140,9 +141,9 @@ def _column(
     """Return the values of the labelled cells among those of all cells."""
     whole: list[Any] = [None] * n_cells
     for row, value in zip(rows, values, strict=True):
-        whole[row] = value
+        whole[row] = writable(value) if isinstance(value, str) else value
     if name in ("label", "runner_up"):
-        there = set(values)
+        there = set(whole)
         # As objects: anndata cannot write the text arrays of pandas 3.
         return pd.Categorical(whole, categories=pd.Index([k for k in class_names if k in there], dtype=object))
     if name == "proposal":

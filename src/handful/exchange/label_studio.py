@@ -137,9 +137,9 @@ def _labels(annotations: Any, where: str) -> Iterator[str]:
             if result.get("type") != "choices":
                 continue
             value = result.get("value")
-            choices = value.get("choices") if isinstance(value, dict) else value
+            choices = value.get("choices") if isinstance(value, dict) else None
             if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], str)):
-                raise FileFormatError(f"{where} must have one choice, got {choices!r:.80}; an item has one label")
+                raise FileFormatError(f"{where} must have one choice, got {value!r:.80}; an item has one label")
             if not choices[0].strip():
                 raise FileFormatError(f"{where} has an empty label; choose one in Label Studio, then export again")
             yield choices[0]
