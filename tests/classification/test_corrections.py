@@ -14,24 +14,27 @@ ITEM = {"row": 1, "item": "b"}
 
 
 def written(tmp_path, **content):
-    whole = {"handful_corrections": 1, "batch": "12ab", "corrections": [], "new_classes": [], "confirmed": []} | content
+    kinds = {kind: [] for kind in ("corrections", "new_classes", "confirmed", "none_of_these")}
+    whole = {"handful_corrections": 1, "batch": "12ab", **kinds} | content
     place = tmp_path / "c.json"
     place.write_text(json.dumps(whole), encoding="utf-8")
     return place
 
 
-def test_all_three_kinds_are_read(tmp_path):
+def test_all_kinds_are_read(tmp_path):
     place = written(
         tmp_path,
         corrections=[{"row": 1, "item": "b", "label": "cat"}],
         new_classes=[{"label": "שלום </script>", "items": [{"row": 0, "item": "a"}, {"row": 5, "item": "f"}]}],
         confirmed=[{"row": 2, "item": "c", "label": "dog"}],
+        none_of_these=[{"row": 3, "item": "d"}],
     )
     assert read_corrections(place) == Corrections(
         "12ab",
         (
             GivenLabel(1, "b", "cat", False),
             GivenLabel(2, "c", "dog", False),
+            GivenLabel(3, "d", None, None),
             GivenLabel(0, "a", "שלום </script>", True),
             GivenLabel(5, "f", "שלום </script>", True),
         ),
@@ -50,6 +53,7 @@ def test_all_three_kinds_are_read(tmp_path):
         {"corrections": {"row": 1}},
         {"new_classes": [{"label": "cat"}]},
         {"confirmed": None},
+        {"none_of_these": [{"row": 1}]},
     ],
 )
 def test_anything_else_is_refused_in_a_sentence(tmp_path, content):
@@ -120,13 +124,58 @@ def test_a_batch_is_labelled_again_with_fixed_labels_and_new_classes(files, grou
     assert data["classes"][data["n_known"] :] == ["class 11"]
 
 
+@pytest.mark.parametrize("group_by", [None, "site"])
+def test_none_of_these_is_taken_back_and_counts_for_no_class(files, group_by):
+    folder, _truth = files
+    arguments = (folder / "c.npz", folder / "b.npz")
+    before = classify(*arguments, group_by=group_by)
+    known, stranger = 0, 50
+    assert before.rejected[[known, stranger]].tolist() == [False, True]
+    said = [(known, f"i{known}", None, None), (stranger, f"i{stranger}", "class 3", False)]
+    after = classify(*arguments, group_by=group_by, corrections=of(before, *said))
+    table = after.predictions()
+    assert (table["rejected"][known], table["unknown"][known]) == (True, 1.0)
+    assert (table["rejected"][stranger], table["unknown"][stranger], table["label"][stranger]) == (False, 0, "class 3")
+    assert (after.n_examples, after.n_named) == (45, 0)
+    assert after.given == {known: None, stranger: before.class_names.index("class 3")}
+    assert sorted(page_data(after, "t")["given"]) == [[known, None], [stranger, "class 3"]]
+    label = before.answers.labels[known]
+    counts = [found.expected_counts.reshape(-1, 11).sum(0)[label] for found in (before, after)]
+    assert counts[1] < counts[0] - 0.9
+
+
+def test_a_class_whose_only_item_is_none_of_these_is_not_present(files):
+    folder, _truth = files
+    with np.load(folder / "b.npz") as batch:
+        rows = [*range(15, 45), 0]
+        np.savez(folder / "one.npz", features=batch["features"][rows], id=batch["id"][rows])
+    before = classify(folder / "c.npz", folder / "one.npz")
+    label = before.answers.labels[30]
+    assert label in before.present
+    after = classify(folder / "c.npz", folder / "one.npz", corrections=of(before, (30, "i0", None, None)))
+    assert label not in after.present
+
+
+def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], id=["a", "b", "c"])
+    before = classify(tmp_path / "c.npz", tmp_path / "b.npz")
+    assert before.predictions()["rejected"] == [None] * 3
+    after = classify(tmp_path / "c.npz", tmp_path / "b.npz", corrections=of(before, (1, "b", None, None)))
+    assert after.predictions()["rejected"] == [False, True, False]
+    data = page_data(after, "t")
+    assert (data["rejected"], data["unknown"]) == ([0, 1, 0], [0, 1, 0])
+
+
 def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     folder, _truth = files
     monkeypatch.setattr("handful.classification.label.MOST_DENSE_BYTES", 0)
     before = classify(folder / "c.npz", folder / "b.npz")
     assert before.streamed
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]
+    said.append((1, "i1", None, None))
     after = classify(folder / "c.npz", folder / "b.npz", corrections=of(before, *said))
+    assert after.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
     labels = after.predictions()["label"]
     assert (labels[0], labels[45:49]) == ("class 5", ["class 11"] * 4)
     assert after.answers.probabilities[0] == 1

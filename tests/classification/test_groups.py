@@ -83,8 +83,8 @@ def test_unknown_items_are_counted_by_group(files, rows):
     assert counts.tolist() == [found[site].unknown.rejected.sum() for site in ("marsh", "quay", "wood")]
     assert counts[2] >= 8 > counts[:2].max()
     some = (counts > 0).sum()
-    assert found.said() == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
-    assert replace(found, unknown=None).said() == ""
+    assert found.unknown_said == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
+    assert replace(found, unknown=None).unknown_said == ""
     assert set(replace(found, unknown=None).group_table()["unknown_items"]) == {None}
 
 
@@ -228,6 +228,8 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], site=["x", "x", "y"])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
     assert found.unknown is None
+    assert found.unknown_said == found["x"].unknown_said == found.unknown_reason
+    assert "cannot be judged" in found.unknown_said
     assert found.predictions()["unknown"] == [None] * 3
     assert found["x"].unknown is None
     assert found.unknown_items.tolist() == [0, 0]

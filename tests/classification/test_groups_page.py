@@ -89,8 +89,8 @@ def test_doubt_decides_about_the_order(tmp_path):
     found = classified(THREE)
     assert by_doubt(found).tolist() == [0, 1, 2]
     assert by_doubt(warned(found, wood="It is odd.")).tolist() == [2, 0, 1]
-    doubly = unknown(found, [False, False, False, False, False, True, True], ((), (), ()))
-    assert by_doubt(doubly).tolist() == [1, 0, 2]
+    strange = unknown(found, [True, True, False, False, False, False, False], ((), (), ()))
+    assert by_doubt(strange).tolist() == [0, 2, 1]
 
 
 def test_a_thousand_groups_make_a_page_that_opens(tmp_path):

@@ -1,6 +1,7 @@
 """A labelled batch to Label Studio and back: what people chose there counts as corrections."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +45,22 @@ def test_there_and_back_by_two_commands(files, capsys):
     (files / "export.json").write_text(json.dumps(said))
     with pytest.raises(LabelError, match="another batch"):
         classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+
+
+def test_an_unknown_item_is_none_of_these_there_too(files):
+    found = classify(files / "c.npz", files / "b.npz")
+    rejected = np.arange(24) == 5
+    told = replace(found, unknown=replace(found.unknown, chances=np.where(rejected, 0.9, 0.1), rejected=rejected))
+    write_label_studio(told, files / "tasks.json")
+    tasks = json.loads((files / "tasks.json").read_text())
+    results = [one["predictions"][0]["result"][0] for one in tasks]
+    assert [place for place, one in enumerate(results) if one["value"]["choices"] == ["none of these"]] == [5]
+    assert tasks[5]["predictions"][0]["score"] == 0.9
+    assert (files / "tasks.xml").read_text().count('<Choice value="none of these"/>') == 1
+    said = [{**tasks[0], "annotations": [{"result": [{**results[0], "value": {"choices": ["none of these"]}}]}]}]
+    (files / "export.json").write_text(json.dumps(said))
+    after = classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+    assert (after.rejected[0], after.given, after.n_named) == (True, {0: None}, 0)
 
 
 def test_groups_images_and_bare_vectors(files):

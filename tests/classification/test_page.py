@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from handful.classification import Answers, Batch, Classified, Unknown
-from handful.classification.page import counted, write_batch_page
+from handful.classification.page import write_batch_page
 from handful.errors import CollapseWarning
 from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
@@ -109,8 +109,20 @@ def test_items_like_none_of_the_classes_are_counted_on_top(tmp_path):
         assert "none of your" not in written(tmp_path, replace(classified(TABLE), unknown=none))
 
 
-def test_numbers_have_their_plural():
-    assert [counted(1, "class"), counted(2, "class"), counted(1200, "item")] == ["1 class", "2 classes", "1,200 items"]
+def test_where_unknown_items_cannot_be_judged_the_page_says_so(tmp_path):
+    reason = "Unknown items cannot be judged with <one> class; add others."
+    found = replace(classified(TABLE), unknown_reason=reason)
+    assert "judged with &lt;one&gt; class; add others.</p>" in top_of(written(tmp_path, found))
+    # A person may still have said so of an item; the share of such items stays unknown.
+    told = replace(found, unknown=replace(unknown([False, False, True, False]), chances=np.array([np.nan] * 4)))
+    top = top_of(written(tmp_path, told))
+    assert "1 item looks like none of your 4 classes. Unknown items cannot be judged" in top
+    assert "Between" not in top
+
+
+def test_one_item_is_not_labelled_jointly(tmp_path):
+    top = top_of(written(tmp_path, classified([[0.9, 0.1, 0, 0]])))
+    assert "1 item, labelled on its own, with a catalogue of 4 classes" in top
 
 
 def test_a_page_is_written_whole(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from handful.classification import Answers, Batch, Classified, Unknown, check_ending, predictions, write_predictions
+from handful.classification.predictions import label_counts
 from handful.errors import OptionError
 from handful.estimators import Proposal
 
@@ -50,6 +51,7 @@ def test_predictions_of_some_items():
         "runner_up": ["ant", "bee"],
         "runner_up_probability": [0.1, 0.2],
         "unknown": [None, None],
+        "rejected": [None, None],
         "proposal": [None, None],
     }
 
@@ -64,6 +66,12 @@ def test_unknown_items_and_their_groups_are_columns():
     assert found.proposals.tolist() == [0, 0, 1]
     table = found.predictions([2, 1])
     assert (table["unknown"], table["proposal"]) == ([0.8, 0.9], [1, None])
+    assert found.predictions()["rejected"] == [False, True, True]
+
+
+def test_rejected_items_count_for_no_class():
+    assert label_counts(labelled()).tolist() == [1, 1, 1, 0]
+    assert label_counts(replace(labelled(), unknown=unknown([False, True, True]))).tolist() == [1, 0, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +103,9 @@ def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
         lines = list(csv.reader(stream))
     assert lines[0] == list(predictions.PREDICTION_COLUMNS)
     assert lines[1:] == [
-        ["0", "a.png", "ant", "0.7", "bee", "0.2", "", ""],
-        ["2", "c.png", "cat", "0.6", "bee", "0.4", "", ""],
-        ["3", "d.png", "bee", "0.8", "ant", "0.1", "", ""],
+        ["0", "a.png", "ant", "0.7", "bee", "0.2", "", "", ""],
+        ["2", "c.png", "cat", "0.6", "bee", "0.4", "", "", ""],
+        ["3", "d.png", "bee", "0.8", "ant", "0.1", "", "", ""],
     ]
 
 

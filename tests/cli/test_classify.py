@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +44,12 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
         labels = [row["label"] for row in csv.DictReader(stream)]
     assert (np.array(labels) == truth).mean() > 0.9
     lines = out.splitlines()
-    assert lines[0] == "40 items, labelled jointly; catalogue of 150 classes with 750 examples"
+    assert lines[0] == "40 items, labelled jointly, with a catalogue of 150 classes and 750 examples"
     assert lines[2].startswith("2 classes present")
     rows = [line.split() for line in lines[3:6]]
-    assert rows[0] == ["items", "chance", "class"]
-    assert {row[2] for row in rows[1:]} == set(truth)
+    assert rows[0] == ["items", "expected", "chance", "class"]
+    assert {row[3]: int(row[0]) for row in rows[1:]} == Counter(labels)
+    assert {row[3] for row in rows[1:]} == set(truth)
     assert float(rows[1][0]) >= float(rows[2][0]) > 15
     assert [line.split()[0] for line in lines[-2:]] == [str(folder / "p.csv"), str(folder / "p.html")]
     assert "batch: " in (folder / "p.html").read_text()
@@ -77,7 +79,7 @@ def test_items_of_missing_classes_are_counted_and_written(files, capsys):
     strange = np.isin(bank.labels[batch], gone)
     assert chances[strange].mean() > 0.7
     assert chances[~strange].mean() < 0.3
-    assert int(last.split()[0]) == (chances > 0.5).sum()
+    assert int(last.split()[0]) == (chances > 0.5).sum() == sum(row["rejected"] == "True" for row in rows)
     assert {row["proposal"] for row, new in zip(rows, strange, strict=True) if not new} <= {"", "1", "2"}
     page = (folder / "p.html").read_text()
     assert last.split(";")[0] in page
@@ -168,7 +170,7 @@ def test_every_group_is_a_batch(sites, capsys):
     assert [row["site"] for row in rows] == site.tolist()
     assert (np.array([row["label"] for row in rows]) == truth).mean() > 0.9
     lines = out.splitlines()
-    assert lines[0] == "40 items, each group labelled as one batch; catalogue of 150 classes with 750 examples"
+    assert lines[0] == "40 items, each group labelled as one batch, with a catalogue of 150 classes and 750 examples"
     assert lines[2] == "2 groups by site"
     for line, name in zip(lines[4:6], ("marsh", "wood"), strict=True):
         (expected,) = set(truth[site == name])

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
-from handful.classification.predictions import Answers, Batch, Classified, Unknown
-from handful.classification.scores import BY_SCORES
+from handful.classification.predictions import BY_SCORES, Answers, Batch, Classified, Unknown
 from handful.cli import printed
-from handful.cli.printed import counted, print_batch, print_groups
+from handful.cli.printed import print_batch, print_groups
 from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
 
@@ -48,13 +47,14 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
     print_batch(found(), FILES)
     streams = capsys.readouterr()
     assert streams.out.splitlines() == [
-        "4 items, labelled jointly; catalogue of 3 classes with 9 examples; features of minilm",
+        "4 items, labelled jointly, with a catalogue of 3 classes and 9 examples; features of minilm",
         "",
-        "3 classes present, with the expected number of items and the chance of presence",
-        "    items  chance  class",
-        f"  1,234.5   1.000  {NAMES[2]}",
-        "      2.0   0.999  ant",
-        "      1.2   0.510  [bold]bee",
+        "3 classes present, with items, expected items and the chance of presence",
+        "  items  expected  chance  class",
+        f"      1   1,234.5   1.000  {NAMES[2]}",
+        "      0       2.0   0.999  ant",
+        "      1       1.2   0.510  [bold]bee",
+        "      2                    none of these",
         "",
         "1 item is in doubt, because another class is nearly as likely.",
         "2 items look like none of your 3 classes.",
@@ -73,7 +73,8 @@ def test_nothing_present_nothing_in_doubt_each_alone(capsys):
         FILES[:1],
     )  # fmt: skip
     assert capsys.readouterr() == (
-        "1 item, each labelled alone; catalogue of 3 classes with 9 examples\n\nNo class is present for certain\n\n"
+        "1 item, labelled on its own, with a catalogue of 3 classes and 9 examples\n\nNo class is present for certain\n"
+        "  items  expected  chance  class\n      1                    and not present for certain: 1 more\n\n"
         "Written:\n  labels.csv  predictions\n",
         "",
     )
@@ -85,7 +86,7 @@ def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch)
     lost = tuple(Skipped(row, f"{row}.png", "empty") for row in range(3))
     print_batch(found(batch=Batch(range(4), ("a", "b", "c", "d"), None, lost)), FILES)
     streams = capsys.readouterr()
-    assert streams.out.splitlines()[6].strip() == "and 1 more"
+    assert streams.out.splitlines()[6].split() == ["1", "and", "1", "more"]
     assert streams.err.splitlines()[:2] == ["skipped 0.png: empty", "and 2 more"]
 
 
@@ -110,7 +111,7 @@ def test_groups_are_told_with_their_classes(tmp_path, capsys):
     np.savez(tmp_path / "b.npz", features=batch, site=["wood"] * 6 + ["marsh"] * 6)
     print_groups(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site"), FILES)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "12 items, each group labelled as one batch; catalogue of 8 classes with 40 examples"
+    assert lines[0] == "12 items, each group labelled as one batch, with a catalogue of 8 classes and 40 examples"
     assert lines[2:4] == ["2 groups by site", "  site   items  classes present, with expected items"]
     assert lines[4].startswith("  marsh      6  b ")
     assert lines[5].startswith("  wood       6  a ")
@@ -123,8 +124,25 @@ def test_proposed_groups_are_counted(capsys):
     assert "2 items look like none of your 3 classes; they fall into 1 group." in capsys.readouterr().out
 
 
-def test_numbers_and_their_nouns():
-    assert [counted(n, "class") for n in (0, 1, 2)] == ["0 classes", "1 class", "2 classes"]
+@pytest.mark.parametrize("n_items", [1, 4])
+def test_how_items_were_labelled_fits_their_number(capsys, n_items):
+    answers = found().answers.of_items(np.arange(n_items))
+    batch = Batch(range(n_items), tuple("abcd"[:n_items]), None, ())
+    print_batch(found(batch=batch, answers=answers, unknown=None), FILES)
+    how = "1 item, labelled on its own, with" if n_items == 1 else "4 items, labelled jointly, with"
+    assert capsys.readouterr().out.startswith(how)
+
+
+def test_where_unknown_items_cannot_be_judged_that_is_said(capsys):
+    reason = "Unknown items cannot be judged with a single class; add others."
+    print_batch(found(unknown=None, unknown_reason=reason), FILES)
+    assert reason in capsys.readouterr().out.splitlines()
+
+
+def test_a_class_stays_on_its_line_whatever_its_name_holds(capsys):
+    print_batch(found(class_names=("ant\nhill", "bee\x1b[2J", "cat\u2028")), FILES)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=3)[-1] for line in lines[4:7]] == ["cat\\u2028", "ant\\nhill", "bee\\x1b[2J"]
 
 
 def test_a_name_of_two_lines_takes_one_line(capsys):
@@ -138,4 +156,4 @@ def test_a_name_of_two_lines_takes_one_line(capsys):
 @pytest.mark.parametrize(("backbone", "what"), [("minilm", "names"), ("", "names"), (BY_SCORES, "scores")])
 def test_labels_without_examples_are_by_names_or_by_scores(backbone, what, capsys):
     print_batch(found(n_examples=0, backbone=backbone), FILES)
-    assert capsys.readouterr().out.startswith(f"4 items, labelled jointly by the {what} of 3 classes\n")
+    assert capsys.readouterr().out.startswith(f"4 items, labelled jointly by the {what} of 3 classes")

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_a_review_by_keyboard_and_back_through_the_command_line(folder, browser)
     page.keyboard.press("ArrowDown")
     while len(corrected) < 3:
         row = chosen(page)
-        if truth[row] == before[row]["label"]:
+        if truth[row] == before[row]["label"] and before[row]["rejected"] == "False":
             page.keyboard.press("Enter")
         elif truth[row] in known and row not in corrected:
             correct(page, truth[row])
@@ -158,6 +159,98 @@ def test_a_review_by_keyboard_and_back_through_the_command_line(folder, browser)
     assert wrong == []
 
 
+def sidebar(page, place: str) -> dict[str, int]:
+    """Filters of one kind, with the numbers beside them."""
+    spans = [choice.locator("> span").all_inner_texts() for choice in page.locator(f"{place} .choice").all()]
+    return {name: int(count.replace(",", "")) for name, count in spans}
+
+
+@pytest.mark.parametrize("group_by", [[], ["--group-by", "site"]])
+def test_page_terminal_and_file_count_alike(folder, browser, capsys, group_by):
+    table = classify(folder, *group_by)
+    printed = capsys.readouterr().out
+    unknown = [row for row in table if row["rejected"] == "True"]
+    labels = Counter(row["label"] for row in table if row["rejected"] == "False")
+    assert 0 < len(unknown) < len(table)
+    assert f"{len(unknown)} items look like none of your {KNOWN} classes" in printed
+    if not group_by:
+        lines = printed.split("class\n")[1].split("\n\n")[0].splitlines()
+        told = {line.split()[-1]: int(line.split()[0]) for line in lines if "kind_" in line}
+        assert told == {label: labels[label] for label in told}
+        assert int(next(line for line in lines if line.endswith("none of these")).split()[0]) == len(unknown)
+        assert sum(int(line.split()[0]) for line in lines) == len(table)
+    page, wrong = opened(browser, folder)
+    assert sidebar(page, "#views")["None of these"] == len(unknown)
+    assert sidebar(page, "#class-list") == labels
+    if not group_by:
+        top = page.locator("body > p", has_text="look like none").inner_text()
+        assert top.startswith(f"{len(unknown)} items look like none of your {KNOWN} classes")
+    assert wrong == []
+
+
+def test_an_unknown_item_is_none_of_these_and_enter_confirms_no_class(folder, browser):
+    before = classify(folder)
+    page, wrong = opened(browser, folder)
+    filter_by(page, "None of these")
+    page.keyboard.press("ArrowDown")
+    unknown = chosen(page)
+    assert before[unknown]["rejected"] == "True"
+    # First none of these, then the least bad class: in the list and in the panel.
+    for place in (f"#item-{unknown}", "#panel"):
+        text = page.locator(place).inner_text()
+        assert 0 <= text.index("None of these") < text.index(f"most like {before[unknown]['label']}")
+    assert page.locator("#panel b").first.inner_text() == "None of these"
+    page.keyboard.press("Enter")
+    second = chosen(page)
+    page.keyboard.press("r")  # what is shown second: the least bad class
+    # One key says none of these of an item that has a class.
+    filter_by(page, "All items")
+    known = next(row for row, told in enumerate(before) if told["rejected"] == "False")
+    page.fill("#search", f"<i>{before[known]['id'][3:-4]}</i>")
+    page.locator("#search").blur()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    assert page.locator("#counter").inner_text() == "3 of 240 looked at: 1 corrected, 2 none of these"
+    page.keyboard.press("?")
+    assert "none of these" in page.locator("#keys tr", has=page.locator("kbd", has_text="x")).inner_text()
+    page.keyboard.press("Escape")
+    file = saved(page, folder)
+    assert file["confirmed"] == file["new_classes"] == []
+    assert [one["row"] for one in file["none_of_these"]] == sorted([unknown, known])
+    assert [(one["row"], one["label"]) for one in file["corrections"]] == [(second, before[second]["label"])]
+
+    after = classify(folder, "--corrections", str(folder / "today.corrections.json"))
+    assert [after[row]["rejected"] for row in (unknown, known, second)] == ["True", "True", "False"]
+    page, other = opened(browser, folder)
+    assert "2 none of these" in page.locator("#counter").inner_text()
+    assert saved(page, folder)["none_of_these"] == file["none_of_these"]
+    assert wrong == other == []
+
+
+def test_the_number_beside_a_filter_is_what_it_shows_and_chosen_filters_can_be_cleared(folder, browser):
+    classify(folder, "--group-by", "site")
+    page, wrong = opened(browser, folder)
+    classes = sidebar(page, "#class-list")
+    page.select_option("#group", label="marsh")
+    page.locator("#class-list .choice").nth(1).click()
+    page.fill("#search", "1")
+    for name, count in sidebar(page, "#views").items():
+        filter_by(page, name)
+        assert page.locator("#matches").inner_text() == f"{count} item{'' if count == 1 else 's'}"
+    filter_by(page, "In doubt")
+    label = page.locator("#class-list [aria-pressed=true] > span").first.inner_text()
+    chips = page.locator("#chips .chip")
+    assert [text.strip("×\n") for text in chips.all_inner_texts()] == ["In doubt", label, "marsh", "“1”", "Clear all"]
+    chips.filter(has_text=label).click()
+    assert label not in chips.all_inner_texts()
+    assert page.locator("#class-list [aria-pressed=true]").count() == 0
+    chips.filter(has_text="Clear all").click()
+    assert page.locator("#matches").inner_text() == "240 items"
+    assert (chips.count(), page.input_value("#search"), page.input_value("#group")) == (0, "", "")
+    assert sidebar(page, "#class-list") == classes
+    assert wrong == []
+
+
 def test_filters_names_and_storage(folder, browser):
     before = classify(folder, "--group-by", "site")
     page, wrong = opened(browser, folder)
@@ -191,7 +284,7 @@ def test_a_phone_shows_all_of_it(folder, browser):
     page, wrong = opened(browser, folder, viewport={"width": 360, "height": 700}, has_touch=True)
     page.tap("#list > li")
     page.locator("#panel button", has_text="Confirm").tap()
-    assert "1 confirmed" in page.locator("#counter").inner_text()
+    assert "1 of 240 looked at" in page.locator("#counter").inner_text()
     page.tap("#close")
     page.tap("#filters-toggle")
     filter_by(page, "All items")

@@ -60,6 +60,13 @@ def test_words():
     assert counted(1200, "item", "items") == "1,200 items"
     assert listed(list(range(12))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
     assert aligned([["class", "n"], ["a", "12"]]) == ["class   n", "a      12"]
+    assert aligned([["class", "n"], ["a\nb", "12"]]) == ["class   n", "a\\nb   12"]
+
+
+def test_rejected_items_are_not_in_doubt_between_two_classes():
+    table, rejected = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([False, True])
+    columns = columns_of_items(table, np.array(["a", "b"]), np.array([0.1, 0.9]), rejected)
+    assert columns["doubtful"].tolist() == [True, False]
 
 
 def test_a_frame_has_the_index_and_the_kind_of_the_batch(world):

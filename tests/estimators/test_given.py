@@ -60,6 +60,17 @@ def test_groups_have_their_given_items_and_share_the_examples(shifted):
     assert set(found.classes.tolist()) == {*range(30), 77}
 
 
+@pytest.mark.parametrize("groups", [None, np.zeros(200, int)])
+def test_an_item_that_is_none_of_the_classes(shifted, groups):
+    classifier, batch, _truth = shifted
+    before, found = (classifier.infer(batch, given=given, groups=groups) for given in (None, {4: None}))
+    assert not before.rejected[4]
+    assert found.rejected.tolist() == [item == 4 or rejected for item, rejected in enumerate(before.rejected)]
+    assert float(found.unknown[4]) == 1
+    assert (found.labels == before.labels).all()
+    np.testing.assert_allclose(before.expected_counts.sum() - found.expected_counts.sum(), 1, atol=0.05)
+
+
 def test_nothing_given_changes_nothing(shifted):
     classifier, batch, _ = shifted
     assert (classifier.infer(batch, given={}).probabilities == classifier.infer(batch).probabilities).all()

@@ -17,6 +17,7 @@ from handful.machine.untrusted import (
     ALWAYS_UNFOLDED,
     lines_of,
     parse_json,
+    printable,
     read_json,
     read_text,
     refuse_irregular,
@@ -43,6 +44,11 @@ def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):
 def test_whatever_is_wrong_with_json_is_a_value_error(text):
     with pytest.raises(ValueError):  # noqa: PT011 - Python says what is wrong in its own words
         parse_json(text)
+
+
+def test_what_is_not_printable_is_written_out():
+    assert printable("füchse 🦊 שלום") == "füchse 🦊 שלום"
+    assert printable("a\nb\x1b[2J\u202e\u2028") == r"a\nb\x1b[2J\u202e\u2028"
 
 
 def test_small_files_and_honest_ones_may_unfold():

@@ -187,8 +187,8 @@ class Catalogue:
     ) -> AgainstHead:
         """Compare batches of untransformed rows with the head; it is fitted if that was not done before.
 
-        `given` is the class of each item whose class is known for certain, and -1 for all others. A head of names alone
-        has the scale of these batches.
+        `given` is the class of each item whose class is known for certain, `NO_CLASS` for one that is known to have
+        none, and -1 for all others. A head of names alone has the scale of these batches.
         """
         self._refuse_excluded(given, prior)
         points, head = self._points(batches, mask), self.head
@@ -210,8 +210,10 @@ class Catalogue:
         if self.only_names:
             self._refuse_excluded(given, prior)
             points = self._points(batches, mask)
-            return Opened.closed(label_by_names(points, mask, self.head, prior, given, max_iter=max_iter, tol=tol))
-        return label_open(self.against(batches, mask, prior, given), self.strangers, max_iter=max_iter, tol=tol)
+            found = Opened.closed(label_by_names(points, mask, self.head, prior, given, max_iter=max_iter, tol=tol))
+        else:
+            found = label_open(self.against(batches, mask, prior, given), self.strangers, max_iter=max_iter, tol=tol)
+        return found if given is None else found.heard(given)
 
     @staticmethod
     def _refuse_excluded(given: Int[Tensor, "task query"] | None, prior: Prior | None) -> None:

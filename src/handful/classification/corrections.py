@@ -1,8 +1,9 @@
 """Corrections: what a person said about items of a batch, as the page saves it and `classify` takes it back.
 
-A file is JSON, `{"handful_corrections": 1, "batch": …, "corrections": […], "new_classes": […], "confirmed": […]}`.
-`batch` is the fingerprint of the batch. An item is its row in the batch and its name there, `{"row": 12, "item":
-"a.jpg"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …, "items": […]}`.
+A file is JSON, `{"handful_corrections": 1, "batch": …, "corrections": […], "new_classes": […], "confirmed": […],
+"none_of_these": […]}`. `batch` is the fingerprint of the batch. An item is its row in the batch and its name there,
+`{"row": 12, "item": "a.jpg"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …,
+"items": […]}`. Items under `none_of_these` belong to no class.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handful.classification.predictions import Batch
+from handful.classification.predictions import NONE, Batch
 from handful.errors import FileFormatError, LabelError
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
@@ -22,14 +23,14 @@ FORMAT, VERSION = "handful_corrections", 1
 
 
 class GivenLabel(NamedTuple):
-    """The label that a person gave to the item of a row.
+    """The label that a person gave to the item of a row; None for none of the classes.
 
     `new` says whether the catalogue lacks the class; None if the file does not say.
     """
 
     row: int
     item: str
-    label: str
+    label: str | None
     new: bool | None
 
 
@@ -56,8 +57,10 @@ class Corrections:
                 "for this batch"
             )
 
-    def of_batch(self, batch: Batch, class_names: Sequence[str]) -> tuple[dict[int, int], tuple[str, ...]]:
+    def of_batch(self, batch: Batch, class_names: Sequence[str]) -> tuple[dict[int, int | None], tuple[str, ...]]:
         """Return positions of items to positions of classes, and the names of the new classes that follow the others.
+
+        An item of no class has None.
 
         Parameters
         ----------
@@ -70,10 +73,14 @@ class Corrections:
         places = {row: position for position, row in enumerate(batch.rows)}
         codes = {name: k for k, name in enumerate(class_names)}
         named: dict[str, int] = {}
-        given = {}
+        given = dict[int, int | None]()
         for one in self.labels:
             if one.row not in places or batch.names[places[one.row]] != one.item:
                 raise LabelError(f"the corrections name the item {one.item!r} in row {one.row}, but it is not there")
+            # An export of Label Studio has it as a choice like any other.
+            if one.label is None or (one.new is None and one.label == NONE not in codes):
+                given[places[one.row]] = None
+                continue
             if one.new and one.label in codes:
                 raise LabelError(
                     f"the corrections have a new class {one.label!r}, but the catalogue has it; "
@@ -98,7 +105,8 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     >>> place = Path(tempfile.mkdtemp()) / "today.corrections.json"
     >>> item = {"row": 12, "item": "a.jpg"}
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
-    >>> _ = place.write_text(json.dumps({"handful_corrections": 1, "batch": "12ab", **content}))
+    >>> content = {"handful_corrections": 1, "batch": "12ab", **content, "none_of_these": []}
+    >>> _ = place.write_text(json.dumps(content))
     >>> read_corrections(place).labels
     (GivenLabel(row=12, item='a.jpg', label='crab', new=True),)
     """
@@ -132,6 +140,8 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
 def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
     for one in (*content["corrections"], *content["confirmed"]):
         yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(one["label"]), False)
+    for one in content.get("none_of_these", ()):
+        yield GivenLabel(_whole(one["row"]), _text(one["item"]), None, None)
     for new in content["new_classes"]:
         for one in new["items"]:
             yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(new["label"]), True)

@@ -6,7 +6,6 @@ labelled a portion at a time, and no table of items and classes is held for all 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,8 +28,10 @@ from handful.classification.predictions import (
     Shown,
     Unknown,
     column_types,
+    counted,
     in_front,
     predicted,
+    rejected_of,
     runs_of,
     write_back,
     write_table,
@@ -101,7 +102,7 @@ class ClassifiedGroups:
         As in `Classified`.
     diagnostics : tuple of tuple of Diagnostic
         What looks wrong, one entry per group.
-    class_names, n_examples, backbone, unknown_label, shown, given, n_named, look
+    class_names, n_examples, backbone, unknown_label, shown, given, n_named, look, unknown_reason
         As in `Classified`.
     unknown : UnknownByGroup or None
         Items that look like none of the classes; None if the catalogue cannot tell.
@@ -122,9 +123,10 @@ class ClassifiedGroups:
     unknown: UnknownByGroup | None = None
     unknown_label: str | None = None
     shown: Shown | None = None
-    given: Mapping[int, int] = field(default_factory=dict)
+    given: Mapping[int, int | None] = field(default_factory=dict)
     n_named: int = 0
     look: SecondLook | None = None
+    unknown_reason: str | None = None
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -147,20 +149,30 @@ class ClassifiedGroups:
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
     @property
+    def rejected(self) -> Bool[np.ndarray, "item"]:
+        """Items that count as unknown."""
+        return rejected_of(self)
+
+    @property
     def sizes(self) -> Int[np.ndarray, "group"]:
         """Number of items of each group."""
         return np.bincount(self.grouping.group_of, minlength=len(self))
 
     @property
-    def doubtful(self) -> Int[np.ndarray, "group"]:
-        """Number of items of each group whose label is in doubt, see `Answers.doubtful`."""
-        return np.bincount(self.grouping.group_of[self.answers.doubtful], minlength=len(self))
+    def doubtful(self) -> Bool[np.ndarray, "item"]:
+        """Items in doubt between two classes, see `Classified`."""
+        doubtful: Bool[np.ndarray, "item"] = self.answers.doubtful & ~self.rejected
+        return doubtful
+
+    @property
+    def doubtful_items(self) -> Int[np.ndarray, "group"]:
+        """Number of items of each group that are in doubt."""
+        return np.bincount(self.grouping.group_of[self.doubtful], minlength=len(self))
 
     @property
     def unknown_items(self) -> Int[np.ndarray, "group"]:
-        """Number of rejected items of each group; 0 if the catalogue cannot tell."""
-        rejected = np.zeros(0, np.int64) if self.unknown is None else self.grouping.group_of[self.unknown.rejected]
-        return np.bincount(rejected, minlength=len(self))
+        """Number of rejected items of each group; 0 if the catalogue cannot tell, see `unknown`."""
+        return np.bincount(self.grouping.group_of[self.rejected], minlength=len(self))
 
     def items_of(self, place: int) -> Int[np.ndarray, "item"]:
         """Return the positions in the batch of the items of a group."""
@@ -204,6 +216,7 @@ class ClassifiedGroups:
             unknown=unknown,
             unknown_label=self.unknown_label,
             shown=self.shown,
+            unknown_reason=self.unknown_reason,
         )
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
@@ -250,17 +263,14 @@ class ClassifiedGroups:
         named = {name: [key[at] for key in keys] for at, name in enumerate(self.grouping.columns)}
         return named | dict(zip(GROUP_TYPES, columns, strict=True))
 
-    def said(self) -> str:
-        """Say in one sentence how many items look like none of the classes; empty if none do."""
+    @property
+    def unknown_said(self) -> str:
+        """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
         n, groups = int(self.unknown_items.sum()), int((self.unknown_items > 0).sum())
-        if n == 0:
-            return ""
         look = "1 item looks" if n == 1 else f"{n:,} items look"
-        n_classes = len(self.class_names)
-        return (
-            f"{look} like none of your {n_classes:,} {'class' if n_classes == 1 else 'classes'}, "
-            f"in {groups:,} of {len(self):,} {'group' if len(self) == 1 else 'groups'}."
-        )
+        classes, all_groups = counted(len(self.class_names), "class"), counted(len(self), "group")
+        found = f"{look} like none of your {classes}, in {groups:,} of {all_groups}." if n else ""
+        return " ".join(filter(None, (found, self.unknown_reason)))
 
 
 def label_by_group(
@@ -318,13 +328,22 @@ def label_by_group(
         class_names,
         n_examples,
         backbone,
-        None if math.isnan(unknown.chances.sum()) else unknown._replace(proposals=tuple(proposals)),
+        # Where unknown items cannot be judged, there are those that a person called so.
+        unknown._replace(proposals=tuple(proposals))
+        if unknown.rejected.any() or not np.isnan(unknown.chances).any()
+        else None,
         unknown_label,
         shown,
-        {} if given is None else {item: int(given[item]) for item in np.flatnonzero(given >= 0).tolist()},
+        {} if given is None else class_given(given),
         n_named,
         SecondLook(catalogue, points, options, given, None if weights is None else prior_of(weights[None], 1)),
+        catalogue.unknown_reason,
     )
+
+
+def class_given(codes: Int[np.ndarray, "item"]) -> dict[int, int | None]:
+    """Return positions of items to positions of classes, or None, of items that a person spoke about."""
+    return {item: int(codes[item]) if codes[item] >= 0 else None for item in np.flatnonzero(codes != -1).tolist()}
 
 
 def _portions(sizes: Int[np.ndarray, "group"], numbers: int) -> Iterator[tuple[int, int]]:

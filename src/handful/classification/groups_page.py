@@ -9,7 +9,8 @@ from html import escape
 import numpy as np
 
 from handful.classification.groups import ClassifiedGroups
-from handful.classification.page import catalogue_said, counted, skipped_said, write_page
+from handful.classification.page import skipped_said, write_page
+from handful.classification.predictions import counted, labelled_with
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.
@@ -34,13 +35,13 @@ def write_groups_page(classified: ClassifiedGroups, path: str | os.PathLike[str]
     columns = " and ".join(classified.grouping.columns)
     said = (
         f"{counted(n_items, 'item')} in {counted(n_groups, 'group')} by {columns}, every group labelled as one "
-        f"batch, with {catalogue_said(classified)}"
+        f"batch{labelled_with(classified)}."
     )
     top = [
         f"<h1>{escape(title)}: {counted(n_groups, 'group')}</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(classified)),
         skipped_said(classified.batch.skipped),
-        f"<p>{escape(unknown)}</p>" if (unknown := classified.said()) else "",
+        f"<p>{escape(classified.unknown_said)}</p>",
         _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())),
     ]
     write_page(classified, path, title, top)
@@ -67,12 +68,12 @@ def messages(classified: ClassifiedGroups) -> list[str]:
 def by_doubt(classified: ClassifiedGroups) -> Int[np.ndarray, "group"]:
     """Return the places of the groups: first those with a warning, then by doubtful and unknown items, most first."""
     calm = np.array([not found for found in classified.diagnostics], dtype=bool)
-    return np.lexsort((-(classified.doubtful + classified.unknown_items), calm))
+    return np.lexsort((-(classified.doubtful_items + classified.unknown_items), calm))
 
 
 def _overview(classified: ClassifiedGroups, places: Sequence[int]) -> str:
     """Show one row per group; the name of a group shows its items."""
-    sizes, doubtful, unknown = classified.sizes, classified.doubtful, classified.unknown_items
+    sizes, doubtful, unknown = classified.sizes, classified.doubtful_items, classified.unknown_items
     rows, warned = [], any(classified.diagnostics)
     for place in places:
         name = f"<button data-group='{place}'>{escape(classified.name(place))}</button>"

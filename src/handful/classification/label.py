@@ -272,14 +272,15 @@ def classify(
                 f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        given, new_classes = dict[int, int](), tuple[str, ...]()
+        given, new_classes = dict[int, int | None](), tuple[str, ...]()
         if said is not None:
             given, new_classes = said.of_batch(ready, class_names)
         fitted, codes = with_given(fitted, points, given)
         class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
-        about = (class_names, n_examples + len(given), made_by)
-        weights = _weights(candidates, prior, class_names, tuple(given.values()))
+        classed = {item: k for item, k in given.items() if k is not None}
+        about = (class_names, n_examples + len(classed), made_by)
+        weights = _weights(candidates, prior, class_names, tuple(classed.values()))
         if grouping is not None:
             shown = _shown(items, embedded, None, points)
             return label_by_group(
@@ -321,10 +322,11 @@ def classify(
                 given=given,
                 n_named=len(new_classes),
                 look=SecondLook(fitted, points, STREAMED.make_options(), codes, known, answer),
+                unknown_reason=answer.unknown_reason,
             )
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
-        answers = Answers.streamed(run).with_given(given)
+        answers = Answers.streamed(run).with_given(classed)
         assert run.confidence is not None
         assert run.joint_weight is not None
         diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
@@ -343,6 +345,7 @@ def classify(
             shown=_shown(items, embedded, answers, points),
             given=given,
             n_named=len(new_classes),
+            unknown_reason=fitted.unknown_reason,
         )
 
 
@@ -360,18 +363,21 @@ def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> 
 
 
 def _unknown(found: Inference) -> Unknown | None:
-    if np.isnan(found.unknown_share):
+    # Where unknown items cannot be judged, there are those that a person called so.
+    if np.isnan(found.unknown_share) and not found.rejected.any():
         return None
     return Unknown(found.unknown, found.rejected, found.unknown_interval, found.proposals)
 
 
-def _streamed_unknown(run: large.LargeSolution, given: Mapping[int, int]) -> Unknown | None:
-    """Return what is known about unknown items, of which given ones are none; a streamed batch has no proposals."""
-    if run.unknown_share is None:
+def _streamed_unknown(run: large.LargeSolution, given: Mapping[int, int | None]) -> Unknown | None:
+    """Return what is known about unknown items, and what a person said; a streamed batch has no proposals."""
+    none = [item for item, k in given.items() if k is None]
+    if run.unknown_share is None and not none:
         return None
     chances = np.concatenate([part["unknown"] for part in run.answers()]).astype(np.float64)
     rejected = run.rejected()
     chances[list(given)], rejected[list(given)] = 0.0, False
+    chances[none], rejected[none] = 1.0, True
     return Unknown(chances, rejected, run.unknown_interval, ())
 
 

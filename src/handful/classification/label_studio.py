@@ -9,7 +9,7 @@ from typing import Any
 
 from handful import __version__
 from handful.classification.groups import ClassifiedGroups
-from handful.classification.predictions import Classified
+from handful.classification.predictions import NONE, Classified
 from handful.exchange.label_studio import interface, local_file, task, write_tasks
 from handful.machine.whole_file import written_whole
 
@@ -18,8 +18,8 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
     """Write one task per item to `path`, and the labelling interface beside it, with the ending `.xml`.
 
     A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
-    name. Columns of the batch are in the data of the tasks. `classify(..., corrections=...)` reads what Label Studio
-    exports.
+    name. The choices are the classes and "none of these", which is predicted for unknown items. Columns of the batch
+    are in the data of the tasks. `classify(..., corrections=...)` reads what Label Studio exports.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
     >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
     ('woof', {'choices': ['dog']})
     """
-    batch, found = classified.batch, classified.predictions()
+    batch, found, rejected = classified.batch, classified.predictions(), classified.rejected
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.carried.values().items() if name not in (shown, "row", "item")}
@@ -55,15 +55,15 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
         tasks.append(
             task(
                 data,
-                found["label"][place],
-                found["probability"][place],
+                NONE if rejected[place] else found["label"][place],
+                found["unknown" if rejected[place] else "probability"][place],
                 row=row,
                 item=item,
                 batch=batch.fingerprint,
                 version=f"handful {__version__}",
             )
         )
-    final, shown_as = Path(path), interface(shown, classified.class_names)
+    final, shown_as = Path(path), interface(shown, tuple(dict.fromkeys((*classified.class_names, NONE))))
     write_tasks(tasks, final)
     with written_whole(final.with_suffix(".xml")) as place_of_interface:
         place_of_interface.write_text(shown_as + "\n", encoding="utf-8")

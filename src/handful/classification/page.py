@@ -17,16 +17,17 @@ from pathlib import Path
 
 from handful.classification.groups import ClassifiedGroups
 from handful.classification.page_data import embedded, page_data
-from handful.classification.predictions import Classified
+from handful.classification.predictions import Classified, counted
 from handful.extraction.extract import Skipped
 from handful.machine.whole_file import written_whole
 
 KEYS = (
     ("↓ ↑ j k", "next and previous item"),
-    ("Enter", "the label is right: confirm it"),
-    ("r", "take the runner-up"),
+    ("Enter", "what is shown first is right: confirm it"),
+    ("r", "take what is shown second"),
+    ("x", "none of these: it belongs to no class of the catalogue"),
     ("c", "correct: choose another class"),
-    ("n", "a class that the catalogue does not have"),
+    ("n", "it belongs to a new class: give its name"),
     ("g", "name the whole new group"),
     ("u", "undo"),
     ("s", "save the corrections"),
@@ -53,7 +54,7 @@ FRAME = """
 </nav>
 <main>
 <div id='about' hidden></div>
-<p class='quiet'><small id='matches'></small></p>
+<div id='chosen'><small id='matches' class='quiet' role='status'></small><span id='chips'></span></div>
 <ul id='list' role='listbox' aria-label='Items'></ul>
 <p id='nothing' class='quiet' hidden>No item matches.</p>
 <div id='more' hidden><button></button></div>
@@ -78,22 +79,20 @@ def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, ti
     title : str
         What the batch is called.
     """
-    present = classified.present
-    how = "labelled jointly" if classified.joint_weight > 0 else "each labelled alone"
-    said = f"{counted(len(classified.batch.rows), 'item')}, {how}, with {catalogue_said(classified)}"
-    if classified.streamed:
-        said += " The batch was streamed."
+    said = classified.how + (". The batch was streamed." if classified.streamed else ".")
     top = [
-        f"<h1>{escape(title)}: {counted(len(present), 'class')} present</h1><p class='quiet'>{escape(said)}</p>",
+        f"<h1>{escape(title)}: {counted(len(classified.present), 'class')} present</h1>",
+        f"<p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
         skipped_said(classified.batch.skipped),
     ]
-    if classified.unknown is not None and (unknown := classified.unknown.said(len(classified.class_names))):
+    unknown = classified.unknown_said
+    if classified.unknown is not None and classified.unknown_reason is None and classified.rejected.any():
         low, high = classified.unknown.interval
-        top.append(
-            f"<p>{escape(unknown)} Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, "
-            "with a chance of 90%.</p>"
+        unknown += (
+            f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, with a chance of 90%."
         )
+    top.append(f"<p>{escape(unknown)}</p>")
     write_page(classified, path, title, top)
 
 
@@ -126,15 +125,6 @@ def _packaged(name: str) -> str:
     return resources.files("handful.classification").joinpath(name).read_text(encoding="utf-8")
 
 
-def catalogue_said(classified: Classified | ClassifiedGroups) -> str:
-    """Say what the batch was labelled with."""
-    made_by = f"; features of {classified.backbone.partition(', weights ')[0]}" if classified.backbone else ""
-    return (
-        f"a catalogue of {counted(len(classified.class_names), 'class')} and "
-        f"{counted(classified.n_examples, 'example')}{made_by}."
-    )
-
-
 def skipped_said(skipped: Sequence[Skipped]) -> str:
     """List the items that could not be read; empty if there are none."""
     if not skipped:
@@ -144,9 +134,3 @@ def skipped_said(skipped: Sequence[Skipped]) -> str:
         f"<details class='alarm'><summary>{counted(len(skipped), 'item')} could not be read and got no label</summary>"
         f"<ul>{lines}</ul></details>"
     )
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with what it counts, in the plural where that is due."""
-    plural = what + ("es" if what.endswith("s") else "s")
-    return f"{n:,} {what if n == 1 else plural}"

@@ -41,9 +41,9 @@ def embedded(data: dict[str, Any]) -> str:
 def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
     answers, batch, n_items = classified.answers, classified.batch, len(classified.batch.rows)
-    chances, rejected = np.zeros(n_items), np.zeros(n_items, dtype=bool)
-    if classified.unknown is not None:
-        chances, rejected = classified.unknown.chances, classified.unknown.rejected
+    rejected = classified.rejected
+    # Where unknown items cannot be judged, those that a person called so have a chance.
+    chances = np.zeros(n_items) if classified.unknown is None else np.nan_to_num(classified.unknown.chances)
     on_page = np.sort(np.lexsort((answers.probabilities, ~rejected))[:MOST_ON_PAGE])
     place = {item: at for at, item in enumerate(on_page.tolist())}
     items = on_page.tolist()
@@ -63,9 +63,11 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         "p2": rounded(answers.runner_up_probabilities[on_page]),
         "unknown": rounded(chances[on_page], 3),
         "rejected": rejected[on_page].astype(int).tolist(),
-        "doubtful": answers.doubtful[on_page].astype(int).tolist(),
+        "doubtful": classified.doubtful[on_page].astype(int).tolist(),
         "left_out": n_items - len(items),
-        "given": [[batch.rows[item], classified.class_names[k]] for item, k in classified.given.items()],
+        "given": [
+            [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
+        ],
         "first": [],
         "why": {},
         "nearest": {},
@@ -109,7 +111,7 @@ def _second_look(
 
     Batches with most doubt come first, until `MOST_EXPLAINED` items are explained.
     """
-    doubt = classified.answers.doubtful | rejected
+    doubt = classified.doubtful | rejected
     if isinstance(classified, ClassifiedGroups):
         batches = [classified.items_of(group) for group in range(len(classified))]
         batches.sort(key=lambda items: -int(doubt[items].sum()))

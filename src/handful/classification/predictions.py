@@ -41,9 +41,14 @@ PREDICTION_TYPES = {
     "runner_up": "string",
     "runner_up_probability": "float64",
     "unknown": "float64",
+    "rejected": "bool",
     "proposal": "int64",
 }
 PREDICTION_COLUMNS = tuple(PREDICTION_TYPES)
+# What an item is called that looks like no class.
+NONE = "none of these"
+# Backbone of answers that come from scores.
+BY_SCORES = "scores of another model"
 # What tables are written as.
 TABLE_ENDINGS = (".parquet", ".csv")
 
@@ -240,11 +245,14 @@ class Classified:
     shown : Shown or None
         What the catalogue was made of, if that can be shown.
     given : mapping
-        Items whose class a person gave, as positions in the batch, to positions in `class_names`.
+        Items whose class a person gave, as positions in the batch, to positions in `class_names`, or to None if the
+        person said none of these.
     n_named : int
         Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
     look : SecondLook or None
         For questions and explanations on the page; None if the batch was streamed.
+    unknown_reason : str or None
+        Why unknown items were not judged, as a sentence; None if they were.
     """
 
     batch: Batch
@@ -260,9 +268,34 @@ class Classified:
     unknown: Unknown | None = None
     unknown_label: str | None = None
     shown: Shown | None = None
-    given: Mapping[int, int] = field(default_factory=dict)
+    given: Mapping[int, int | None] = field(default_factory=dict)
     n_named: int = 0
     look: SecondLook | None = None
+    unknown_reason: str | None = None
+
+    @property
+    def rejected(self) -> Bool[np.ndarray, "item"]:
+        """Items that count as unknown."""
+        return rejected_of(self)
+
+    @property
+    def unknown_said(self) -> str:
+        """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
+        found = "" if self.unknown is None else self.unknown.said(len(self.class_names))
+        return " ".join(filter(None, (found, self.unknown_reason)))
+
+    @property
+    def doubtful(self) -> Bool[np.ndarray, "item"]:
+        """Items in doubt between two classes; rejected ones look like none."""
+        doubtful: Bool[np.ndarray, "item"] = self.answers.doubtful & ~self.rejected
+        return doubtful
+
+    @property
+    def how(self) -> str:
+        """How the items were labelled, and with what, in words."""
+        n_items = len(self.batch.rows)
+        jointly = "labelled jointly" if self.joint_weight > 0 else "each labelled alone"
+        return f"{counted(n_items, 'item')}, {jointly if n_items > 1 else 'labelled on its own'}{labelled_with(self)}"
 
     @property
     def present(self) -> list[int]:
@@ -281,15 +314,53 @@ class Classified:
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
         """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
 
-        Also the chance that it is unknown, and the number of the proposed class, from 1, if it is in one. The columns
-        of the batch stand between name and label, under their own names, or as `given_label` where these are taken.
-        With an `unknown_label`, a rejected item has this label with its chance of being unknown, and the most likely
-        class is the next: `1 - unknown` times its probability.
+        Also the chance that it is unknown, whether it is rejected (its label is then the least bad one), and the number
+        of the proposed class, from 1, if it is in one. The columns of the batch stand between name and label, under
+        their own names, or as `given_label` where these are taken. With an `unknown_label`, a rejected item has this
+        label with its chance of being unknown, and the most likely class is the next: `1 - unknown` times its
+        probability.
 
         `items` are positions in the batch; by default all.
         """
         chosen = range(len(self.batch.rows)) if items is None else items
         return predicted(self, self.proposals, chosen)
+
+
+def rejected_of(classified: Any) -> Bool[np.ndarray, "item"]:
+    """Return which items of a batch, or of groups, count as unknown: page, terminal and files all ask this."""
+    if classified.unknown is None:
+        return np.zeros(len(classified.batch.rows), dtype=bool)
+    rejected: Bool[np.ndarray, "item"] = classified.unknown.rejected
+    return rejected
+
+
+def label_counts(classified: Any) -> Int[np.ndarray, "class"]:
+    """Return how many items have each class as their label; rejected ones count at the end, as one more class."""
+    n_classes = len(classified.class_names)
+    codes = np.where(rejected_of(classified), n_classes, classified.answers.labels)
+    return np.bincount(codes, minlength=n_classes + 1)
+
+
+def labelled_with(classified: Any) -> str:
+    """Say what a batch, or groups, were labelled with, as the end of a sentence."""
+    n_classes = counted(len(classified.class_names), "class")
+    if classified.backbone == BY_SCORES:
+        return f" by the scores of {n_classes}"
+    made_by = f"; features of {classified.backbone.partition(', weights ')[0]}" if classified.backbone else ""
+    if classified.n_examples == 0:
+        return f" by the names of {n_classes}{made_by}"
+    return f", with a catalogue of {n_classes} and {counted(classified.n_examples, 'example')}{made_by}"
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
+    ('1 item', '2,000 items', '3 classes')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def predicted(classified: Any, proposals: Int[np.ndarray, "item"], items: Sequence[int]) -> dict[str, list[Any]]:
@@ -317,11 +388,16 @@ def predicted(classified: Any, proposals: Int[np.ndarray, "item"], items: Sequen
         chances,
         others,
         next_chances,
-        [None] * len(places) if unknown is None else unknown.chances[places].tolist(),
+        *(
+            ([None] * len(places),) * 2
+            if unknown is None
+            else (unknown.chances[places].tolist(), unknown.rejected[places].tolist())
+        ),
         [number or None for number in proposals[places].tolist()],
     )
     ours = dict(zip(PREDICTION_COLUMNS, columns, strict=True))
-    return in_front(ours) | batch.carried.of_items(items).beside(PREDICTION_TYPES).values() | ours
+    carried: dict[str, list[Any]] = batch.carried.of_items(items).beside(PREDICTION_TYPES).values()
+    return in_front(ours) | carried | ours
 
 
 def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,18 +14,24 @@
 
   // -- decisions ------------------------------------------------------------------------------------------------------
 
-  // Item to {kind: "confirmed" | "corrected" | "new", label}.
+  // Item to {kind: "confirmed" | "corrected" | "none" | "new", label}. The label null is "none of these".
   const decisions = new Map();
   const history = [];
   let stored = true;
   let saved = true;
 
   const inCatalogue = new Set(data.classes.slice(0, data.n_known));
-  const answerOf = (item) => data.classes[data.label[item]];
+  const NONE = "None of these";
+  const classOf = (item) => data.classes[data.label[item]];
+  // What is shown first about an item and what second: a class and its runner-up; of an unknown item, none of these and
+  // the least bad class.
+  const answerOf = (item) => (data.rejected[item] ? null : classOf(item));
+  const secondOf = (item) => (data.rejected[item] ? classOf(item) : data.second[item] >= 0 && data.p2[item] >= 0.0005 ? data.classes[data.second[item]] : null);
+  const chanceOf = (item) => (data.rejected[item] ? data.unknown[item] : data.p[item]);
   const labelOf = (item) => (decisions.has(item) ? decisions.get(item).label : answerOf(item));
 
   function decisionAbout(item, label) {
-    const kind = !inCatalogue.has(label) ? "new" : label === answerOf(item) ? "confirmed" : "corrected";
+    const kind = label === null ? "none" : !inCatalogue.has(label) ? "new" : label === answerOf(item) ? "confirmed" : "corrected";
     return { kind, label };
   }
 
@@ -78,20 +84,22 @@
       stored = false;
     }
     for (const [row, label] of before) {
-      if (places.has(row) && typeof label === "string") decisions.set(places.get(row), decisionAbout(places.get(row), label));
+      if (places.has(row) && (label === null || typeof label === "string")) decisions.set(places.get(row), decisionAbout(places.get(row), label));
     }
   }
 
   // -- the file -------------------------------------------------------------------------------------------------------
 
   function corrections() {
-    const file = { handful_corrections: 1, batch: data.batch, corrections: [], new_classes: [], confirmed: [] };
+    const file = { handful_corrections: 1, batch: data.batch, corrections: [], new_classes: [], confirmed: [], none_of_these: [] };
     const classes = new Map();
     for (const [item, { kind, label }] of [...decisions].sort((one, other) => one[0] - other[0])) {
       const where = { row: data.rows[item], item: data.names[item] };
       if (kind === "new") {
         if (!classes.has(label)) classes.set(label, []);
         classes.get(label).push(where);
+      } else if (kind === "none") {
+        file.none_of_these.push(where);
       } else {
         (kind === "confirmed" ? file.confirmed : file.corrections).push({ ...where, label });
       }
@@ -126,6 +134,7 @@
 
   // Names break after punctuation, not inside a word; their direction is their own.
   function named(text, tag = "bdi") {
+    if (text === null) return make(tag, {}, NONE);
     const element = make(tag, { dir: "auto" });
     text.split(/(?<=[_/.\-\\])/).forEach((part, place) => element.append(...(place ? [make("wbr"), part] : [part])));
     return element;
@@ -182,23 +191,48 @@
   const VIEWS = [
     ["first", "Look at these first", () => true, data.first || []],
     ["doubt", "In doubt", (item) => data.doubtful[item], byDoubt],
-    ["unknown", "Like none of the classes", (item) => data.rejected[item], byUnknown],
+    ["unknown", NONE, (item) => labelOf(item) === null, byUnknown],
     ["todo", "Not looked at yet", (item) => !decisions.has(item), byDoubt],
     ["done", "Looked at", (item) => decisions.has(item), byDoubt],
     ["all", "All items", () => true, byDoubt],
   ];
   const inGroup = (item) => filter.group === null || data.group[item] === filter.group;
 
+  const hasWords = (item) => filter.words === "" || lowered[item].includes(filter.words);
+  const hasLabel = (item) => filter.label === null || labelOf(item) === filter.label;
+
+  // A new group is shown as a whole; a view and a class combine. The number beside a filter is what it would show.
+  const ofView = ([, , test, order]) => order.filter((item) => test(item) && hasLabel(item) && inGroup(item) && hasWords(item));
+  const ofProposal = (proposal) => proposal.items.filter((item) => inGroup(item) && hasWords(item));
+
   function matching() {
-    const [, , test, order] = VIEWS.find(([key]) => key === filter.show);
-    const words = filter.words.trim().toLowerCase();
-    const chosen = filter.proposal === null ? order : data.proposals[filter.proposal].items;
-    return chosen.filter(
-      (item) =>
-        (filter.proposal !== null || (test(item) && (filter.label === null || labelOf(item) === filter.label))) &&
-        inGroup(item) &&
-        (words === "" || lowered[item].includes(words))
-    );
+    return filter.proposal === null ? ofView(VIEWS.find(([key]) => key === filter.show)) : ofProposal(data.proposals[filter.proposal]);
+  }
+
+  // What is chosen, beside the number of items; a click on it clears it.
+  function drawChips() {
+    const chips = [];
+    const chip = (text, clear) => chips.push(make("button", { class: "chip", title: "Clear this filter", onclick: clear }, text === null || typeof text === "string" ? named(text) : text, make("span", { "aria-hidden": "true" }, "×")));
+    if (filter.proposal !== null) chip(data.proposals[filter.proposal].name, () => refilter({ proposal: null }));
+    else {
+      if (filter.show !== "all") chip(VIEWS.find(([key]) => key === filter.show)[1], () => refilter({ show: "all" }));
+      if (filter.label !== null) chip(filter.label, () => refilter({ label: null }));
+    }
+    if (filter.group !== null) chip(data.groups[filter.group], () => chooseGroup(null));
+    if (filter.words !== "") chip("“" + filter.words + "”", () => search(""));
+    if (chips.length > 1) chips.push(make("button", { class: "chip", onclick: clearAll }, "Clear all"));
+    byId("chips").replaceChildren(...chips);
+  }
+
+  function search(words) {
+    if (byId("search").value !== words) byId("search").value = words;
+    refilter({ words: words.trim().toLowerCase() });
+  }
+
+  function clearAll() {
+    byId("search").value = "";
+    if (data.groups) byId("group").value = "";
+    refilter({ show: "all", label: null, group: null, proposal: null, words: "" });
   }
 
   // -- the list -------------------------------------------------------------------------------------------------------
@@ -212,7 +246,7 @@
   function card(item) {
     const told = make("div", { class: "told" });
     const element = make("li", { role: "option", id: "item-" + item, onclick: () => choose(item) });
-    if (data.doubtful[item]) element.classList.add("doubt");
+    if (data.doubtful[item] || data.rejected[item]) element.classList.add("doubt");
     if (data.pictures) {
       element.append(image(data.pictures[item], data.names[item]));
       told.append(make("small", { class: "quiet name", title: data.names[item] }, make("bdi", { dir: "auto" }, data.names[item])));
@@ -220,15 +254,13 @@
       element.append(make("div", { dir: "auto" }, wordsOf(item)));
     }
     const decision = decisions.get(item);
-    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision ? "" : percent(data.p[item]))));
+    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision || (data.pictures && data.rejected[item]) ? "" : percent(chanceOf(item)))));
     if (decision) {
-      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", new: "✓ new class" }[decision.kind]));
+      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ said by you", new: "✓ new class" }[decision.kind]));
     } else {
-      told.append(meter(data.p[item]));
-      if (data.second[item] >= 0 && data.p2[item] >= 0.005) {
-        told.append(make("small", { class: "quiet" }, "or ", named(data.classes[data.second[item]]), ", " + percent(data.p2[item])));
-      }
-      if (data.rejected[item]) told.append(make("small", { class: "none" }, "none of the classes, " + percent(data.unknown[item])));
+      told.append(meter(chanceOf(item)));
+      if (data.rejected[item]) told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
+      else if (data.p2[item] >= 0.005) told.append(make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(data.p2[item])));
     }
     element.append(told);
     element.setAttribute("aria-selected", item === current);
@@ -261,7 +293,8 @@
     cards.clear();
     byId("list").replaceChildren();
     byId("nothing").hidden = shown.length > 0;
-    byId("matches").textContent = counted(shown.length, "item") + (data.left_out && filter.show === "all" ? ", and " + data.left_out.toLocaleString("en") + " more sure ones in the table of predictions" : "");
+    byId("matches").textContent = counted(shown.length, "item") + (data.left_out ? " of the " + nItems.toLocaleString("en") + " on this page; " + data.left_out.toLocaleString("en") + " surer ones are in the table of predictions" : "");
+    drawChips();
     drawMore();
     if (!shown.includes(current)) current = -1;
     drawPanel();
@@ -312,23 +345,21 @@
   }
 
   function drawSide() {
-    const here = byDoubt.filter(inGroup);
+    const here = byDoubt.filter((item) => inGroup(item) && hasWords(item));
     byId("views").replaceChildren(
-      ...VIEWS.map(([key, text, test, order]) => {
-        const count = key === "first" ? order.filter(inGroup).length : here.filter(test).length;
-        if (!count && key !== "all" && key !== filter.show) return "";
-        return choice(text, count, filter.show === key && filter.proposal === null, () => refilter({ show: key, proposal: null }));
-      }).filter((element) => element !== "")
+      ...VIEWS.filter(([key, , test, order]) => key === "all" || key === filter.show || order.some(test)).map((view) =>
+        choice(view[1], ofView(view).length, filter.show === view[0] && filter.proposal === null, () => refilter({ show: view[0], proposal: null }))
+      )
     );
     const proposals = data.proposals.map((proposal, place) => [proposal, place]).filter(([proposal]) => filter.group === null || proposal.group === filter.group);
     byId("proposals").hidden = !proposals.length;
     byId("proposal-list").replaceChildren(
       ...proposals.map(([proposal, place]) =>
-        choice(proposal.name, proposal.items.length, filter.proposal === place, () => refilter({ proposal: filter.proposal === place ? null : place, label: null }))
+        choice(proposal.name, ofProposal(proposal).length, filter.proposal === place, () => refilter({ proposal: filter.proposal === place ? null : place, label: null }))
       )
     );
     const counts = new Map();
-    for (const item of here) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
+    for (const item of here) if (labelOf(item) !== null) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
     const words = byId("class-words").value.trim().toLowerCase();
     const largest = Math.max(1, ...counts.values());
     const listed = [...counts].filter(([label]) => label.toLowerCase().includes(words)).sort((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]));
@@ -373,9 +404,9 @@
   }
 
   function drawCounter() {
-    const counts = { confirmed: 0, corrected: 0, new: 0 };
+    const counts = { confirmed: 0, corrected: 0, none: 0, new: 0 };
     for (const { kind } of decisions.values()) counts[kind] += 1;
-    const parts = Object.entries({ confirmed: "confirmed", corrected: "corrected", new: "new" }).filter(([kind]) => counts[kind]).map(([kind, word]) => counts[kind] + " " + word);
+    const parts = Object.entries({ confirmed: "confirmed", corrected: "corrected", none: "none of these", new: "new" }).filter(([kind]) => counts[kind]).map(([kind, word]) => counts[kind] + " " + word);
     byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " looked at: " + parts.join(", ") + (saved ? "" : stored ? "" : " (not kept if you close the page; save them)") : "Nothing looked at yet";
     byId("undo").disabled = !history.length;
     byId("save").disabled = !decisions.size;
@@ -392,7 +423,7 @@
       return;
     }
     const label = answerOf(item);
-    const second = data.second[item] >= 0 && data.p2[item] >= 0.0005 ? data.classes[data.second[item]] : null;
+    const second = secondOf(item);
     const decision = decisions.get(item);
     const pieces = [make("button", { id: "close", onclick: () => choose(-1), "aria-label": "Close" }, "×")];
     if (data.pictures) {
@@ -402,12 +433,13 @@
       if (data.texts) pieces.push(make("small", { class: "quiet" }, named(data.names[item])));
     }
     if (data.groups) pieces.push(make("div", {}, make("small", { class: "quiet" }, named(data.groups[data.group[item]]))));
-    if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", new: "New class: " }[decision.kind], named(decision.label)));
-    const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(data.p[item])));
-    pieces.push(make("div", { class: data.doubtful[item] ? "doubt" : "" }, head, meter(data.p[item])));
-    if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(data.p2[item])));
-    if (data.rejected[item]) pieces.push(make("div", { class: "none" }, make("small", {}, "none of the classes, " + percent(data.unknown[item]))));
-    const does = [make("button", { class: "main", onclick: confirm }, make("span", {}, "Confirm"), make("kbd", {}, "Enter"))];
+    if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", none: "You said: ", new: "New class: " }[decision.kind], named(decision.label)));
+    const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(chanceOf(item))));
+    pieces.push(make("div", { class: data.doubtful[item] || data.rejected[item] ? "doubt" : "" }, head, meter(chanceOf(item))));
+    if (data.rejected[item]) pieces.push(make("small", { class: "quiet" }, "most like ", named(second), ": " + percent(data.p[item]) + " if it were one of the classes"));
+    else if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(data.p2[item])));
+    const does = [make("button", { class: "main", onclick: confirm }, make("span", {}, label === null ? "Confirm: none of these" : "Confirm"), make("kbd", {}, "Enter"))];
+    if (label !== null) does.push(make("button", { onclick: sayNone }, make("span", {}, NONE), make("kbd", {}, "x")));
     if (second !== null) does.push(make("button", { onclick: takeSecond }, make("span", {}, named(second)), make("kbd", {}, "r")));
     does.push(
       make("button", { onclick: correct }, make("span", {}, "Correct…"), make("kbd", {}, "c")),
@@ -418,25 +450,27 @@
       does.push(make("button", { onclick: () => nameGroup(proposal) }, make("span", {}, "Name all of ", named(data.proposals[proposal].name)), make("kbd", {}, "g")));
     }
     if (decision) does.push(make("button", { onclick: () => decide([[item, undefined]]) }, make("span", {}, "Clear")));
-    pieces.push(make("div", { class: "does" }, ...does), ...why(item, label, second));
+    pieces.push(make("div", { class: "does" }, ...does), ...why(item));
     const nearest = data.nearest[item];
     const others = (code) => (examplesByClass.get(code) || []).filter((place) => place !== nearest).slice(0, nearest === undefined ? 3 : 2);
     const mine = others(data.label[item]);
-    pieces.push(examplesOf(nearest === undefined ? mine : [nearest, ...mine], ["Examples of ", named(label)]));
-    if (second !== null) pieces.push(examplesOf(others(data.second[item]), ["Examples of ", named(second)]));
+    pieces.push(examplesOf(nearest === undefined ? mine : [nearest, ...mine], ["Examples of ", named(classOf(item))]));
+    if (second !== null && label !== null) pieces.push(examplesOf(others(data.second[item]), ["Examples of ", named(second)]));
     panel.replaceChildren(...pieces.filter((piece) => piece !== ""));
     panel.scrollTop = 0;
   }
 
   // Why an item has its label: what it would be alone, what the batch adds, and the nearest examples.
-  function why(item, label) {
+  function why(item) {
     const said = data.why[item];
     if (said === undefined) return [];
+    const label = classOf(item);
     const [alone, rival, aloneP, fromItem, fromBatch, mine, theirs, nInBatch, ...near] = said;
     const items = (count) => (count < 0.5 ? "none" : Math.round(count).toLocaleString("en"));
     const times = (nats) => (Math.abs(nats) > 9 ? "more than 1,000" : Math.exp(Math.abs(nats)) < 10 ? Math.exp(Math.abs(nats)).toFixed(1) : Math.round(Math.exp(Math.abs(nats))).toLocaleString("en"));
     const name = (code) => named(data.classes[code], "b");
-    const lines = [make("p", {}, "Alone it would be ", ...(data.classes[alone] === label ? ["the same"] : [name(alone)]), ", " + percent(aloneP) + ".")];
+    const lines = data.rejected[item] ? [make("p", {}, "It looks like none of the classes, " + percent(data.unknown[item]) + "; ", named(label, "b"), " fits it best.")] : [];
+    lines.push(make("p", {}, "Alone it would be ", ...(data.classes[alone] === label ? ["the same"] : [name(alone)]), ", " + percent(aloneP) + "."));
     if (rival >= 0) {
       lines.push(
         make("p", {}, "Of the other " + (nInBatch - 1).toLocaleString("en") + " items of the batch, " + items(mine) + " are expected to be ", named(label, "b"), ", " + items(theirs) + " to be ", name(rival), "."),
@@ -460,8 +494,14 @@
   }
 
   function takeSecond() {
-    if (current < 0 || data.second[current] < 0) return;
-    decide([[current, decisionAbout(current, data.classes[data.second[current]])]]);
+    if (current < 0 || secondOf(current) === null) return;
+    decide([[current, decisionAbout(current, secondOf(current))]]);
+    move(1);
+  }
+
+  function sayNone() {
+    if (current < 0) return;
+    decide([[current, decisionAbout(current, null)]]);
     move(1);
   }
 
@@ -522,7 +562,7 @@
 
   function ask(question, newOnly, item, answer) {
     const labels = new Set();
-    if (data.second[item] >= 0) labels.add(data.classes[data.second[item]]);
+    if (secondOf(item) !== null) labels.add(secondOf(item));
     for (const [code] of data.present) labels.add(data.classes[code]);
     asking = { newOnly, first: [...labels], answer };
     byId("question").textContent = question;
@@ -587,6 +627,7 @@
       k: () => move(-1),
       Enter: confirm,
       r: takeSecond,
+      x: sayNone,
       c: correct,
       n: markNew,
       g: () => {
@@ -619,7 +660,7 @@
     }
     byId("help-open").addEventListener("click", () => byId("keys").showModal());
     byId("filters-toggle").addEventListener("click", () => byId("side").classList.toggle("open"));
-    byId("search").addEventListener("input", () => refilter({ words: byId("search").value }));
+    byId("search").addEventListener("input", () => search(byId("search").value));
     byId("class-words").addEventListener("input", drawSide);
     byId("more").firstElementChild.addEventListener("click", drawMore);
     byId("words").addEventListener("input", drawOptions);

@@ -12,7 +12,7 @@ import numpy as np
 from handful.banks.carried import Carried
 from handful.classification.grouping import Grouping
 from handful.classification.groups import ClassifiedGroups, asked_columns, write_group_table, write_groups
-from handful.classification.predictions import Answers, Batch, Classified, write_predictions
+from handful.classification.predictions import BY_SCORES, Answers, Batch, Classified, write_predictions
 from handful.errors import FileFormatError, OptionError
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import Answer
@@ -20,9 +20,6 @@ from handful.exchange.scores import read_scores
 from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
 from handful.exchange.species import read_candidates, read_weights
 from handful.shapes import Int
-
-# What the answers say about where the scores came from.
-BY_SCORES = "scores of another model"
 
 
 def classify_scores(
@@ -96,7 +93,17 @@ def classify_scores(
         answers = _answers(found.probabilities, columns, sequence, None)
         counts, presence, weight = found.expected_counts, found.presence, found.joint_weight or 0.0
         return Classified(
-            batch, answers, counts, presence, weight, found.diagnostics, classes, 0, BY_SCORES, streamed=False
+            batch,
+            answers,
+            counts,
+            presence,
+            weight,
+            found.diagnostics,
+            classes,
+            0,
+            BY_SCORES,
+            streamed=False,
+            unknown_reason=found.unknown_reason,
         )
     grouping = Grouping.of({name: columns[name] for name in asked}, str(path))
     grouped = infer_scores(top, list(classes), kind=tool.kind, groups=grouping.group_of, **known)
@@ -111,6 +118,7 @@ def classify_scores(
         classes,
         0,
         BY_SCORES,
+        unknown_reason=grouped.unknown_reason,
     )
 
 

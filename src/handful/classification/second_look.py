@@ -32,7 +32,7 @@ class SecondLook:
     options : RollCallOptions
         As they were when the batch was labelled.
     given : Int[ndarray, "item"] or None
-        Position of the class that a person gave to an item, or -1.
+        Position of the class that a person gave to an item, `NO_CLASS` if they said none of these, or -1.
     prior : Prior or None
         What was known about the classes of each batch.
     found : Inference or None
@@ -72,6 +72,6 @@ class SecondLook:
         features = torch.from_numpy(np.array(self.points[batch], np.float32))
         given = None if self.given is None else self.given[batch]
         found = self.found or inferred(self.catalogue, features, self.options, prior=self.prior, given=given)
-        answered = [] if given is None else np.flatnonzero(given >= 0).tolist()
+        answered = [] if given is None else np.flatnonzero(given != -1).tolist()
         questions = asked(self.catalogue, found, features, n, answered)
         return list(questions), explained(self.catalogue, found, features, explain, prior=self.prior)

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from handful.classification.predictions import NONE, counted, label_counts, labelled_with
 from handful.cli.terminal import show
 from handful.machine.untrusted import printable
 
@@ -36,22 +39,26 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
         Files that were written, and what is in them.
     """
     _complain(found.batch.skipped, (diagnostic.message for diagnostic in found.diagnostics))
-    how = "labelled jointly" if found.joint_weight > 0 else "each labelled alone"
-    present = found.present
-    classes = _table(("items", "right"), ("chance", "right"), ("class", "left"))
+    present, counts = found.present, label_counts(found)
+    classes = _table(("items", "right"), ("expected", "right"), ("chance", "right"), ("class", "left"))
     for k in present[:MOST_CLASSES]:
-        classes.add_row(f"{found.expected_counts[k]:,.1f}", f"{found.presence[k]:.3f}", _plain(found.class_names[k]))
-    left = len(present) - MOST_CLASSES
-    if left > 0:
-        classes.add_row("", "", _quiet(f"and {left:,} more"))
-    head = f"{counted(len(present), 'class')} present, with the expected number of items and the chance of presence"
-    unknown = "" if found.unknown is None else found.unknown.said(len(found.class_names))
+        expected, chance = f"{found.expected_counts[k]:,.1f}", f"{found.presence[k]:.3f}"
+        classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.class_names[k]))
+    # All other items, so that the numbers add up.
+    more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
+    for codes, what in ((more, f"{len(more):,} more"), (others, f"not present for certain: {len(others):,} more")):
+        if codes:
+            classes.add_row(f"{counts[list(codes)].sum():,}", "", "", _quiet(f"and {what}"))
+    if counts[-1]:
+        classes.add_row(f"{counts[-1]:,}", "", "", _plain(NONE))
+    head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
     show(
-        _plain(f"{counted(len(found.batch.rows), 'item')}, {how}{_catalogue(found)}"),
+        _plain(found.how),
         "",
-        *((_bold(head), classes) if present else (_bold("No class is present for certain"),)),
+        _bold(head if present else "No class is present for certain"),
+        *((classes,) if classes.row_count else ()),
         "",
-        *_last_lines(int(found.answers.doubtful.sum()), unknown, files),
+        *_last_lines(int(found.doubtful.sum()), found.unknown_said, files),
     )
 
 
@@ -76,7 +83,7 @@ def print_groups(found: ClassifiedGroups, files: Sequence[tuple[Path, str]]) -> 
         named = [f"{found.class_names[k]} {found.expected_counts[place][k]:,.1f}" for k in present]
         if len(named) > MOST_CLASSES_OF_A_GROUP:
             named[MOST_CLASSES_OF_A_GROUP:] = [f"{len(named) - MOST_CLASSES_OF_A_GROUP} more"]
-        none = f"; {unknown[place]:,} like none of the classes" if unknown[place] else ""
+        none = f"; {NONE} {unknown[place]:,}" if unknown[place] else ""
         classes = f"{', '.join(named) or 'no class for certain'}{none}"
         groups.add_row(_plain(found.name(place)), f"{sizes[place]:,}", _plain(classes))
     left = len(found) - MOST_GROUPS
@@ -84,12 +91,12 @@ def print_groups(found: ClassifiedGroups, files: Sequence[tuple[Path, str]]) -> 
         groups.add_row(_quiet(f"and {left:,} more"))
     items, batches = counted(len(found.batch.rows), "item"), counted(len(found), "group")
     show(
-        _plain(f"{items}, each group labelled as one batch{_catalogue(found)}"),
+        _plain(f"{items}, each group labelled as one batch{labelled_with(found)}"),
         "",
         _bold(f"{batches} by {columns}"),
         groups,
         "",
-        *_last_lines(int(found.doubtful.sum()), found.said(), files),
+        *_last_lines(int(found.doubtful.sum()), found.unknown_said, files),
     )
 
 
@@ -119,30 +126,6 @@ def complain_of_skipped(skipped: Sequence[object], n_items: int) -> None:
         sys.stderr.writelines(f"  {line}\n" for line in named)
 
 
-def counted(n: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
-    ('1 item', '2,000 items', '3 classes')
-    """
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
-
-
-def _catalogue(found: Classified | ClassifiedGroups) -> str:
-    """Say what the items were labelled with."""
-    from handful.classification.scores import BY_SCORES
-
-    if found.n_examples == 0:
-        what = "scores" if found.backbone == BY_SCORES else "names"
-        return f" by the {what} of {counted(len(found.class_names), 'class')}"
-    backbone = found.backbone.partition(", weights ")[0]
-    made_by = f"; features of {backbone}" if backbone else ""
-    classes, examples = counted(len(found.class_names), "class"), counted(found.n_examples, "example")
-    return f"; catalogue of {classes} with {examples}{made_by}"
-
-
 def _last_lines(n_doubtful: int, unknown: str, files: Sequence[tuple[Path, str]]) -> list[Text | Table]:
     """Say how many items are in doubt and unknown, and where everything is."""
     are = "is" if n_doubtful == 1 else "are"
@@ -163,7 +146,7 @@ def _complain(skipped: Iterable[object], warnings: Iterable[str]) -> None:
     if len(lost) > MOST_SKIPPED:
         lost[MOST_SKIPPED:] = [f"and {len(lost) - MOST_SKIPPED:,} more"]
     for line in (*lost, *(f"warning: {message}" for message in warnings)):
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{printable(line)}\n")
 
 
 def _table(*columns: tuple[str, str]) -> Table:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from handful.arguments import whole
 from handful.errors import OptionError
+from handful.machine.untrusted import printable
 from handful.shapes import Bool, Float
 
 # Entries of a list, and lines of a table, that a summary has.
@@ -74,7 +75,7 @@ def columns_of_items(
         "probability": first,
         "runner_up": runner_up,
         "runner_up_probability": second,
-        "doubtful": are_doubtful(first, second),
+        "doubtful": are_doubtful(first, second) & ~rejected,
         "unknown": unknown,
         "rejected": rejected,
     }
@@ -92,7 +93,8 @@ def counted(n: int, one: str, many: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write rows in columns, the first to the left, numbers to the right."""
+    """Write rows in columns, the first to the left, numbers to the right; every row stays one line."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -17,13 +17,14 @@ from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
 from handful.errors import LabelError
 from handful.estimators.containers import labels_of
+from handful.inference.open_roll_call import NO_CLASS
 from handful.shapes import Float, Int
 
 
 def with_given(
     catalogue: Catalogue, features: Float[Tensor, "item dim"] | Float[np.ndarray, "item dim"], given: Mapping[int, Any]
 ) -> tuple[Catalogue, Int[np.ndarray, "item"] | None]:
-    """Add the given items to the catalogue; return it, and the class of each item, -1 where none was given.
+    """Add the given items to the catalogue; return it, and the class of each item, -1 where nothing was given.
 
     Where nothing is given, the catalogue is the same, and None stands for the classes.
 
@@ -34,7 +35,8 @@ def with_given(
     features
         The batch.
     given
-        Positions of items to labels, of classes that the catalogue has or of new ones.
+        Positions of items to labels, of classes that the catalogue has or of new ones; None for an item that belongs to
+        no class. Such an item is no example, and has the class `NO_CLASS`.
 
     Examples
     --------
@@ -52,6 +54,10 @@ def with_given(
     if not rows:
         return catalogue, None
     codes = np.full(len(features), -1, dtype=np.int64)
+    codes[[row for row in rows if given[row] is None]] = NO_CLASS
+    rows = [row for row in rows if given[row] is not None]
+    if not rows:
+        return catalogue, codes
     taken = features[rows]
     points = taken if isinstance(taken, Tensor) else torch.from_numpy(np.asarray(taken, np.float32))
     labels = np.asarray(labels_of([given[row] for row in rows]))

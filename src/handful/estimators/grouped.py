@@ -234,7 +234,7 @@ class GroupedInference:
         wood       5         0         0  11
         """
         best = self.top(2).probabilities
-        doubtful = are_doubtful(best[:, 0], best[:, 1] if best.shape[1] == 2 else np.zeros(len(best)))
+        doubtful = are_doubtful(best[:, 0], best[:, 1] if best.shape[1] == 2 else np.zeros(len(best))) & ~self.rejected
         sizes, n_doubtful, n_rejected = (
             np.bincount(self.group_of, weights=weights, minlength=len(self)).astype(int)
             for weights in (None, doubtful, self.rejected)

@@ -134,9 +134,13 @@ class Inference:
 
     @property
     def doubtful(self) -> npt.NDArray[np.bool_]:
-        """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the most probable class and of the next."""
+        """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the most probable class and of the next.
+
+        Rejected items are not in doubt between two classes: they look like none.
+        """
         best = self.top(2).probabilities
-        return are_doubtful(best[:, 0], best[:, 1] if best.shape[1] == 2 else np.zeros(len(best)))
+        second = best[:, 1] if best.shape[1] == 2 else np.zeros(len(best))
+        return are_doubtful(best[:, 0], second) & ~np.asarray(self.rejected)
 
     def top(self, k: int = 3) -> Top:
         """Return the k most probable classes of every item, with their probabilities.

@@ -146,8 +146,8 @@ def _column(
         there = set(whole)
         # As objects: anndata cannot write the text arrays of pandas 3.
         return pd.Categorical(whole, categories=pd.Index([k for k in class_names if k in there], dtype=object))
-    if name == "proposal":
-        return pd.array(whole, dtype="Int64")
+    if name in ("proposal", "rejected"):
+        return pd.array(whole, dtype="Int64" if name == "proposal" else "boolean")
     return np.array([np.nan if value is None else value for value in whole], dtype=np.float64)
 
 

@@ -57,6 +57,8 @@ BLOCK_NUMBERS = 2**22
 ODD = 0x9E3779B97F4A7C15 - 2**64
 # An item is rejected above this chance.
 REJECTED = 0.5
+# The given class of an item that is known to belong to none.
+NO_CLASS = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,8 @@ class Opened:
         Whether there is evidence for something unknown.
     groups : list of list of NewGroup
         New groups of each batch.
+    none : Bool[Tensor, "task query"] or None
+        Items that are known to belong to no class.
     """
 
     called: Called
@@ -82,6 +86,7 @@ class Opened:
     interval: Float[Tensor, "task 2"]
     is_open: Bool[Tensor, "task"]
     groups: list[list[NewGroup]]
+    none: Bool[Tensor, "task query"] | None = None
 
     @classmethod
     def closed(cls, called: Called) -> Opened:
@@ -97,8 +102,32 @@ class Opened:
 
     @property
     def rejected(self) -> Bool[Tensor, "task query"]:
-        """Items that are more likely unknown than known, in open batches."""
-        return (self.unknown > REJECTED) & self.is_open.unsqueeze(-1)
+        """Items that are more likely unknown than known, in open batches, and those known to belong to no class."""
+        rejected = (self.unknown > REJECTED) & self.is_open.unsqueeze(-1)
+        return rejected if self.none is None else rejected | self.none
+
+    def heard(self, given: Int[Tensor, "task query"]) -> Opened:
+        """Return the answer if items are known to have a class, or none (`NO_CLASS`), whatever they look like.
+
+        They count in full, or not at all. By Markov's inequality a class is present with a chance of at most its
+        expected count.
+        """
+        none, classed = given == NO_CLASS, given >= 0
+        unknown = self.unknown * ~classed  # NaN stays NaN
+        counting = (1 - unknown).where(self.is_open.unsqueeze(-1), 1.0).masked_fill(none, 0)
+        counts = torch.bmm(counting.unsqueeze(1), self.called.log_probabilities.double().exp()).squeeze(1)
+        counts = counts.where((none | classed).any(-1, keepdim=True), self.called.expected_counts)
+        presence = self.called.presence
+        called = replace(
+            self.called,
+            expected_counts=counts,
+            presence=torch.minimum(presence, counts).where(none.any(-1, keepdim=True), presence),
+        )
+        groups = [
+            [left for new in found if len((left := new._replace(items=new.items[~classed[row, new.items]])).items) > 1]
+            for row, found in enumerate(self.groups)
+        ]
+        return replace(self, called=called, unknown=unknown.masked_fill(none, 1), groups=groups, none=none)
 
 
 def label_open(batches: AgainstHead, strangers: Strangers | None, *, max_iter: int, tol: float) -> Opened:
