@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from handful.errors import FileFormatError, LabelError
 from handful.estimators import PaddleClassifier, TransductiveClassifier
@@ -177,3 +178,58 @@ def test_options_that_are_no_plain_values_are_refused(tmp_path):
     made = TransductiveClassifier("paddle").fit(X, Y).set_params(options={"max_iter": np.int64(5)})
     with pytest.raises(FileFormatError, match="cannot be written as JSON"):
         made.save(tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", [PaddleClassifier, published])
+def test_no_flipped_bit_changes_an_answer(tmp_path, kind):
+    made, file = kind().fit(X, Y), tmp_path / "c"
+    made.save(file)
+    wanted, content = made.predict_proba(BATCH), file.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    rng = np.random.default_rng(0)
+    refused = 0
+    for place in [*rng.integers(0, len(content), 120).tolist(), *rng.integers(0, header, 80).tolist()]:
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.integers(8)]) + content[place + 1 :])
+        try:
+            found = type(made).load(file)
+        except FileFormatError:
+            refused += 1
+        else:
+            assert (found.predict_proba(BATCH) == wanted).all()
+            assert found.get_params() == made.get_params()
+    assert refused >= 190
+
+
+def test_exchanged_tensors_and_nan_are_refused(tmp_path):
+    file = tmp_path / "c"
+    PaddleClassifier().fit(X, Y).save(file)
+    content = file.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
+
+    def write(header, data):
+        text = json.dumps(header).encode()
+        file.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+    write(header, data)
+    PaddleClassifier.load(file)  # the same content, written in another way
+    weights, means = header["head.weights"], header["head.means"]
+    assert weights["shape"] == means["shape"]
+    write(header | {"head.weights": means, "head.means": weights}, data)
+    with pytest.raises(FileFormatError, match="does not fit its checksum"):
+        PaddleClassifier.load(file)
+    start = header["left_out.score"]["data_offsets"][0]
+    write(header, data[:start] + np.array([np.nan]).tobytes() + data[start + 8 :])
+    with pytest.raises(FileFormatError, match="does not fit its checksum"):
+        PaddleClassifier.load(file)
+
+
+def test_files_of_earlier_versions_say_to_fit_and_save_again(tmp_path):
+    PaddleClassifier().fit(X, Y).save(tmp_path / "c")
+    held, metadata = read_tensors(tmp_path / "c")
+    save_file(held, tmp_path / "c", metadata)  # as before there were checksums
+    with pytest.raises(FileFormatError, match="earlier version of handful wrote it; fit and save"):
+        PaddleClassifier.load(tmp_path / "c")
+    changed(lambda a: a | {"format_version": 4})(tmp_path / "c")
+    with pytest.raises(FileFormatError, match=r"version 4\); fit and save it again"):
+        PaddleClassifier.load(tmp_path / "c")

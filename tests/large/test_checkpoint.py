@@ -10,18 +10,18 @@ from handful.machine.folders import LocalFolder
 
 
 def test_a_state_comes_back_as_it_was(tmp_path):
-    assert load_state(LocalFolder(tmp_path)) is None
+    assert load_state(LocalFolder(tmp_path), "run") is None
     counts = torch.arange(3, dtype=torch.float64)
-    save_state(LocalFolder(tmp_path), {"counts": counts}, {"phase": "first", "factor": 0.1 + 0.2})
-    save_state(LocalFolder(tmp_path), {"counts": counts + 1}, {"phase": "second", "factor": 0.1 + 0.2})
-    tensors, notes = load_state(LocalFolder(tmp_path))
+    save_state(LocalFolder(tmp_path), "run", {"counts": counts}, {"phase": "first", "factor": 0.1 + 0.2})
+    save_state(LocalFolder(tmp_path), "run", {"counts": counts + 1}, {"phase": "second", "factor": 0.1 + 0.2})
+    tensors, notes = load_state(LocalFolder(tmp_path), "run")
     assert torch.equal(tensors["counts"], counts + 1)
     assert notes == {"phase": "second", "factor": 0.1 + 0.2}
     assert [file.name for file in tmp_path.iterdir()] == ["state.safetensors"]
 
 
 def test_a_state_that_was_cut_or_changed_is_refused(tmp_path):
-    save_state(LocalFolder(tmp_path), {"counts": torch.arange(30.0), "none": torch.zeros(0)}, {"phase": "first"})
+    save_state(LocalFolder(tmp_path), "run", {"counts": torch.arange(30.0), "none": torch.zeros(0)}, {"phase": "first"})
     file = tmp_path / "state.safetensors"
     content = file.read_bytes()
     rng = np.random.default_rng(0)
@@ -32,7 +32,13 @@ def test_a_state_that_was_cut_or_changed_is_refused(tmp_path):
     for one in damaged:
         file.write_bytes(one)
         with pytest.raises(FileFormatError, match=r"state.safetensors is damaged \(.*delete this file"):
-            load_state(LocalFolder(tmp_path))
+            load_state(LocalFolder(tmp_path), "run")
+
+
+def test_a_state_of_another_run_is_refused(tmp_path):
+    save_state(LocalFolder(tmp_path), "another run", {"counts": torch.arange(30.0)}, {"phase": "first"})
+    with pytest.raises(FileFormatError, match=r"state.safetensors is damaged \(.*exchanged for another"):
+        load_state(LocalFolder(tmp_path), "run")
 
 
 def about(**settings):

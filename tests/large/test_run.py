@@ -17,7 +17,9 @@ def test_a_run_adds_its_shards_and_reports_each(tmp_path):
     work = Work(problem.queries, catalogue.origin, "raw", LocalFolder(tmp_path), tmp_path, "run", 150, 8)
     reports = []
     with in_process()(work) as crew:
-        run = Run(catalogue, ("unnamed",) * 60, 400, work.n_shards, work.folder, crew, Reporter(reports.append))
+        run = Run(
+            work.run_name, catalogue, ("unnamed",) * 60, 400, work.n_shards, work.folder, crew, Reporter(reports.append)
+        )
         contenders = Contenders.of(catalogue.head.weights, catalogue.head.offsets)
         name, dropped = run.compare(0, contenders)
         assert name == contenders.name
@@ -33,4 +35,4 @@ def test_a_run_adds_its_shards_and_reports_each(tmp_path):
         run.note_traffic((0, 0))
         assert run.sent == run.received == [0]
         run.save({"counts": counts}, {"phase": "here"})
-    assert load_state(work.folder)[1] == {"phase": "here"}
+    assert load_state(work.folder, work.run_name)[1] == {"phase": "here"}

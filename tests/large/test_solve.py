@@ -275,6 +275,18 @@ def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damag
     np.testing.assert_array_equal(again.labels(), whole.labels())
 
 
+def test_lists_that_were_exchanged_are_refused(tmp_path):
+    problem = large_problem(n_query=300, even=True)
+    arguments = {"shard_rows": 150, "list_length": 12}
+    solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+    for first, second in zip(*[iter(sorted((tmp_path / "run").glob("lists-*/*.npy")))] * 2, strict=True):
+        first.rename(tmp_path / "aside")
+        second.rename(first)
+        (tmp_path / "aside").rename(second)
+    with pytest.raises(FileFormatError, match=r"000000.npy was .*exchanged for another file; delete this file"):
+        solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
+
+
 def test_the_number_of_threads_does_not_matter(tmp_path):
     problem = large_problem(n_classes=500, n_query=300, n_present=6, dim=64, even=True)
     before = torch.get_num_threads()

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from handful.errors import FileFormatError
-from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.safetensors_format import is_whole, read_tensors, write_tensors
 
 DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -41,16 +41,20 @@ def test_package_reads_what_we_write(tmp_path, tensors):
     write_tensors(tmp_path / "ours.safetensors", tensors, {"what": "a test"})
     assert_same(load_file(tmp_path / "ours.safetensors"), tensors)
     with safe_open(tmp_path / "ours.safetensors", "pt") as file:
-        assert file.metadata() == {"what": "a test"}
+        assert file.metadata().keys() == {"what", "sha256"}
+        assert file.metadata()["what"] == "a test"
     assert [path.name for path in tmp_path.iterdir()] == ["ours.safetensors"]
 
 
-def test_we_read_what_the_package_writes(tmp_path, tensors):
+def test_we_read_what_we_write_and_nothing_without_a_checksum(tmp_path, tensors):
+    write_tensors(tmp_path / "ours.safetensors", tensors, {"what": "a test"})
+    found, metadata = read_tensors(tmp_path / "ours.safetensors")
+    assert_same(found, tensors)
+    assert metadata == {"what": "a test"}
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     save_file(contiguous, tmp_path / "theirs.safetensors", {"what": "a test"})
-    ours, metadata = read_tensors(tmp_path / "theirs.safetensors")
-    assert_same(ours, tensors)
-    assert metadata == {"what": "a test"}
+    with pytest.raises(FileFormatError, match=r"has no checksum, .* again with this version"):
+        read_tensors(tmp_path / "theirs.safetensors")
 
 
 def test_tensors_that_share_memory_are_written_each_for_itself(tmp_path):
@@ -119,3 +123,44 @@ def test_damaged_entries_are_refused(tmp_path, entry):
     (tmp_path / "x").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
     with pytest.raises(FileFormatError, match="not a safetensors file, or it is damaged"):
         read_tensors(tmp_path / "x")
+
+
+def test_a_changed_file_is_refused_and_so_is_another_of_its_kind(tmp_path, tensors):
+    file = tmp_path / "x"
+    write_tensors(file, tensors, {"what": "a test"}, "run 7, shard 3")
+    content = file.read_bytes()
+    assert is_whole(file, "run 7, shard 3")
+    assert_same(read_tensors(file, "run 7, shard 3")[0], tensors)
+    for what in ("run 7, shard 4", ""):
+        assert not is_whole(file, what)
+        with pytest.raises(FileFormatError, match=r"does not fit its checksum: .* exchanged for another file"):
+            read_tensors(file, what)
+    generator = torch.Generator().manual_seed(0)
+    for place in torch.randint(len(content), (100,), generator=generator).tolist():
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        assert not is_whole(file, "run 7, shard 3")
+        with pytest.raises(FileFormatError):
+            read_tensors(file, "run 7, shard 3")
+    file.write_bytes(content[:-1])
+    assert not is_whole(file, "run 7, shard 3")
+    file.unlink()
+    assert not is_whole(file, "run 7, shard 3")
+
+
+def test_tensors_of_the_same_shape_cannot_be_exchanged(tmp_path):
+    file = tmp_path / "x"
+    write_tensors(file, {"left": torch.zeros(3), "right": torch.ones(3)})
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"left", b"none").replace(b"right", b"left").replace(b"none", b"right"))
+    with pytest.raises(FileFormatError):
+        read_tensors(file)
+    file.write_bytes(content.replace(b'"left"', b'"self"'))
+    with pytest.raises(FileFormatError, match="does not fit its checksum"):
+        read_tensors(file)
+
+
+@pytest.mark.parametrize("name", ["folder", "missing/x", "a\0b"])
+def test_a_path_that_cannot_be_written_is_refused(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        write_tensors(f"{tmp_path}/{name}", {"a": torch.zeros(2)})

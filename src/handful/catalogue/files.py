@@ -1,6 +1,7 @@
 """A catalogue as one file: tensors in the safetensors format, labels and settings as JSON in its header.
 
-Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm.
+Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm. One that was
+damaged does not fit its checksum and is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 3
+FORMAT, FORMAT_VERSION = "handful catalogue", 4
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -87,7 +88,7 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
         return catalogue_of(tensors, about)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
-            f"{path} is not a catalogue that this handful can read ({error}); save it again with this version"
+            f"{path} is not a catalogue that this handful can read ({error}); fit and save it again with this version"
         ) from error
 
 

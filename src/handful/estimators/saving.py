@@ -1,6 +1,7 @@
 """A classifier as one file: its catalogue as tensors in the safetensors format, everything else as JSON in its header.
 
-Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm.
+Nothing is pickled and nothing in the file is executed: an untrusted file can be wrong, but can do no harm. One that was
+damaged does not fit its checksum and is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from handful.estimators.labelled_rows import LabelledRows
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful classifier", 4
+FORMAT, FORMAT_VERSION = "handful classifier", 5
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> SavedClassifier:
         return SavedClassifier(str(about["kind"]), parameters, names, rows)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise FileFormatError(
-            f"{path} is not a classifier that this handful can read ({error}); save it again with this version"
+            f"{path} is not a classifier that this handful can read ({error}); fit and save it again with this version"
         ) from error
 
 

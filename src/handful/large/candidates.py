@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from handful.errors import OptionError
-from handful.large.sealed import check_seal, seal
 from handful.machine.extras import import_extra
 from handful.machine.folders import Folder
+from handful.machine.sealed import check_seal, seal
 from handful.numerics.simplex import lowest_log
 from handful.shapes import Float, Int
 
@@ -174,7 +174,7 @@ class FaissIndex:
         """Build and write it, unless it exists."""
         with self.folder.opened(self.name) as there:
             if there is not None:
-                check_seal(there)
+                check_seal(there, self.name)
                 return
         faiss = import_extra("faiss", "faiss")
         faiss.omp_set_num_threads(1)
@@ -196,7 +196,7 @@ class FaissIndex:
         index.add(means.numpy())
         with self.folder.written(self.name) as place:
             faiss.write_index(index, str(place))
-            seal(place)
+            seal(place, self.name)
 
     def search(self, points: np.ndarray, length: int) -> np.ndarray:
         """Return the nearest classes, -1 where there are none."""

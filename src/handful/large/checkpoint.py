@@ -1,8 +1,8 @@
 """Files of a run's folder: what the run was started with, and its current state.
 
 `run.json` holds the settings and a hash of all bytes of each input; a different run in the same folder is refused. The
-checkpoint is one safetensors file; its metadata hold everything but tensors as JSON, and a hash of it all. It is
-replaced in one step: after a kill it has the state of this iteration or of the previous one, never a mixture.
+checkpoint is one sealed safetensors file; its metadata hold everything but tensors as JSON. It is replaced in one step:
+after a kill it has the state of this iteration or of the previous one, never a mixture.
 
 A folder on disk has one writer, which holds its lock. A folder at a URL has no lock that would end with its holder.
 There, `run.json` is created by one writer only, so all writers have the same inputs and settings; and as a run is
@@ -11,13 +11,11 @@ deterministic, each of them writes states of the same sequence and the same answ
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from handful.errors import FileFormatError, HandfulError, OptionError
@@ -29,25 +27,22 @@ STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
 PIECES = (STATE_FILE, "lists-*", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 4
+FORMAT = 5
 
 
-def save_state(folder: Folder, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
+def save_state(folder: Folder, run_name: str, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Replace the checkpoint."""
-    text = json.dumps(dict(notes))
     with folder.written(STATE_FILE) as place:
-        save_tensors(place, tensors, {"notes": text, "sha256": _digest(tensors, text)})
+        save_tensors(place, tensors, {"notes": json.dumps(dict(notes))}, run_name)
 
 
-def load_state(folder: Folder) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+def load_state(folder: Folder, run_name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Return tensors and notes of the last checkpoint, or None if there is none yet."""
     try:
         with folder.opened(STATE_FILE) as file:
             if file is None:
                 return None
-            tensors, metadata = read_tensors(file)
-        if metadata["sha256"] != _digest(tensors, metadata["notes"]):
-            raise ValueError("its bytes are not those that were written")
+            tensors, metadata = read_tensors(file, run_name)
         notes: dict[str, Any] = json.loads(metadata["notes"])
     except (HandfulError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFormatError(
@@ -115,11 +110,3 @@ def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECE
             *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
         ):
             left.unlink(missing_ok=True)
-
-
-def _digest(tensors: Mapping[str, Tensor], notes: str) -> str:
-    found = hashlib.sha256(notes.encode())
-    for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        found.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()

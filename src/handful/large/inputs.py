@@ -23,8 +23,8 @@ from handful.banks.parquet import copy_vectors
 from handful.catalogue import Catalogue
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
-from handful.large.sealed import check_seal, open_sealed, seal
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
+from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
@@ -109,11 +109,11 @@ def _copied(file: Path, content: str, folder: Folder) -> Rows:
     if not there:
         with folder.written(name) as place:
             copy_vectors([file], place)
-            seal(place)
+            seal(place, name)
     if not isinstance(folder, LocalFolder):
         return RemoteRows.of(f"{folder.called}/{name}")
     if there:
-        check_seal(folder.path / name)
+        check_seal(folder.path / name, name)
     return _unlabelled(open_sealed(folder.path / name))
 
 

@@ -67,7 +67,7 @@ class PaddleRun:
         self.tilt = weight / run.n_query
         # As in the dense solver: below λ = |Q|, or with a floor, no class ever vanishes entirely.
         self.narrows = options.working_set and options.proportion_floor == 0 and self.tilt >= 1
-        found = load_state(run.folder)
+        found = load_state(run.folder, run.name)
         if found is None:
             everyone = torch.arange(run.catalogue.n_classes)
             means, dual = run.catalogue.means, torch.zeros(len(everyone), dtype=torch.float64)

@@ -74,7 +74,7 @@ class RollCallRun:
         self.contenders = Contenders.of(self.head.weights, self.head.offsets)
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
         self.n_classes = torch.tensor([run.catalogue.n_classes], dtype=torch.float64)
-        found = load_state(run.folder)
+        found = load_state(run.folder, run.name)
         self.at = RollCallCourse() if found is None else RollCallCourse.of_parts(*found)
 
     def solve(self) -> LargeSolution:

@@ -40,8 +40,9 @@ class Standing(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One problem being solved: K classes, |Q| queries, a crew."""
+    """One problem being solved: K classes, |Q| queries, a crew; `name` is a hash of what the run was started with."""
 
+    name: str
     catalogue: Catalogue
     class_names: tuple[str, ...]
     n_query: int
@@ -97,7 +98,7 @@ class Run:
 
     def save(self, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
         """Replace the checkpoint."""
-        save_state(self.folder, tensors, notes)
+        save_state(self.folder, self.name, tensors, notes)
 
     def note_traffic(self, before: tuple[int, int]) -> None:
         """Record the bytes an iteration sent and received."""

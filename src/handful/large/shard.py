@@ -29,9 +29,9 @@ from handful.large.candidates import (
 )
 from handful.large.inputs import read_rows
 from handful.large.remote_rows import Rows
-from handful.large.sealed import check_seal, open_sealed, seal
 from handful.large.unknown import DEALT_ROWS, Background, Evidence, Looks, Verdict
 from handful.machine.folders import Folder
+from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.machine.whole_file import written_whole
 from handful.methods import paddle
 from handful.numerics.moments import soft_moments
@@ -156,7 +156,7 @@ class Work:
         """Write the shortlists of a shard under a name, unless they exist; return what they drop."""
         file = self._file(name, shard)
         if file.exists():
-            check_seal(file)
+            check_seal(file, self._what(file))
         else:
             n_listed = min(self.list_length, contenders.n_classes)
             words = np.empty((len(self._rows(shard)), 2 * n_listed + 1), np.int32)
@@ -241,7 +241,7 @@ class Work:
                 looks = background.looks(points, Lists.unpacked(words[block]))
                 numbers[block] = torch.stack(looks, 1).numpy()
             self._save(file, numbers)
-        check_seal(file)
+        check_seal(file, self._what(file))
         return Looks(*torch.from_numpy(np.array(open_sealed(file))).unbind(1))
 
     def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Sums:
@@ -331,7 +331,7 @@ class Work:
         with written_whole(file) as place:
             with place.open("wb") as stream:
                 np.save(stream, numbers)
-            seal(place)
+            seal(place, self._what(file))
 
     def _write(self, shard: int, best: Best, chances: Float[Tensor, "query"] | None = None) -> None:
         rows = self._rows(shard)
@@ -357,6 +357,10 @@ class Work:
 
     def _file(self, name: str, shard: int) -> Path:
         return self.lists / f"lists-{name}" / f"{shard:06d}.npy"
+
+    def _what(self, file: Path) -> str:
+        """Tell the files of a run apart for their seals: by comparison and shard."""
+        return f"{self.run_name}/{file.parent.name}/{file.name}"
 
     def listed(self) -> list[int]:
         """Return the shards that have shortlists on this disk."""

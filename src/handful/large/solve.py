@@ -183,7 +183,7 @@ def solve(
         work = Work(queried, summed.origin, change, place, lists, run_name, shard_rows, length, index)
         open_crew = in_process() if executor is None else executor
         with open_crew(work) as crew:
-            run = Run(summed, names, queried.n_rows, work.n_shards, place, crew, reporter)
+            run = Run(run_name, summed, names, queried.n_rows, work.n_shards, place, crew, reporter)
             if method == "paddle":
                 found = PaddleRun(run, settings).solve()
             else:

@@ -1,8 +1,14 @@
-"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all."""
+"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, and sealed.
+
+The seal is an entry of the header: the SHA-256 of what the file is (see `handful.machine.sealed`), of the other entries
+and of all tensors with their names, types and shapes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,39 +22,87 @@ from handful.errors import FileFormatError
 from handful.machine.untrusted import refuse_irregular
 from handful.machine.whole_file import written_whole
 
+SEAL = "sha256"
 
-def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, what: str = ""
+) -> None:
     """Write named tensors; the file appears complete or not at all."""
-    with written_whole(Path(path)) as place:
-        save_tensors(place, tensors, metadata)
+    try:
+        with written_whole(Path(path)) as place:
+            save_tensors(place, tensors, metadata, what)
+    except FileFormatError:
+        raise
+    except (OSError, ValueError) as error:  # a folder of that name, a full disk, a name with NUL
+        raise FileFormatError(
+            f"{path} cannot be written ({error}); check the path and the space on its disk"
+        ) from error
 
 
-def save_tensors(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+def save_tensors(
+    place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, what: str = ""
+) -> None:
     """Write named tensors to a file that no process reads yet."""
     # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
+    notes = dict(metadata or {})
     try:
-        save_file(held, place, dict(metadata) if metadata else None)
+        save_file(held, place, notes | {SEAL: _digest(what, notes, sorted(held), held.__getitem__)})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
 
 
-def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file; files that do not fit the format are refused."""
+def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file; one that does not fit the format or its seal is refused."""
     with _opened(path) as file:
         # Copies: the package gives views of the mapped file, which others may replace.
         tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        return tensors, dict(file.metadata() or {})
+        notes = dict(file.metadata() or {})
+    noted = notes.pop(SEAL, None)
+    if noted is None:
+        raise FileFormatError(
+            f"{path} has no checksum, so another program or an earlier version of handful wrote it; fit and save, or "
+            "train, again with this version"
+        )
+    if noted != _digest(what, notes, sorted(tensors), tensors.__getitem__):
+        raise FileFormatError(
+            f"{path} does not fit its checksum: it was cut short or changed since it was written, or exchanged for "
+            "another file; copy or make it again"
+        )
+    return tensors, notes
+
+
+def is_whole(path: str | Path, what: str = "") -> bool:
+    """Whether a file is there and fits its seal; all of it is read, one tensor at a time."""
+    try:
+        with _opened(path) as file:
+            notes = dict(file.metadata() or {})
+            return notes.pop(SEAL, None) == _digest(what, notes, sorted(file.keys()), file.get_tensor)
+    except FileFormatError:
+        return False
 
 
 def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str, Tensor]:
-    """Rows `rows(name)` of each tensor of a file, those for which it is None left out; nothing else is read."""
+    """Rows `rows(name)` of each tensor of a file, those for which it is None left out; nothing else is read.
+
+    The seal is not checked, as that would read the whole file; see `is_whole`.
+    """
     with _opened(path) as file:
         wanted = {name: rows(name) for name in file.keys()}  # noqa: SIM118
         return {name: file.get_slice(name)[part].clone() for name, part in wanted.items() if part is not None}
+
+
+def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of: Callable[[str], Tensor]) -> str:
+    found = hashlib.sha256(json.dumps([what, sorted(notes.items())]).encode())
+    for name in names:
+        tensor = tensor_of(name)
+        found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 @contextmanager

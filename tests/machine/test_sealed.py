@@ -2,19 +2,19 @@ import numpy as np
 import pytest
 
 from handful.errors import FileFormatError
-from handful.large.sealed import SEAL_BYTES, check_seal, open_sealed, seal
+from handful.machine.sealed import SEAL_BYTES, check_seal, open_sealed, seal
 
 
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "words.npy"
     np.save(path, np.arange(600_000, dtype=np.int32))  # more than one block
-    seal(path)
+    seal(path, "shard 3")
     return path
 
 
 def test_a_sealed_array_is_mapped_as_it_was(file):
-    check_seal(file)
+    check_seal(file, "shard 3")
     words = open_sealed(file)
     assert isinstance(words, np.memmap)
     np.testing.assert_array_equal(words, np.arange(600_000))
@@ -28,7 +28,7 @@ def test_every_flipped_bit_is_noticed(file):
         content[place] ^= 1 << (place % 8)
         file.write_bytes(content)
         with pytest.raises(FileFormatError, match=r"words.npy was cut short or changed .* delete this file"):
-            check_seal(file)
+            check_seal(file, "shard 3")
         content[place] ^= 1 << (place % 8)
 
 
@@ -36,9 +36,14 @@ def test_every_flipped_bit_is_noticed(file):
 def test_a_cut_file_is_noticed_when_it_is_checked(file, length):
     file.write_bytes(file.read_bytes()[:length])
     with pytest.raises(FileFormatError, match="cut short"):
-        check_seal(file)
+        check_seal(file, "shard 3")
     with pytest.raises(FileFormatError, match="cut short"):
         open_sealed(file)
+
+
+def test_another_file_of_the_kind_is_noticed(file):
+    with pytest.raises(FileFormatError, match="exchanged for another"):
+        check_seal(file, "shard 4")
 
 
 def test_a_file_that_is_gone_is_a_sentence(tmp_path):

@@ -1,6 +1,8 @@
-"""Files with a seal: the SHA-256 of all bytes before it, so that a file that was cut short or changed is refused.
+"""Files with a seal: the SHA-256 of what a file is and of all its bytes, so that a damaged or exchanged one is refused.
 
-`np.load` reads and maps a sealed `.npy` file as it does any other: it reads nothing after the array.
+`what` tells files of one kind apart, for example by their run and the number of their shard. A file of tensors has its
+seal in its header, see `handful.machine.safetensors_format`. Any other file has it at its end: `np.load` reads and maps
+a sealed `.npy` file as it does any other, because it reads nothing after the array.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ SEAL_BYTES = hashlib.sha256().digest_size
 BLOCK_BYTES = 2**20
 
 
-def seal(path: Path) -> None:
+def seal(path: Path, what: str) -> None:
     """Append the seal.
 
     Examples
@@ -24,26 +26,25 @@ def seal(path: Path) -> None:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "lists"
     >>> _ = path.write_bytes(b"1 2 3")
-    >>> seal(path)
-    >>> check_seal(path)
-    >>> _ = path.write_bytes(path.read_bytes().replace(b"2", b"7"))
-    >>> check_seal(path)  # doctest: +ELLIPSIS
+    >>> seal(path, "shard 0")
+    >>> check_seal(path, "shard 0")
+    >>> check_seal(path, "shard 1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    handful.errors.FileFormatError: ...lists was cut short or changed since it was written; ...
+    handful.errors.FileFormatError: ...lists was cut short or changed since it was written, or exchanged for another...
     """
-    digest = _digest(path, path.stat().st_size)
+    digest = _digest(path, what, path.stat().st_size)
     with path.open("ab") as file:
         file.write(digest)
 
 
-def check_seal(path: Path) -> None:
-    """Read the whole file; refuse it if it was cut short or changed."""
+def check_seal(path: Path, what: str) -> None:
+    """Read the whole file; refuse it if it was cut short or changed, or if it is another than `what`."""
     length = path.stat().st_size - SEAL_BYTES
     if length >= 0:
         with path.open("rb") as file:
             file.seek(length)
             there = file.read()
-        if there == _digest(path, length):
+        if there == _digest(path, what, length):
             return
     raise _damaged(path)
 
@@ -59,12 +60,13 @@ def open_sealed(path: Path) -> np.ndarray:
 
 def _damaged(path: Path) -> FileFormatError:
     return FileFormatError(
-        f"{path} was cut short or changed since it was written; delete this file and call again: it will be made again"
+        f"{path} was cut short or changed since it was written, or exchanged for another file; delete this file and "
+        "call again: it will be made again"
     )
 
 
-def _digest(path: Path, length: int) -> bytes:
-    found = hashlib.sha256()
+def _digest(path: Path, what: str, length: int) -> bytes:
+    found = hashlib.sha256(f"{what}\n".encode())
     with path.open("rb") as file:
         while length > 0 and (block := file.read(min(BLOCK_BYTES, length))):
             found.update(block)
