@@ -178,6 +178,16 @@ def test_cut_files_are_refused(tmp_path):
         read_bank(file)
 
 
+def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
+    bank = random_bank(dtype="float32")
+    write_parquet(bank, tmp_path / "bank.parquet")
+    content = (tmp_path / "bank.parquet").read_bytes()
+    place = content.index(bank.features[0, :2].tobytes())
+    (tmp_path / "bank.parquet").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(BankError, match="cannot be read as Parquet"):
+        read_bank(tmp_path / "bank.parquet")
+
+
 def test_files_without_the_columns_of_the_first_and_with_two_of_one_name_are_refused(tmp_path):
     write(tmp_path / "a.parquet", embedding=VECTORS, label=[0, 1, 0])
     write(tmp_path / "b.parquet", embedding=VECTORS, other=[0, 1, 0])

@@ -13,8 +13,9 @@ import torch
 from handful.banks import FeatureBank, Provenance
 from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
-from handful.extraction.extract import extract, in_process, skipped_items
+from handful.extraction.extract import SKIPPED, extract, in_process, skipped_items
 from handful.extraction.items import list_items
+from handful.machine.safetensors_format import write_tensors
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,6 +104,7 @@ KILLED = """
 import sys, time
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
+from handful.machine.safetensors_format import write_tensors
 from tests.items_at_hand import small_backbone
 
 def slow(compute, backbone, shards):
@@ -118,7 +120,7 @@ def test_killed_half_way_and_run_again(tmp_path, items):
     command = [sys.executable, "-c", KILLED, str(tmp_path / "images"), str(tmp_path / "bank")]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
     work, patience = tmp_path / ".bank.shards", time.monotonic() + 60
-    while len(list(work.glob("*/*.npz"))) < 2:
+    while len(list(work.glob("*/*.safetensors"))) < 2:
         assert process.poll() is None
         assert time.monotonic() < patience
         time.sleep(0.02)
@@ -158,18 +160,25 @@ def test_a_stale_shard_is_never_used(tmp_path, items, change):
     assert bank.content_hash == extract(items, backbone, tmp_path / "fresh", **settings).content_hash
 
 
-@pytest.mark.parametrize("damage", ["cut short", "empty", "garbage", "another shape"])
+@pytest.mark.parametrize("damage", ["cut short", "empty", "garbage", "another shape", "flipped", "exchanged"])
 def test_a_damaged_shard_is_computed_again(tmp_path, items, damage):
     interrupted(tmp_path, items)
-    (first, *_) = sorted((tmp_path / ".bank.shards").glob("*/*.npz"))
+    first, second, *_ = sorted((tmp_path / ".bank.shards").glob("*/*.safetensors"))
     if damage == "another shape":
-        np.savez(first, features=np.zeros((3, 32), np.float16), skipped=np.array("[]"))
+        what = f"{first.parent.name}/0"
+        write_tensors(first, {"features": torch.zeros(3, 32, dtype=torch.float16)}, {SKIPPED: "[]"}, what)
+    elif damage == "exchanged":
+        one, two = first.read_bytes(), second.read_bytes()
+        first.write_bytes(two)
+        second.write_bytes(one)
+    elif damage == "flipped":
+        first.write_bytes(first.read_bytes()[:-1] + bytes([first.read_bytes()[-1] ^ 1]))
     else:
         data = first.read_bytes()
         first.write_bytes({"cut short": data[: len(data) // 2], "empty": b"", "garbage": b"x" * len(data)}[damage])
     seen = []
     bank = extract(items, small_backbone(), tmp_path / "bank", shard_size=4, executor=counted(seen))
-    assert seen == [0, 3, 4, 5]
+    assert seen == [0, *([1] if damage == "exchanged" else []), 3, 4, 5]
     assert bank.content_hash == extract(items, small_backbone(), tmp_path / "fresh", shard_size=4).content_hash
 
 

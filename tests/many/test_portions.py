@@ -22,7 +22,7 @@ def answered(tmp_path, monkeypatch):
         catalogue = given.classifier.catalogue_
         portion.label(catalogue, given.vectors[chosen], groups[chosen] // 2, chosen, RollCallOptions())
         files.append(tmp_path / f"{odd}.safetensors")
-        portion.write(files[-1])
+        portion.write(files[-1], "")
     return given, groups, Answered(files)
 
 

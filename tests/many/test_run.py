@@ -1,6 +1,8 @@
 """label_groups: the answers of memory, for any rows, files and columns; resumable, and refused where unclear."""
 
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -196,6 +198,74 @@ def test_killed_and_resumed_it_writes_the_same_bytes(given, small, tmp_path, mix
     assert contents(tmp_path / "out") == whole
 
 
+def interrupted(given, source, out, stage):
+    """Stop a run when the first piece of a stage is done."""
+
+    def stop(progress):
+        if progress.stage == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        label_groups(given.classifier, source, out, group_by="site", threads=1, on_progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("mixed", "stage", "kinds"), [(True, "label", {"split", "survey"}), (False, "write", {"answers"})]
+)
+def test_no_flipped_bit_in_a_file_of_its_own_changes_the_output(given, small, tmp_path, mixed, stage, kinds):
+    rows = np.random.default_rng(0).permutation(len(given.groups)) if mixed else np.arange(len(given.groups))
+    source = written([given.table(part) for part in np.array_split(rows, 2)], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    whole = contents(tmp_path / "whole")
+    interrupted(given, source, tmp_path / "out", stage)
+    files = sorted(file for file in (tmp_path / "out" / "work").glob("*.safetensors"))
+    assert kinds <= {file.name.partition("-")[0].removesuffix(".safetensors") for file in files}
+    rng = np.random.default_rng(0)
+    for number in range(10):
+        out = tmp_path / str(number)
+        shutil.copytree(tmp_path / "out", out)
+        file = out / "work" / files[number % len(files)].name
+        content = bytearray(file.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+        label_groups(given.classifier, source, out, group_by="site", threads=1)
+        assert contents(out) == whole, file.name
+
+
+@pytest.mark.parametrize("kind", ["answers", "split"])
+def test_files_of_its_own_that_were_exchanged_are_made_again(given, small, tmp_path, kind):
+    rows = np.random.default_rng(0).permutation(len(given.groups)) if kind == "split" else np.arange(len(given.groups))
+    source = written([given.table(rows)], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    interrupted(given, source, tmp_path / "out", "label" if kind == "split" else "write")
+    shutil.rmtree(tmp_path / "out" / "items", ignore_errors=True)
+    first, second, *_ = sorted((tmp_path / "out" / "work").glob(f"{kind}-*"))
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_output_file_that_was_cut_or_exchanged_is_not_finished(given, small, tmp_path, finished):
+    source = written([given.table(slice(300)), given.table(slice(300, None))], tmp_path / "in")
+    label_groups(given.classifier, source, tmp_path / "whole", group_by="site", threads=1)
+    whole = contents(tmp_path / "whole")
+    if finished:
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+    else:
+        interrupted(given, source, tmp_path / "out", "write")
+    file = tmp_path / "out" / "items" / "part-0.parquet"
+    for content in (file.read_bytes()[:50], whole["items/part-1.parquet"]):
+        file.write_bytes(content)
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1)
+        assert contents(tmp_path / "out") == whole
+    sums = (tmp_path / "out" / "SHA256SUMS").read_text()
+    for name, content in whole.items():
+        assert f"{hashlib.sha256(content).hexdigest()}  {name}\n" in sums
+
+
 def test_another_input_is_refused(given, tmp_path):
     source = written([given.table()], tmp_path / "in")
     label_groups(given.classifier, source, tmp_path / "out", group_by="site")
@@ -265,6 +335,21 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 label_groups(classifier, sys.argv[2], sys.argv[3], group_by="site", threads=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
+def test_many_groups_of_one_item_take_little_memory(given, tmp_path):
+    given.classifier.save(tmp_path / "classifier")
+    vectors = np.random.default_rng(0).normal(size=(8_000, DIM)).astype(np.float32)
+    written([pa.table({"site": np.arange(8_000), "vector": lists(vectors)})], tmp_path / "in")
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM, tmp_path / "classifier", tmp_path / "in", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    assert int(found.stdout) < 150_000  # kilobytes; 8,000 groups in one stack take 230 MB
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")

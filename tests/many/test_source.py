@@ -95,3 +95,15 @@ def test_wrong_paths_are_refused(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(BankError, match="cannot be read as Parquet"):
         Source.of(tmp_path, "g", None, 2)
+
+
+def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+    table = pa.table({"g": np.arange(50), "v": lists(vectors)})
+    folder = written([table], tmp_path / "in", write_page_checksum=True)
+    content = (folder / "part-0.parquet").read_bytes()
+    place = content.index(vectors[0].tobytes())
+    (folder / "part-0.parquet").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    source = Source.of(folder, "g", None, 2)
+    with pytest.raises(BankError, match=r"part-0.parquet cannot be read as Parquet"):
+        list(source.batches(["v"], [(0, 50)]))

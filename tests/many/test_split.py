@@ -23,7 +23,7 @@ def test_buckets_hold_every_row_once(tmp_path, monkeypatch, most, mapped):
     ranges = stretches(source)
     files = [tmp_path / f"{start}.safetensors" for start, _ in ranges]
     for place, batches in source.pieces(["g", "v"], ranges):
-        write_stretch(source, ranges[place], batches, files[place])
+        write_stretch(source, ranges[place], batches, files[place], "")
     assert n_buckets(source) == min(most, 9)
     if mapped:
         monkeypatch.setattr(split, "HELD_NUMBERS", 1)

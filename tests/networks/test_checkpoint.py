@@ -1,12 +1,14 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from handful.errors import CheckpointError
+from handful.machine.safetensors_format import write_tensors
 from handful.networks import NETWORKS
-from handful.networks.checkpoint import MANIFEST, Checkpoint
+from handful.networks.checkpoint import MANIFEST, Checkpoint, _sealed_as
 from handful.networks.views import CentreView, Normalisation
 
 
@@ -79,8 +81,29 @@ def test_a_manifest_that_is_not_right_says_so(tmp_path, change, message):
     checkpoint().save(tmp_path)
     stated = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**stated, **change}))
+    write_tensors(tmp_path / stated["weights"], checkpoint().weights, None, _sealed_as({**stated, **change}))
     with pytest.raises(CheckpointError, match=message):
         Checkpoint.load(tmp_path)
+
+
+def test_no_flipped_bit_and_no_exchange_goes_unnoticed(tmp_path):
+    checkpoint(seed=0).save(tmp_path / "one")
+    replace(checkpoint(seed=1), validation={"realistic": 0.6}).save(tmp_path / "two")
+    file, rng = tmp_path / "one" / MANIFEST, np.random.default_rng(0)
+    content = file.read_bytes()
+    for place in rng.integers(0, len(content), 50).tolist():
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.integers(8)]) + content[place + 1 :])
+        try:
+            found = Checkpoint.load(tmp_path / "one")
+        except CheckpointError:
+            continue
+        assert {**vars(found), "weights": None} == {**vars(checkpoint()), "weights": None}
+    file.write_bytes(content)
+    Checkpoint.load(tmp_path / "one")
+    (weights,) = (tmp_path / "two").glob("*.safetensors")
+    weights.rename(tmp_path / "one" / weights.name)
+    with pytest.raises(CheckpointError, match="does not fit its checksum"):
+        Checkpoint.load(tmp_path / "one")
 
 
 def test_damaged_and_missing_files_say_what_to_do(tmp_path):

@@ -143,7 +143,7 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
     )
     final.parent.mkdir(parents=True, exist_ok=True)
     names = np.array(bank.class_names, dtype=object)
-    with written_whole(final) as place, parquet.ParquetWriter(place, schema) as writer:
+    with written_whole(final) as place, parquet.ParquetWriter(place, schema, write_page_checksum=True) as writer:
         start = 0
         for block in bank.blocks():
             labels = bank.labels[start : start + len(block)]
@@ -223,7 +223,7 @@ def _opened(pa: Any, files: Sequence[Path], vectors: Sequence[str], others: Sequ
             raise BankError(f"{file} lacks columns that {files[0]} has; it has {some_of(schema.names)}")
         texts = [name for name in others if _is_text(pa, schema.field(name).type)]
         numbers = _checked_numbers(file, vectors, others)
-        table = parquet.ParquetFile(file, read_dictionary=texts)
+        table = parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
         if not 0 <= table.metadata.num_rows <= numbers:
             raise BankError(f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again")
         tables.append(table)

@@ -495,5 +495,5 @@ def _parquet_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Ma
             values = [None if value is None else writable(value) for value in values]
         return pa.array(values, known[name])
 
-    with parquet.ParquetWriter(path, schema) as writer:
+    with parquet.ParquetWriter(path, schema, write_page_checksum=True) as writer:
         yield lambda columns: writer.write_table(pa.table([column(*one) for one in columns.items()], schema=schema))

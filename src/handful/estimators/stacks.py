@@ -21,6 +21,8 @@ from handful.shapes import Bool, Float, Int
 
 # Scores in one stack, padding included.
 STACK_SCORES = 2**22
+# Groups in one stack: each also takes memory of its own, about 90 kB, however few items and classes it has.
+MOST_GROUPS = 2**10
 # In one stack the largest group has at most this many times the items of the smallest, so that padding stays small.
 MOST_UNEQUAL = 2
 
@@ -148,7 +150,7 @@ def _stacks(
         stop = start + int(np.searchsorted(sizes[by_size[start:]], most, side="right"))
         while True:
             slots = int(sizes[by_size[stop - 1]])
-            fits = max(1, STACK_SCORES // (slots * n_classes))
+            fits = max(1, min(MOST_GROUPS, STACK_SCORES // (slots * n_classes)))
             if stop - start <= fits:
                 break
             stop = start + fits

@@ -3,7 +3,8 @@
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
 shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
 worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
-mixed with shards of other weights, another preprocessing or changed data.
+mixed with shards of other weights, another preprocessing or changed data. Each is sealed with this hash and its number:
+one that was damaged or exchanged is computed again.
 """
 
 from __future__ import annotations
@@ -26,19 +27,18 @@ import numpy as np
 import torch
 
 from handful.banks import store
-from handful.banks.arrays import opened_archive
 from handful.banks.bank import FeatureBank, Provenance
-from handful.errors import BankError, ExtractionError, OptionError
+from handful.errors import BankError, ExtractionError, FileFormatError, OptionError
 from handful.extraction.backbone import Backbone
 from handful.extraction.decode import Unreadable, decode_image
 from handful.extraction.items import Content, Items, Source
+from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json, printable
-from handful.machine.whole_file import written_whole
 from handful.shapes import Float
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
-SHARD_FORMAT = 1
+SHARD_FORMAT = 2
 # Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
 
@@ -341,23 +341,27 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
 
 
 def _shard_file(work: Path, number: int) -> Path:
-    return work / f"{number:08d}.npz"
+    return work / f"{number:08d}.safetensors"
 
 
 def _save_shard(work: Path, result: ShardFeatures) -> None:
     """Write a shard under its name in one step: a file with that name is complete."""
-    with written_whole(_shard_file(work, result.number)) as place, place.open("wb") as stream:
-        np.savez(stream, features=result.features, skipped=np.array(json.dumps(result.skipped)))
+    file, notes = _shard_file(work, result.number), {SKIPPED: json.dumps(result.skipped)}
+    write_tensors(file, {"features": torch.from_numpy(result.features)}, notes, _sealed_as(work, result.number))
+
+
+def _sealed_as(work: Path, number: int) -> str:
+    return f"{work.name}/{number}"
 
 
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
     """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
     try:
-        with opened_archive(_shard_file(work, shard.number)) as arrays:
-            features = arrays["features"]
-            skipped = tuple((int(position), str(reason)) for position, reason in parse_json(str(arrays["skipped"])))
-    except (ValueError, TypeError, KeyError):  # includes BankError
+        tensors, notes = read_tensors(_shard_file(work, shard.number), _sealed_as(work, shard.number))
+    except FileFormatError:
         return None
+    features = tensors["features"].numpy()
+    skipped = tuple((int(position), str(reason)) for position, reason in parse_json(notes[SKIPPED]))
     if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
         return None
     return ShardFeatures(shard.number, features, skipped)

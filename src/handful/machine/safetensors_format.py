@@ -81,7 +81,8 @@ def is_whole(path: str | Path, what: str = "") -> bool:
     try:
         with _opened(path) as file:
             notes = dict(file.metadata() or {})
-            return notes.pop(SEAL, None) == _digest(what, notes, sorted(file.keys()), file.get_tensor)
+            noted = notes.pop(SEAL, None)
+            return noted is not None and noted == _digest(what, notes, sorted(file.keys()), file.get_tensor)
     except FileFormatError:
         return False
 

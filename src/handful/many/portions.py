@@ -125,8 +125,8 @@ class Portion:
             }
         )
 
-    def write(self, path: Path) -> None:
-        """Write the file of the portion, complete or not at all."""
+    def write(self, path: Path, what: str) -> None:
+        """Write the file of the portion, complete or not at all, sealed as `what`."""
         tensors: Figures = {}
         bounds = []
         for table, parts in zip(TABLES, (self._items, self._groups, self._classes), strict=True):
@@ -141,11 +141,11 @@ class Portion:
         segments = np.unique(bounds[0])  # the first row of a group is one of its items
         edges = [np.searchsorted(where, segments, side=side) for where in bounds for side in ("left", "right")]
         tensors["segments"] = torch.from_numpy(np.stack([segments, *edges], 1).astype(np.int64))
-        write_tensors(path, tensors)
+        write_tensors(path, tensors, what=what)
 
 
 class Answered:
-    """Answers of all portions, read a segment of rows at a time."""
+    """Answers of all portions, in files whose seals were checked, read a segment of rows at a time."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._of: dict[int, list[tuple[Path, list[int]]]] = {}

@@ -6,7 +6,8 @@
     write    one file of items and one of groups for each file of the data set
 
 A portion depends on the data set alone, and its answers on the portion alone. So a run that was killed continues with
-the portions that are missing, and its output has the same bytes.
+the portions that are missing, and its output has the same bytes. Every file of its own is sealed, with the run and the
+number of the portion: one that was damaged or exchanged in the meantime is made again.
 """
 
 from __future__ import annotations
@@ -31,23 +32,24 @@ from handful.large import Progress
 from handful.large import solve as solve_large
 from handful.large.checkpoint import begin, refuse_another
 from handful.large.progress import Reporter
+from handful.large.solve import run_name_of
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
-from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.safetensors_format import is_whole, read_tensors, write_tensors
 from handful.machine.threads import one_thread
 from handful.many.contiguous import portion_ranges, read_portion
 from handful.many.portions import Answered, Portion
 from handful.many.source import Source
 from handful.many.split import Bucket, in_memory, most_rows, n_buckets, read_bucket, stretches, write_stretch
 from handful.many.survey import survey
-from handful.many.write import GROUPS, ITEMS, Layout, write_file
+from handful.many.write import GROUPS, ITEMS, Layout, Written, write_file
 from handful.methods import METHODS
 from handful.methods.roll_call import RollCallOptions
 
 # A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
 LARGE_SCORES = 2**24
 # Incremented when the meaning of a run's files changes.
-FORMAT = 1
+FORMAT = 2
 WORK = "work"
 
 
@@ -90,7 +92,8 @@ def label_groups(
     The answers are those of `classifier.infer(X, groups=...)`. A group of more than 2²⁴ scores (items times classes) is
     labelled by `handful.large.solve`. Rows of a group may lie anywhere, also in several files. Memory does not depend
     on the number of rows. Called again with the same arguments after an interruption, it continues, and the output has
-    the same bytes. A folder that was started with other inputs is refused.
+    the same bytes; files that were damaged in the meantime are made again. A folder that was started with other inputs
+    is refused.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ def label_groups(
         classes. `groups` has one row per group and class that may be present (a chance of at least 0.02, and always the
         class with most items): columns of the group, `items` (their number), `joint_weight`, `unknown_items` (how many
         have none of the classes), `class`, `expected_count` and `presence`. A group is in the file where its first row
-        is.
+        is. `SHA256SUMS` has the checksums of all these files; `sha256sum -c` verifies them.
     group_by : str or sequence of str
         The column of the group, or several that name a group together.
     features : str or sequence of str, optional
@@ -169,7 +172,8 @@ def label_groups(
     with only_writer(place, OptionError), one_thread():
         refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
-        _Run(data, layout, catalogue, options, place, threads or _cores(), Reporter(on_progress)).run()
+        reporter = Reporter(on_progress)
+        _Run(run_name_of(about), data, layout, catalogue, options, place, threads or _cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
@@ -195,8 +199,9 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class _Run:
-    """One data set being labelled."""
+    """One data set being labelled; `name` is a hash of what the run was started with."""
 
+    name: str
     source: Source
     layout: Layout
     catalogue: Catalogue
@@ -207,43 +212,48 @@ class _Run:
 
     def run(self) -> None:
         """Do what is not done yet."""
-        files = [(self.out / kind / name) for kind in (ITEMS, GROUPS) for name in self.source.names]
-        if not all(file.exists() for file in files):
+        written = Written(self.out)
+        unwritten = [place for place, name in enumerate(self.source.names) if not written.has(name)]
+        if unwritten:
             self._work.mkdir(exist_ok=True)
             starts = self._starts()
             answers = self._by_buckets() if starts is None else self._by_ranges(starts)
             answered = Answered(answers)
-            unwritten = [place for place in range(len(self.source.names)) if not self._written(place)]
-            self._each(
-                "write",
-                ((place,) for place in unwritten),
-                lambda place: write_file(self.layout, answered, place, self.out),
-                len(unwritten),
-            )
+
+            def write(place: int) -> None:
+                write_file(self.layout, answered, place, self.out)
+                written.add(self.source.names[place])
+
+            self._each("write", ((place,) for place in unwritten), write, len(unwritten))
         shutil.rmtree(self._work, ignore_errors=True)
 
     @property
     def _work(self) -> Path:
         return self.out / WORK
 
-    def _written(self, place: int) -> bool:
-        return all((self.out / kind / self.source.names[place]).exists() for kind in (ITEMS, GROUPS))
+    def _what(self, file: Path) -> str:
+        """Tell the files of all runs apart for their seals."""
+        return f"{self.name}/{file.name}"
+
+    def _missing(self, files: Sequence[Path]) -> list[int]:
+        """Return the places of the files that are not there, or not as they were written."""
+        return [place for place, file in enumerate(files) if not is_whole(file, self._what(file))]
 
     def _starts(self) -> np.ndarray | None:
         """Return the first rows of groups that lie together, or None; the survey is made once."""
         file = self._work / "survey.safetensors"
-        if not file.exists():
+        if self._missing([file]):
             began = time.monotonic()
             starts = survey(self.source, lambda done, total: self.reporter.shard("survey", 0, done, total, began))
-            write_tensors(file, {} if starts is None else {"starts": torch.from_numpy(starts)})
-        found, _ = read_tensors(file)
+            write_tensors(file, {} if starts is None else {"starts": torch.from_numpy(starts)}, what=self._what(file))
+        found, _ = read_tensors(file, self._what(file))
         return found["starts"].numpy() if "starts" in found else None
 
     def _by_ranges(self, starts: np.ndarray) -> list[Path]:
         """Label portions that are ranges of rows; return the files of their answers."""
         ranges = portion_ranges(starts, self.source.n_rows, self.source.dim)
         files = [self._work / f"answers-{start:015d}.safetensors" for start, _ in ranges]
-        missing = [place for place, file in enumerate(files) if not file.exists()]
+        missing = self._missing(files)
         sizes = [stop - start for start, stop in ranges]
         small = [place for place in missing if in_memory(sizes[place], self.source.dim)]
         pieces = self.source.pieces(self.source.features, [ranges[place] for place in small])
@@ -269,17 +279,19 @@ class _Run:
     def _by_buckets(self) -> list[Path]:
         """Split the rows by group, and label one bucket at a time; return the files of the answers."""
         files = [self._work / f"answers-{bucket:04d}.safetensors" for bucket in range(n_buckets(self.source))]
-        missing = [bucket for bucket, file in enumerate(files) if not file.exists()]
+        missing = self._missing(files)
         ranges = stretches(self.source)
         split = [self._work / f"split-{start:015d}.safetensors" for start, _ in ranges]
         if missing:
-            unsplit = [place for place, file in enumerate(split) if not file.exists()]
+            unsplit = self._missing(split)
             columns = [*dict.fromkeys((*self.source.group_by, *self.source.features))]
             pieces = self.source.pieces(columns, [ranges[place] for place in unsplit])
             self._each(
                 "split",
                 ((unsplit[place], batches) for place, batches in pieces),
-                lambda place, batches: write_stretch(self.source, ranges[place], batches, split[place]),
+                lambda place, batches: write_stretch(
+                    self.source, ranges[place], batches, split[place], self._what(split[place])
+                ),
                 len(unsplit),
             )
 
@@ -312,7 +324,7 @@ class _Run:
                 vectors = bucket.vectors if len(items) == len(bucket.rows) else bucket.vectors[items]
                 portion.label(self.catalogue, vectors, groups, bucket.rows[items], self.options)
             first = last
-        portion.write(file)
+        portion.write(file, self._what(file))
 
     def _stream(self, bucket: Bucket, items: np.ndarray, portion: Portion) -> None:
         """Label one large group by `handful.large`."""

@@ -137,7 +137,9 @@ class Source:
                 continue
             file = self.file(place)
             try:
-                with parquet.ParquetFile(file, buffer_size=READ_BYTES, pre_buffer=False) as opened:
+                with parquet.ParquetFile(
+                    file, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
+                ) as opened:
                     about = opened.metadata
                     sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
                     edges = self.starts[place] + np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

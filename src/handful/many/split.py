@@ -49,8 +49,8 @@ def stretches(source: Source) -> list[Range]:
     return [(start, min(start + size, source.n_rows)) for start in range(0, source.n_rows, size)]
 
 
-def write_stretch(source: Source, stretch: Range, batches: Sequence[tuple[int, Any]], path: Path) -> None:
-    """Write the rows of a stretch, given as batches, by their buckets; the file appears complete or not at all."""
+def write_stretch(source: Source, stretch: Range, batches: Sequence[tuple[int, Any]], path: Path, what: str) -> None:
+    """Write the rows of a stretch, given as batches, by their buckets; complete or not at all, sealed as `what`."""
     start, stop = stretch
     vectors = np.empty((stop - start, source.dim), np.float32)
     keys = np.empty((stop - start, 2), np.uint64)
@@ -62,11 +62,11 @@ def write_stretch(source: Source, stretch: Range, batches: Sequence[tuple[int, A
     order = np.argsort(buckets, kind="stable")
     edges = np.searchsorted(buckets[order], np.arange(n_buckets(source) + 1))
     tensors = {"vectors": vectors[order], "keys": keys.view(np.int64)[order], "rows": start + order, "edges": edges}
-    write_tensors(path, {name: torch.from_numpy(array) for name, array in tensors.items()})
+    write_tensors(path, {name: torch.from_numpy(array) for name, array in tensors.items()}, what=what)
 
 
 def read_bucket(files: list[Path], bucket: int, scratch: Path) -> Bucket:
-    """Read a bucket from the files of all stretches; a large one is copied into one mapped file at `scratch`."""
+    """Read a bucket from the checked files of all stretches; a large one goes into one mapped file at `scratch`."""
     parts = []
     for file in files:
         edges = read_part(file, lambda name: slice(bucket, bucket + 2) if name == "edges" else None)["edges"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,43 @@ from handful.many.portions import SEGMENT_ROWS, Answered
 from handful.many.source import Source
 
 ITEMS, GROUPS = "items", "groups"
+# SHA-256 of every finished file, in the format of `sha256sum`.
+SUMS = "SHA256SUMS"
+
+
+class Written:
+    """The finished files of the output: those whose bytes are the ones noted in `SHA256SUMS`.
+
+    The line of a file is appended after the file is complete. A file without its line is written again.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        sums = out / SUMS
+        content = sums.read_bytes() if sums.exists() else b""
+        lines, half, _ = content.rpartition(b"\n")
+        if len(lines + half) < len(content):  # the writer was killed in the middle of a line
+            os.truncate(sums, len(lines + half))
+        pairs = (line.partition(b"  ") for line in lines.split(b"\n"))
+        self._noted = {os.fsdecode(name): digest.decode("ascii", "replace") for digest, _, name in pairs}
+
+    def has(self, name: str) -> bool:
+        """Whether the items and the groups of a file of the data set are there as they were written."""
+        files = [f"{kind}/{name}" for kind in (ITEMS, GROUPS)]
+        return all(
+            file in self._noted and (self._out / file).is_file() and self._noted[file] == self._digest(file)
+            for file in files
+        )
+
+    def add(self, name: str) -> None:
+        """Note the items and the groups of a file of the data set."""
+        files = [f"{kind}/{name}" for kind in (ITEMS, GROUPS)]
+        with (self._out / SUMS).open("ab") as sums:
+            sums.write(b"".join(b"%s  %s\n" % (self._digest(file).encode(), os.fsencode(file)) for file in files))
+
+    def _digest(self, file: str) -> str:
+        with (self._out / file).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -139,5 +178,8 @@ def _writer(path: Path, old: list[Any], new: dict[str, tuple[str, Any]], metadat
     pa, parquet = import_pyarrow()
     schema = pa.schema([*old, *(pa.field(name, kind) for name, (_, kind) in new.items())], metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as unfinished, parquet.ParquetWriter(unfinished, schema) as writer:
+    with (
+        written_whole(path) as unfinished,
+        parquet.ParquetWriter(unfinished, schema, write_page_checksum=True) as writer,
+    ):
         yield lambda carried, columns: writer.write_table(pa.Table.from_arrays([*carried, *columns], schema=schema))

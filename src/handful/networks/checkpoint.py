@@ -3,7 +3,8 @@
     checkpoint.json                 network, view, classes, recipe, hash of the data, epoch, validation accuracy
     weights-<epoch>.safetensors     parameters and buffers, and the classifier of the base classes
 
-The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint.
+The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint. The seal of
+the weights covers the content of the JSON file too, so a change of either is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from handful.networks.views import CentreView, Normalisation
 
 MANIFEST = "checkpoint.json"
 FORMAT = "handful checkpoint"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # Names of the classifier among the weights; no network has a part of that name.
 CLASSIFIER = ("classifier.weight", "classifier.bias")
 
@@ -80,7 +81,6 @@ class Checkpoint:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         file = f"weights-{self.epoch:04d}.safetensors"
-        write_tensors(folder / file, self.weights, {"format": FORMAT})
         stated = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -93,6 +93,7 @@ class Checkpoint:
             "recipe": dict(self.recipe),
             "classes": list(self.classes),
         }
+        write_tensors(folder / file, self.weights, {"format": FORMAT}, _sealed_as(stated))
         with written_whole(folder / MANIFEST) as place:
             place.write_text(json.dumps(stated, indent=1, ensure_ascii=False), encoding="utf-8")
         for other in folder.glob("weights-*.safetensors"):
@@ -108,7 +109,7 @@ class Checkpoint:
             file, view = stated["weights"], stated["view"]
             if Path(file).name != file or "\0" in file:
                 raise ValueError(f"{file!r} is not a file of this folder")
-            weights, _ = read_tensors(folder / file)
+            weights, _ = read_tensors(folder / file, _sealed_as(stated))
             normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
             return cls(
                 architecture(stated["network"]).name,
@@ -128,6 +129,10 @@ class Checkpoint:
             ) from error
 
 
+def _sealed_as(stated: Mapping[str, Any]) -> str:
+    return json.dumps(stated, sort_keys=True)
+
+
 def _read_manifest(folder: Path) -> dict[str, Any]:
     if not (folder / MANIFEST).exists():
         raise CheckpointError(
@@ -139,6 +144,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if stated.get("format_version") != FORMAT_VERSION:
         raise CheckpointError(
             f"{folder} has format version {stated.get('format_version')!r}, this handful reads {FORMAT_VERSION}; "
-            "update handful"
+            "train it again with this version, or update handful"
         )
     return stated
