@@ -1,5 +1,7 @@
+import inspect
 import pydoc
 import re
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,9 @@ def test_without_matplotlib_the_extra_is_named_before_any_work(tmp_path, capsys,
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
     assert "pip install 'handful[plots]'" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()
+
+
+def test_its_pages_say_how_many_batches_it_solves():
+    default = inspect.signature(demo.demo).parameters["tasks"].default
+    page = (Path(__file__).resolve().parents[2] / "docs" / "index.md").read_text()
+    assert f"five methods on {len(demo.K_EFF) * default} such batches" in page
