@@ -85,7 +85,8 @@ def test_equal_to_the_dense_solver_on_packaged_data(method, tmp_path):
     assert_equal_to_dense(load_clinc150(), 2000, method, tmp_path)
 
 
-@pytest.mark.parametrize("method", ["roll_call", pytest.param("paddle", marks=pytest.mark.slow)])
+@pytest.mark.slow  # on the packaged bank, above, it is always tested
+@pytest.mark.parametrize("method", ["roll_call", "paddle"])
 @pytest.mark.parametrize("name", BANKS)
 def test_equal_to_the_dense_solver_on_every_shared_bank(name, method, tmp_path):
     folder = SHARED / "data" / name
