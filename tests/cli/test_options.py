@@ -294,7 +294,8 @@ FUNCTIONS = {
 }
 
 
-COMMANDS = leaves(typer.main.get_command(make_app()))
+APP = typer.main.get_command(make_app())
+COMMANDS = leaves(APP)
 
 
 def test_every_command_has_a_mode():
@@ -329,6 +330,7 @@ def effect(tmp_path, monkeypatch, capsys):
     (tmp_path / "plan.toml").write_text(f"{cell}8\n")
     (tmp_path / "plan2.toml").write_text(f"{cell}9\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("handful.cli.main.make_app", lambda: APP)  # made once, which saves most of the time
     calls, watched = [], [FUNCTIONS[name] for name in WATCHED]
 
     def note(function, *arguments, **named):
@@ -381,16 +383,16 @@ def noted(value):
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_an_option_changes_what_is_done_or_is_refused(mode, effect):
+    for before in mode.before:
+        assert effect("bench run", before)[0] == 0
+        shutil.move(before["--out"], f"kept {before['--out']}")
+
     def given(changes):
+        for made in ("new", "newer", "demo", "run", "elsewhere", "other_run"):
+            shutil.rmtree(made, ignore_errors=True)
+            Path(f"{made}.parquet").unlink(missing_ok=True)
         for before in mode.before:
-            shutil.rmtree(before["--out"], ignore_errors=True)
-            assert effect("bench run", before)[0] == 0
-        for new in ("new", "newer", "new.parquet", "newer.parquet", "demo"):
-            shutil.rmtree(new, ignore_errors=True)
-            Path(new).unlink(missing_ok=True)
-        if not mode.before:
-            for new in ("run", "elsewhere"):
-                shutil.rmtree(new, ignore_errors=True)
+            shutil.copytree(f"kept {before['--out']}", before["--out"])
         return effect(mode.command, {**mode.base, **changes})
 
     code, said, done = given({})
