@@ -74,7 +74,7 @@ def test_a_table_of_all_groups_that_show_their_items(tmp_path):
         ["quay", "2", "ant &amp; co 1.4, &lt;b&gt;bee&lt;/b&gt; 0.6", "1"],
         ["wood", "2", "ant &amp; co 2", "0"],
     ]
-    assert "Unknown</th>" not in page
+    assert "None of these</th>" not in page
     assert "Warnings</th>" not in page
     assert re.findall(r"<button data-group='(\d)'>(.*?)</button>", page) == [
         ("0", "&lt;marsh&gt;"),

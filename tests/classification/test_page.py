@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_items_like_none_of_the_classes_are_counted_on_top(tmp_path):
 def test_where_unknown_items_cannot_be_judged_the_page_says_so(tmp_path):
     reason = "Unknown items cannot be judged with <one> class; add others."
     found = replace(classified(TABLE), unknown_reason=reason)
-    assert "judged with &lt;one&gt; class; add others.</p>" in top_of(written(tmp_path, found))
+    assert f"<p class='alarm' role='note'>{escape(reason)}</p>" in top_of(written(tmp_path, found))
     # A person may still have said so of an item; the share of such items stays unknown.
     told = replace(found, unknown=replace(unknown([False, False, True, False]), chances=np.array([np.nan] * 4)))
     top = top_of(written(tmp_path, told))

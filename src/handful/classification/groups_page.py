@@ -9,8 +9,8 @@ from html import escape
 import numpy as np
 
 from handful.classification.groups import ClassifiedGroups
-from handful.classification.page import skipped_said, write_page
-from handful.classification.predictions import counted, labelled_with
+from handful.classification.page import skipped_said, unknown_paragraph, write_page
+from handful.classification.predictions import NONE, counted, labelled_with
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.
@@ -41,7 +41,7 @@ def write_groups_page(classified: ClassifiedGroups, path: str | os.PathLike[str]
         f"<h1>{escape(title)}: {counted(n_groups, 'group')}</h1><p class='quiet'>{escape(said)}</p>",
         *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in messages(classified)),
         skipped_said(classified.batch.skipped),
-        f"<p>{escape(classified.unknown_said)}</p>",
+        unknown_paragraph(classified.unknown_said, classified.unknown_reason),
         _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())),
     ]
     write_page(classified, path, title, top)
@@ -87,12 +87,12 @@ def _overview(classified: ClassifiedGroups, places: Sequence[int]) -> str:
             f"<tr><td>{name}</td>"
             f"{_number(int(sizes[place]), 'item')}<td>{named or 'none for certain'}{more}</td>"
             f"{_number(int(doubtful[place]), 'in doubt')}"
-            f"{'' if classified.unknown is None else _number(int(unknown[place]), 'unknown')}"
+            f"{'' if classified.unknown is None else _number(int(unknown[place]), NONE)}"
             f"{_number(len(classified.diagnostics[place]), 'warning') if warned else ''}</tr>"
         )
-    heads = ["Items", "Classes present, with expected counts", "In doubt", "Unknown", "Warnings"]
+    heads = ["Items", "Classes present, with expected counts", "In doubt", NONE.capitalize(), "Warnings"]
     if classified.unknown is None:
-        heads.remove("Unknown")
+        heads.remove(NONE.capitalize())
     if not warned:
         heads.remove("Warnings")
     head = "".join(f"<th{'' if name.startswith('Classes') else ' class=number'}>{name}</th>" for name in heads)

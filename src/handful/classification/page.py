@@ -92,8 +92,14 @@ def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, ti
         unknown += (
             f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, with a chance of 90%."
         )
-    top.append(f"<p>{escape(unknown)}</p>")
+    top.append(unknown_paragraph(unknown, classified.unknown_reason))
     write_page(classified, path, title, top)
+
+
+def unknown_paragraph(said: str, reason: str | None) -> str:
+    """Show what is said about unknown items; it stands out if they could not be judged."""
+    style = "" if reason is None else " class='alarm' role='note'"
+    return f"<p{style}>{escape(said)}</p>" if said else ""
 
 
 def write_page(

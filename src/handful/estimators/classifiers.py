@@ -358,9 +358,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             older ones help less if the data say so.
         given : mapping from rows to labels, or None
             What a person said some items are: positions of rows, counted from 0, to labels. These items have that
-            label, and count as examples of their class in this call. A label that the catalogue does not have is a new
-            class; `probabilities` then have a column for it, in the order of all labels. The catalogue stays as it is:
-            to keep the examples, call `partial_fit`.
+            label, and count as examples of their class in this call; an item with None belongs to no class. A label
+            that the catalogue does not have is a new class; `probabilities` then have a column for it, in the order of
+            all labels. The catalogue stays as it is: to keep the examples, call `partial_fit`.
 
         Returns
         -------

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from handful.banks import FeatureBank
 from handful.benchmark.journal import Journal
 from handful.benchmark.run import Material, trace_of
@@ -132,10 +134,19 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
     """Draw the figures of the paper for which this run has the cells, by name."""
     figures = {}
     for draw, caption in (
-        (plots.accuracy_against_k_eff, "Accuracy against K_eff; bands are 95 % intervals."),
-        (plots.accuracy_against_n_query, "Accuracy against |Q|; bands are 95 % intervals."),
-        (plots.accuracy_against_weight, "Accuracy against λ; the dotted line is λ = |Q|."),
-        (plots.best_weight_against_n_query, "The most accurate λ against |Q|."),
+        (
+            plots.accuracy_against_k_eff,
+            "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals.",
+        ),
+        (
+            plots.accuracy_against_n_query,
+            "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
+        ),
+        (
+            plots.accuracy_against_weight,
+            "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
+        ),
+        (plots.best_weight_against_n_query, "The most accurate λ against the number of items of a batch, |Q|."),
     ):
         if (broad := draw(columns)) is not None:
             figures[draw.__name__] = Figure(broad, draw(columns, across=1), caption)
@@ -153,8 +164,8 @@ def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str,
         figures["label_cost"] = Figure(
             cost,
             cost,
-            "What the partition term, which soft_kmeans lacks, means: of two classes, how many are used, and the "
-            "entropy of their shares, a continuous substitute for this count.",
+            "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class "
+            "shares. It is a smooth substitute for the number of classes used; here for two classes.",
         )
     return figures
 
@@ -191,6 +202,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
     paper = f" In red, the paper's numbers: {source()}" if table.has_published else ""
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
+        f"<p>{escape(_plainly(columns))}</p>",
         f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
@@ -215,6 +227,26 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(journal.folder.name)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>"
+    )
+
+
+def _plainly(columns: Sequence[Column]) -> str:
+    """Say what was compared and what came out, without a symbol."""
+    said = (
+        "A task has a few labelled examples of each class, and a batch of new items in which only some of the classes "
+        "occur. A method labels all of them; accuracy is the share of items that it labels right."
+    )
+    shared = set.intersection(*({r.label for r in column.results if len(r.tasks)} for column in columns))
+    means = {
+        label: float(np.mean([r.estimate().mean for column in columns for r in column.results if r.label == label]))
+        for label in shared
+    }
+    if len(means) < 2:
+        return said
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    return (
+        f"{said} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and {worst} "
+        f"least often, on {means[worst]:.1%}."
     )
 
 
