@@ -161,7 +161,7 @@ def unreadable(where: str, error: Exception) -> BankError:
 
 def vector_column(pa: Any, schema: Any, where: str) -> str:
     """Return the column of lists of numbers; of several, the one with a usual name."""
-    columns = [f.name for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
+    columns = [str(f.name) for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
     if not columns:
         raise BankError(f"{where} has no column of lists of numbers; it has {some_of(schema.names)}")
     usual = [name for likely in FEATURE_NAMES for name in columns if name.lower() == likely]
