@@ -1,5 +1,6 @@
 """No cliff: what should not matter to the default's answer does not change it, whatever engine gives the answer."""
 
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import pytest
 
 from handful import PaddleClassifier
 from handful.datasets import load_clinc150
+from handful.estimators import Inference
 
 
 class World(NamedTuple):
@@ -37,14 +39,14 @@ def made_up(
 def worlds() -> dict[str, World]:
     """Catalogues and batches of several shapes, made up and real."""
     bank, rng = load_clinc150(), np.random.default_rng(0)
-    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    rows = [rng.permutation(np.flatnonzero(bank.labels == 3 * k)) for k in range(50)]
     catalogue = np.concatenate([of_class[:5] for of_class in rows])
 
     def sentences(sizes: dict[int, int]) -> World:
         batch = np.concatenate([rows[k][5 : 5 + n] for k, n in sizes.items()])
-        return World(bank.take(catalogue), bank.labels[catalogue], bank.take(batch), bank.labels[batch])
+        return World(bank.take(catalogue), bank.labels[catalogue] // 3, bank.take(batch), bank.labels[batch] // 3)
 
-    return {
+    made = {
         "five shots": made_up(0, 20, 16, 5, 0.4, [12, 9, 8]),
         "one shot": made_up(1, 20, 16, 1, 0.4, [12, 9, 8]),
         "unequal": made_up(2, 15, 16, range(1, 20), 0.5, [30, 10, 5, 1]),
@@ -54,14 +56,107 @@ def worlds() -> dict[str, World]:
         "many items": made_up(6, 10, 12, 5, 0.6, [80, 60, 40, 20]),
         "strangers": made_up(7, 20, 24, 5, 0.4, [12, 9, 8], strange=1),
         "two of many intents": sentences({3: 30, 30: 15}),
-        "many intents": sentences(dict.fromkeys(range(0, 150, 6), 3)),
-        "one intent": sentences({77: 20}),
+        "many intents": sentences(dict.fromkeys(range(0, 50, 2), 3)),
+        "one intent": sentences({27: 20}),
+    }
+    return {
+        name: world._replace(X=world.X.astype(float), batch=world.batch.astype(float)) for name, world in made.items()
     }
 
 
 NAMES = sorted(worlds())
 # Copies that one item may have.
 COPIES = (1, 2, 5, 10, 11, 12, 14, 20, 50)
+# Largest change of a probability, a presence or a chance of being unknown: by what should not matter at all, and by one
+# more class that is far from everything.
+NOTHING, LITTLE = 1e-3, 0.02
+# What the present engine does not keep, with what was measured.
+FAR = pytest.mark.xfail(
+    reason="one of few classes more moves temperature, pair odds and levels: 0.06 to 0.56", strict=True
+)
+MOVED = {"one shot", "unequal", "hard", "many items", "two of many intents", "many intents"}
+NEAR = {"unequal", "hard", "many items", "many intents"}
+ORIGIN = pytest.mark.xfail(reason="rows have unit length about the origin given: up to 0.9", strict=True)
+
+
+def answer(world: World) -> Inference:
+    """Fit the default and label the batch."""
+    return PaddleClassifier().fit(world.X, world.y).infer(world.batch)
+
+
+@cache
+def usual(name: str) -> Inference:
+    """Return the answer that is compared with the others."""
+    return answer(worlds()[name])
+
+
+def assert_same(found: Inference, expected: Inference, most: float) -> None:
+    """Compare everything that an answer says; NaN means that unknown items are not judged."""
+    for ours, theirs in (
+        (found.probabilities, expected.probabilities),
+        (found.presence, expected.presence),
+        (found.unknown, expected.unknown),
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_noise_of_a_millionth_changes_nothing(name, seed):
+    world, rng = worlds()[name], np.random.default_rng(seed)
+    small = 1e-6 * np.sqrt(np.square(world.X).mean())
+    X, batch = (rows + small * rng.normal(size=rows.shape) for rows in (world.X, world.batch))
+    assert_same(answer(world._replace(X=X, batch=batch)), usual(name), NOTHING)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_the_items_changes_nothing(name):
+    world, expected = worlds()[name], usual(name)
+    order = np.random.default_rng(0).permutation(len(world.batch))
+    found = answer(world._replace(batch=world.batch[order]))
+    back = np.argsort(order)
+    found = replace(found, probabilities=found.probabilities[back], unknown=found.unknown[back])
+    assert_same(found, expected, NOTHING)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_the_classes_and_examples_changes_nothing(name):
+    world, expected, rng = worlds()[name], usual(name), np.random.default_rng(0)
+    names, order = rng.permutation(len(expected.classes)), rng.permutation(len(world.y))
+    found = answer(world._replace(X=world.X[order], y=names[world.y[order]]))
+    found = replace(found, probabilities=found.probabilities[:, names], presence=found.presence[names])
+    assert_same(found, expected, NOTHING)
+
+
+@pytest.mark.parametrize("factor", [37.3, 1e-5])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scale_of_the_features_changes_nothing(name, factor):
+    world = worlds()[name]
+    assert_same(answer(world._replace(X=factor * world.X, batch=factor * world.batch)), usual(name), NOTHING)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=ORIGIN) if name in MOVED else name for name in NAMES])
+def test_the_origin_of_the_features_changes_nothing(name):
+    world, rng = worlds()[name], np.random.default_rng(1)
+    offset = np.sqrt(np.square(world.X).mean()) * rng.normal(size=world.X.shape[1])
+    assert_same(answer(world._replace(X=world.X + offset, batch=world.batch + offset)), usual(name), NOTHING)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=FAR) if name in NEAR else name for name in NAMES])
+def test_one_more_class_far_from_everything_changes_little(name):
+    world, rng = worlds()[name], np.random.default_rng(0)
+    X, batch = (np.pad(rows, ((0, 0), (0, 1))) for rows in (world.X, world.batch))
+    shots = np.bincount(world.y)
+    away = np.zeros((int(np.median(shots)), X.shape[1]))
+    away[:, -1] = np.linalg.norm(X, axis=1).mean()
+    means = np.stack([X[world.y == k].mean(0) for k in range(len(shots))])
+    away += (X - means[world.y]).std() * rng.normal(size=away.shape)
+    more = World(np.concatenate([X, away]), np.append(world.y, [len(shots)] * len(away)), batch, world.truth)
+    found = answer(more)
+    assert found.presence[-1] < LITTLE
+    assert found.probabilities[:, -1].max() < LITTLE
+    found = replace(found, probabilities=found.probabilities[:, :-1], presence=found.presence[:-1])
+    assert_same(found, usual(name), LITTLE)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -374,22 +374,23 @@ def link_items(
 def _pair_log_odds(odds: Float[Tensor, "task item item"], n_of: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
     """Log-odds that two items of a batch share a class: the most likely ones, by expectation maximisation.
 
-    An item is paired with those that follow it, in a circle.
+    Of more than `PAIRS` pairs, some evenly over their odds, so that the order of the items does not matter.
     """
-    most = torch.minimum(n_of // 2, -(-PAIRS // n_of.clamp(min=1)))
-    if int(most.max()) == 0:
+    n_pairs = n_of * (n_of - 1) // 2
+    if int(n_pairs.max()) == 0:
         return torch.full_like(n_of, math.log(PAIR_CHANCE / (1 - PAIR_CHANCE)), dtype=torch.float64)
-    item = torch.arange(odds.shape[1], device=odds.device).unsqueeze(1)
-    after = torch.arange(1, int(most.max()) + 1, device=odds.device)
-    sizes = n_of.clamp(min=1).view(-1, 1, 1)
-    pairs = odds.gather(2, (item + after) % sizes)
-    there = ((item < sizes) & (after <= most.view(-1, 1, 1))).to(odds)
-    n_pairs = there.sum((1, 2), dtype=torch.float64).clamp(min=1)
-    some = most > 0
-    chance = torch.full_like(n_pairs, PAIR_CHANCE)
+    one, other = torch.triu_indices(*odds.shape[1:], offset=1, device=odds.device)
+    pairs = odds[:, one, other].masked_fill_(other >= n_of.unsqueeze(1), -torch.inf)
+    if pairs.shape[1] > PAIRS:
+        place, counted = torch.arange(PAIRS, device=odds.device), n_pairs.clamp(1, PAIRS).unsqueeze(1)
+        chosen = (2 * place + 1) * n_pairs.unsqueeze(1) // (2 * counted)
+        pairs = pairs.sort(descending=True).values.gather(1, chosen.clamp(max=pairs.shape[1] - 1))
+        pairs, n_pairs = pairs.masked_fill(place >= counted, -torch.inf), n_pairs.clamp(max=PAIRS)
+    some = n_pairs > 0
+    chance = torch.full_like(n_pairs, PAIR_CHANCE, dtype=torch.float64)
     for _ in range(PAIR_STEPS):
-        shifted = pairs + torch.logit(chance).to(odds).view(-1, 1, 1)
-        found = (shifted.sigmoid_() * there).sum((1, 2), dtype=torch.float64) / n_pairs
+        shifted = pairs + torch.logit(chance).to(odds).unsqueeze(1)
+        found = shifted.sigmoid_().sum(1, dtype=torch.float64) / n_pairs
         found = found.clamp(LEAST_PAIRS, MOST_PAIRS).where(some, chance)
         before, chance = chance, found
         if bool(((chance - before).abs() <= PAIR_TOLERANCE * before).all()):

@@ -236,7 +236,10 @@ class _Examples:
         first = torch.empty_like(self.codes, dtype=torch.bool)
         distances, scores, sizes = [], [], []
         for _ in range(DRAWS):
-            order = torch.randperm(len(self.codes), generator=generator).to(self.codes.device)
+            # By the rank within a class: neither the numbers of the classes nor other classes change what is drawn.
+            order = (
+                torch.rand(int(n_of.max()), generator=generator).to(self.codes.device)[self.rank].argsort(stable=True)
+            )
             order = order[self.codes[order].argsort(stable=True)]
             first[order] = self.rank < n_of[self.codes] // 2  # classes come in the same places in both orders
             (one, n), (other, n_other) = self._centroids(first), self._centroids(~first)
