@@ -85,6 +85,10 @@ def test_unknown_items_are_counted_by_group(files, rows):
     some = (counts > 0).sum()
     assert found.unknown_said == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
     assert replace(found, unknown=None).unknown_said == ""
+    intervals = np.array([[0, 0.1], [0, 0.4], [0, 0.1]])
+    none = found.unknown._replace(rejected=np.zeros_like(found.unknown.rejected), intervals=intervals)
+    wide = replace(found, unknown=none)
+    assert wide.unknown_said.startswith("In some of the 3 groups: Up to 40% of the items may be like none")
     assert set(replace(found, unknown=None).group_table()["unknown_items"]) == {None}
 
 

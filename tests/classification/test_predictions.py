@@ -77,7 +77,11 @@ def test_rejected_items_count_for_no_class():
 @pytest.mark.parametrize(
     ("rejected", "groups", "said"),
     [
-        ([False, False, False], [], ""),
+        (
+            [False, False, False],
+            [],
+            "Up to 90% of the items may be like none of the classes; this batch does not tell.",
+        ),
         ([False, True, False], [], "1 item looks like none of your 24 classes."),
         ([True, True, True], [[0, 1, 2]], "3 items look like none of your 24 classes; they fall into 1 group."),
         (
@@ -89,6 +93,10 @@ def test_rejected_items_count_for_no_class():
 )
 def test_it_is_said_in_one_sentence(rejected, groups, said):
     assert unknown(rejected, *groups).said(24) == said
+
+
+def test_a_small_share_of_unknown_items_goes_without_saying():
+    assert replace(unknown([False, False, False]), interval=(0.0, 0.1)).said(24) == ""
 
 
 def test_present_classes_come_largest_first():

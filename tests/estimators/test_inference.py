@@ -1,6 +1,7 @@
 """What a batch says about its classes."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,3 +151,29 @@ def test_scores_of_several_classes_judge_unknown_items_and_others_do_not():
     chances = np.random.default_rng(0).uniform(size=(12, 4))
     assert "another model" in handful.infer_scores(chances, kind="sigmoid").unknown_reason
     assert handful.infer_scores(chances, kind="sigmoid", several=True).unknown_reason is None
+
+
+def weak_world(seed):
+    """Two noisy examples of each class, and a batch with nothing unknown in it."""
+    rng = np.random.default_rng(seed)
+    centres, y = rng.normal(size=(40, 32)), np.arange(40).repeat(2)
+    X, batch = (centres[of] + 2.0 * rng.normal(size=(len(of), 32)) for of in (y, np.arange(5).repeat(12)))
+    return X, y, batch
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_features_that_cannot_tell_left_out_classes_judge_nothing(seed):
+    X, y, batch = weak_world(seed)
+    found = PaddleClassifier().fit(X, y).infer(batch)
+    assert "examples of a class that was left out look like those of the other classes" in found.unknown_reason
+    assert not found.rejected.any()
+
+
+def test_an_answer_without_rejected_items_says_how_many_may_be_unknown():
+    found = _fitted(6, 5).infer(np.random.default_rng(1).normal(size=(12, 8)))
+    none = np.zeros(12, dtype=bool)
+    wide, narrow = (replace(found, rejected=none, unknown_interval=(0.0, high)) for high in (0.4, 0.1))
+    assert "Up to 40% of the items may be like none of the classes" in wide.summary()
+    assert "may be like none" not in narrow.summary()
+    assert "may be like none" not in replace(wide, unknown_reason="It cannot be judged.").summary()

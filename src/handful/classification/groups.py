@@ -39,6 +39,7 @@ from handful.classification.predictions import (
 from handful.classification.second_look import SecondLook
 from handful.errors import LabelError, OptionError
 from handful.estimators import Diagnostic, Proposal
+from handful.estimators.answer_tables import undecided
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
@@ -270,6 +271,9 @@ class ClassifiedGroups:
         look = "1 item looks" if n == 1 else f"{n:,} items look"
         classes, all_groups = counted(len(self.class_names), "class"), counted(len(self), "group")
         found = f"{look} like none of your {classes}, in {groups:,} of {all_groups}." if n else ""
+        if n == 0 and self.unknown is not None and self.unknown_reason is None:
+            found = undecided(float(self.unknown.intervals[:, 1].max(initial=0)))
+            found = f"In some of the {all_groups}: {found}" if found and len(self) > 1 else found
         return " ".join(filter(None, (found, self.unknown_reason)))
 
 
@@ -313,6 +317,7 @@ def label_by_group(
                     catalogue.head,
                     int(sizes[start + place]),
                     float(found.confidence[place]),
+                    n_zero=int(found.n_zero[place]),
                     n_iter=int(found.n_iter[place]),
                     converged=bool(found.converged[place]),
                 )

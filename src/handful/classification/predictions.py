@@ -18,7 +18,7 @@ from handful.banks.carried import Carried
 from handful.classification.second_look import SecondLook
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
-from handful.estimators.answer_tables import are_doubtful
+from handful.estimators.answer_tables import are_doubtful, undecided
 from handful.estimators.inference import PRESENT
 from handful.exchange.cells import is_h5ad, write_labelled_cells
 from handful.extraction.extract import Skipped
@@ -181,10 +181,10 @@ class Unknown:
     proposals: tuple[Proposal, ...]
 
     def said(self, n_classes: int) -> str:
-        """Say it in one sentence; empty if no item is rejected."""
+        """Say it in one sentence; empty if no item is rejected and few can be unknown."""
         n, groups = int(self.rejected.sum()), len(self.proposals)
         if n == 0:
-            return ""
+            return undecided(self.interval[1])
         look = "1 item looks" if n == 1 else f"{n:,} items look"
         sentence = f"{look} like none of your {n_classes:,} {'class' if n_classes == 1 else 'classes'}"
         if groups == 0:

@@ -22,6 +22,7 @@ from handful.estimators.answer_tables import (
     counted,
     listed,
     top_of,
+    undecided,
 )
 from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
@@ -259,8 +260,8 @@ class Inference:
                 f"{look} like none of the classes: {listed(rejected)}. "
                 f"The share of such items is {low:.0%} to {high:.0%}."
             )
-        if self.unknown_reason is not None:
-            lines.append(self.unknown_reason)
+        said = self.unknown_reason or (undecided(high) if len(rejected) == 0 else "")
+        lines += [said] if said else []
         lines += [
             f"Perhaps a new class of {proposal.size:,} items, nearest to {proposal.nearest}: {listed(proposal.items)}."
             for proposal in self.proposals

@@ -379,7 +379,7 @@ def _pair_log_odds(odds: Float[Tensor, "task item item"], n_of: Int[Tensor, "tas
     n_pairs = n_of * (n_of - 1) // 2
     if int(n_pairs.max()) == 0:
         return torch.full_like(n_of, math.log(PAIR_CHANCE / (1 - PAIR_CHANCE)), dtype=torch.float64)
-    one, other = torch.triu_indices(*odds.shape[1:], offset=1, device=odds.device)
+    one, other = torch.triu_indices(odds.shape[1], odds.shape[2], 1, device=odds.device)
     pairs = odds[:, one, other].masked_fill_(other >= n_of.unsqueeze(1), -torch.inf)
     if pairs.shape[1] > PAIRS:
         place, counted = torch.arange(PAIRS, device=odds.device), n_pairs.clamp(1, PAIRS).unsqueeze(1)
