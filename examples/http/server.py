@@ -36,7 +36,8 @@ VECTOR = re.compile(rf"\s*(\[[^][]{{0,{64 * classifier.n_features_in_}}}\])\s*([
 def vectors(text: str) -> np.ndarray:
     """Read one vector at a time: no other thread runs while `json.loads` reads, not even the event loop."""
     before, _, text = text.partition("[")
-    rows, at, end = [], 0, "," if not before.strip() else "nothing"
+    rows: list[np.ndarray] = []
+    at, end = 0, "," if not before.strip() else "nothing"
     while end == ",":
         if not (found := VECTOR.match(text, at)):
             raise ValueError(f"row {len(rows)} is not a list of numbers")

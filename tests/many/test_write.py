@@ -29,7 +29,7 @@ def test_columns_stay_in_their_order(source):
 def test_the_docstring_names_every_column(source):
     layout = Layout.of(source, np.array(["ant", "bee"]), False, "")
     said = set(re.findall(r"`(\w+)`", label_groups.__doc__.partition("out : path")[2].partition("group_by : ")[0]))
-    assert said == {*layout.of_items(), *layout.of_groups(), "items", "groups"}
+    assert said == {*layout.of_items(), *layout.of_groups(), "items", "groups", "SHA256SUMS"}
 
 
 def test_labels_keep_their_kind(source):

@@ -85,8 +85,8 @@ def writable(value: object) -> str:
 
     Examples
     --------
-    >>> writable("a\ud800"), writable(b"caf\xc3\xa9"), writable([1, "b"])
-    ('a\\ud800', 'café', "[1, 'b']")
+    >>> writable("a\ud800"), writable(b"gr\xc3\xbcn"), writable([1, "b"])
+    ('a\\ud800', 'grün', "[1, 'b']")
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return text.encode("utf-8", "backslashreplace").decode()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from handful.errors import OptionError
 from handful.machine.extras import import_pyarrow
+from handful.machine.untrusted import read_bytes
 from handful.machine.whole_file import written_whole
 from handful.many.portions import SEGMENT_ROWS, Answered
 from handful.many.source import Source
@@ -33,7 +34,7 @@ class Written:
     def __init__(self, out: Path) -> None:
         self._out = out
         sums = out / SUMS
-        content = sums.read_bytes() if sums.exists() else b""
+        content = read_bytes(sums, OptionError) if sums.exists() else b""
         lines, half, _ = content.rpartition(b"\n")
         if len(lines + half) < len(content):  # the writer was killed in the middle of a line
             os.truncate(sums, len(lines + half))
