@@ -52,7 +52,13 @@ def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
         tmp_path / "r",
     ]
     code, said = interrupted(arguments, None, seconds)
-    assert (code, said) == (130, "handful: interrupted before anything was changed; give the same command again\n")
+    # How far the command came depends on the machine: between two imports typer answers, and knows less.
+    assert said in (
+        "handful: interrupted before anything was changed; give the same command again\n",
+        "handful: interrupted; give the same command again\n",
+    )
+    assert code == 130
+    assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
