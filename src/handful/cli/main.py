@@ -44,9 +44,9 @@ def make_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    if bare.is_bare():
-        return bare.main(arguments)
     try:
+        if bare.is_bare():
+            return bare.main(arguments)
         app = make_app()
     except KeyboardInterrupt:
         return _complain("interrupted before anything was changed; give the same command again", INTERRUPTED)
@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
             return _complain("interrupted; give the same command again", INTERRUPTED)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:  # outside of what typer looks after
+        return _complain("interrupted; give the same command again", INTERRUPTED)
     except Interrupted as end:
         return _complain(str(end), INTERRUPTED)
     except (HandfulError, OSError) as error:
