@@ -1,4 +1,4 @@
-"""The model of `handful.engine` against the default, on the same batches and with the same head.
+"""The model of `studies/engine` against the default, on the same batches and with the same head.
 
     python studies/one_model.py DATA --group tuning [--tasks 20]
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from handful.engine.model import Classes, label
+from engine.model import Classes, label
 from handful.reports.summary import Estimate
 from harm_data import GROUPS, Group, bank, drawn, orders, plain, rng_of, shared_out, taken
 from side_by_side import BINS, LEAST_PROBABILITY, OURS, Batch, Catalogue, Outcome, whole_numbers

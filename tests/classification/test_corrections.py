@@ -15,7 +15,7 @@ ITEM = {"row": 1, "item": "b"}
 
 def written(tmp_path, **content):
     kinds = {kind: [] for kind in ("corrections", "new_classes", "confirmed", "none_of_these")}
-    whole = {"handful_corrections": 1, "batch": "12ab", **kinds} | content
+    whole = {"handful_corrections": 2, "batch": "12ab", **kinds} | content
     place = tmp_path / "c.json"
     place.write_text(json.dumps(whole), encoding="utf-8")
     return place
@@ -44,7 +44,7 @@ def test_all_kinds_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {"handful_corrections": 2},
+        {"handful_corrections": 1},
         {"batch": 7},
         {"corrections": [ITEM]},
         {"corrections": [{**ITEM, "label": ""}]},

@@ -363,8 +363,8 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
-    content = {"corrections": [], "new_classes": [], "confirmed": []}
-    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 1, "batch": "12ab", **content}))
+    content = {"corrections": [], "new_classes": [], "confirmed": [], "none_of_these": []}
+    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 2, "batch": "12ab", **content}))
     monkeypatch.setattr(label, "extract", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):

@@ -1,6 +1,6 @@
 """Corrections: what a person said about items of a batch, as the page saves it and `classify` takes it back.
 
-A file is JSON, `{"handful_corrections": 1, "batch": …, "corrections": […], "new_classes": […], "confirmed": […],
+A file is JSON, `{"handful_corrections": 2, "batch": …, "corrections": […], "new_classes": […], "confirmed": […],
 "none_of_these": […]}`. `batch` is the fingerprint of the batch. An item is its row in the batch and its name there,
 `{"row": 12, "item": "a.jpg"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …,
 "items": […]}`. Items under `none_of_these` belong to no class.
@@ -19,7 +19,7 @@ from handful.errors import FileFormatError, LabelError
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
 
-FORMAT, VERSION = "handful_corrections", 1
+FORMAT, VERSION = "handful_corrections", 2
 
 
 class GivenLabel(NamedTuple):
@@ -105,7 +105,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     >>> place = Path(tempfile.mkdtemp()) / "today.corrections.json"
     >>> item = {"row": 12, "item": "a.jpg"}
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
-    >>> content = {"handful_corrections": 1, "batch": "12ab", **content, "none_of_these": []}
+    >>> content = {"handful_corrections": 2, "batch": "12ab", **content, "none_of_these": []}
     >>> _ = place.write_text(json.dumps(content))
     >>> read_corrections(place).labels
     (GivenLabel(row=12, item='a.jpg', label='crab', new=True),)
@@ -140,7 +140,7 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
 def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
     for one in (*content["corrections"], *content["confirmed"]):
         yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(one["label"]), False)
-    for one in content.get("none_of_these", ()):
+    for one in content["none_of_these"]:
         yield GivenLabel(_whole(one["row"]), _text(one["item"]), None, None)
     for new in content["new_classes"]:
         for one in new["items"]:

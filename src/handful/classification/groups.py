@@ -2,6 +2,8 @@
 
 Items stay in the order of the table. What a group is labelled does not depend on the other groups, so groups are
 labelled a portion at a time, and no table of items and classes is held for all of them.
+
+One long file: it is one value and what makes it.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ batch of photographs can be labelled with a bank of photographs without naming i
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
 A batch with groups is many batches: each group is labelled jointly, in memory (`handful.classification.groups`).
+
+One long file: it is one function, and everything that can be refused is refused before items are embedded.
 """
 
 from __future__ import annotations

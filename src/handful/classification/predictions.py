@@ -1,4 +1,7 @@
-"""A labelled batch: its items, their answers, and the file of predictions."""
+"""A labelled batch: its items, their answers, and the file of predictions.
+
+One long file: a batch, its answer and the files of it share their columns, and counts must agree everywhere.
+"""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             unknown = set(distinct(self._checked_labels(y))[0].tolist()) - known
             if unknown:
                 raise LabelError(
-                    f"label {min(unknown)!r} is not among the {len(known)} classes; "
+                    f"label {min(unknown, key=repr)!r} is not among the {len(known)} classes; "
                     "fix it, list it in classes, or add the class with add_classes"
                 )
         if first:

@@ -3,6 +3,8 @@
 Groups are labelled in stacks (`handful.estimators.stacks`). What a group is labelled does not depend on the other
 groups, unless they are pooled (`handful.inference.pooling`): then all are labelled once alone, and again with what
 their siblings hold as a prior.
+
+One long file: it is one value with its tables, and half of it documents fields.
 """
 
 from __future__ import annotations

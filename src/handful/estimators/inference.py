@@ -1,4 +1,7 @@
-"""Inference: the joint answer about one batch."""
+"""Inference: the joint answer about one batch.
+
+One long file: it is one value with its tables, and half of it documents fields.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@
 Items can be grouped: by columns of a table, or by `folder`, the folder of an image inside the folder or .zip.
 
 Nothing is unpacked: images inside a .zip are read from there.
+
+One long file: the kinds of places that hold items differ in a few lines each.
 """
 
 from __future__ import annotations

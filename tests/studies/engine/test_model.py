@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.model import Classes, label
+from engine.model import Classes, label
 
 
 def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):

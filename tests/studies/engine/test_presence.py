@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from handful.engine.presence import SHARED_ERROR, STRAYS, class_noise, present
+from engine.presence import SHARED_ERROR, STRAYS, class_noise, present
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):

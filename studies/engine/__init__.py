@@ -1,4 +1,4 @@
-"""Engine: one probabilistic model for the labels of a batch and the classes present, in NumPy and SciPy alone.
+"""Engine, a candidate: one model for the labels of a batch and the classes present, in NumPy and SciPy alone.
 
 A head gives `S_nk`, the nats by which class k describes item n under equal shares. The model has four parts, one file
 each, and every part is a function of arrays:
@@ -9,5 +9,5 @@ each, and every part is a function of arrays:
 3. `positions`: class means move with the items given to them, as after more examples.
 4. `unknown`: whether two populations, one near and one far, explain how far the items lie from their classes.
 
-The package's default does not use it yet: `studies/one_model.py` measures it against that default.
+A candidate for the package's default, and no part of the package yet: `studies/one_model.py` measures it.
 """

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.positions import BELIEVED, PULL, gains
+from engine.positions import BELIEVED, PULL, gains
 
 
 def test_equal_to_the_formula_with_every_item_left_out_of_its_own_class():

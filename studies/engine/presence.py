@@ -11,9 +11,9 @@ Labels are `q_nk ∝ E_nk [(1-ε) z_k/h + ε/K]`, averaged over z.
 
 **Inference.** Relaxed Gibbs sampling: in each step about half of the classes get the weight
 `z_k = σ((log-odds given the others + noise) / T)`, noise being logistic. A few chains run side by side as one array;
-the last steps are averaged. On small problems this agrees with the sum over all sets of classes (`tests/engine`). The
-noise of a class is a smooth function of its own position (`class_noise`), so answers are deterministic, do not depend
-on the order of the classes, and change little when the data do.
+the last steps are averaged. On small problems this agrees with the sum over all sets of classes (a test).
+The noise of a class is a smooth function of its own position (`class_noise`), so answers are deterministic, do not
+depend on the order of the classes, and change little when the data do.
 
 **Natural batches.** Equal shares do not describe a batch whose sizes are very uneven, and rare classes are then missed.
 The counts of the classes present are compared under a Dirichlet with α = 1 and with α = 10; the answer for a natural

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from handful.engine.place import place
+from engine.place import place
 
 
 def batch(offset, n_items=200, seed=0):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.place import place
-from handful.engine.positions import gains
-from handful.engine.presence import class_noise, present
+from engine.place import place
+from engine.positions import gains
+from engine.presence import class_noise, present
 
 Floats = npt.NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from handful.engine.unknown import Levels, unknown
+from engine.unknown import Levels, unknown
 
 LEVELS = Levels((5.0, 0.0), (1.0, 0.0), (1.5, 0.0))
 
