@@ -34,7 +34,7 @@ from torch import Tensor
 
 from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
-from handful.inference.head import Head
+from handful.engine.head import LinearHead
 from handful.large import LargeSolution, Progress, solve
 from handful.large.candidates import Contenders
 from handful.large.inputs import read_rows
@@ -90,7 +90,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         start = time.process_time()
         head = summed.head
         figures["head_cpu"] = time.process_time() - start
-        passes["alone"] = Contenders.of(head.weights, head.offsets)
+        passes["alone"] = Contenders.of(torch.from_numpy(head.weights), torch.from_numpy(head.offsets))
         del head
         for name in list(passes):
             contenders = passes.pop(name)
@@ -208,8 +208,10 @@ def scale_of_means(catalogue: Catalogue) -> float:
     """√κ of a head of class means, whose scores are `-½κ‖z - μ‖²` up to constants."""
     examples = catalogue.examples
     codes = torch.from_numpy(np.searchsorted(catalogue.classes, examples.labels))
-    head = Head.of_means(catalogue.means, catalogue.shots, examples.points - catalogue.origin, codes)
-    return math.sqrt(float(head.weights[0].norm() / catalogue.means[0].norm()))
+    head = LinearHead.of_means(
+        catalogue.means.numpy(), catalogue.shots.numpy(), (examples.points - catalogue.origin).numpy(), codes.numpy()
+    )
+    return math.sqrt(float(np.linalg.norm(head.weights[0])) / float(catalogue.means[0].norm()))
 
 
 def best_classes(contenders: Contenders, origin: Float[Tensor, "dim"], queries: FeatureBank) -> np.ndarray:
@@ -217,7 +219,7 @@ def best_classes(contenders: Contenders, origin: Float[Tensor, "dim"], queries: 
     size = contenders.rows_at_once()
     labels = torch.empty(queries.n_rows, dtype=torch.int64)
     for start in range(0, queries.n_rows, size):
-        points = read_rows(queries, start, start + size, "raw").sub_(origin)
+        points = read_rows(queries, np.arange(start, min(start + size, queries.n_rows)), "raw").sub_(origin)
         labels[start : start + size] = contenders.scores(points).max(-1).indices
     return labels.numpy()
 

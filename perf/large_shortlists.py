@@ -52,7 +52,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     data = Synthetic(arguments.k, min(1000, arguments.k // 10), 384, 1.0)
     catalogue, queries = data.banks(folder, 5, arguments.q)
     summed = Catalogue.of_bank(catalogue, "raw")
-    points = read_rows(queries, 0, arguments.asked, "raw").sub_(summed.origin)
+    points = read_rows(queries, np.arange(arguments.asked), "raw").sub_(summed.origin)
     truth = queries.labels[: arguments.asked]
     contenders = Contenders.of_prototypes(summed.means)
     size = contenders.rows_at_once()

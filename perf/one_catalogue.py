@@ -4,15 +4,13 @@
     python perf/one_catalogue.py --k 150                       # one size, without the large catalogue
 
 Batches of 75 items against one catalogue of five examples per class, d = 384, five classes in each batch, one thread.
-Items are Gaussian about their class on the unit sphere; with `--bank` also real features, whose batches take several
-times as many iterations. The bare pass multiplies the items with the means and takes the largest. The catalogue is
-fitted before, which is timed by itself.
+Items are Gaussian about their class on the unit sphere; with `--bank` also real features. The bare pass multiplies the
+items with the head's weights in NumPy and takes the largest. The catalogue is fitted before, which is timed by itself.
 All measurements alternate within one process, and a figure is the median over the rounds, in CPU milliseconds per
 batch and as a ratio.
 
-- *stacked*: 200 batches at once (20 where K is 5,000 or more) through `Catalogue.against` and `label`;
-- *before*: the same items through `calibrated_paddle`, the previous default, with its scale known; the aim is to take
-  at most 1.3 times as long, stacked and for a single batch;
+- *stacked*: 200 batches (20 where K is 5,000 or more) one after the other through the engine, unknown items included,
+  against the bare pass over all their items at once;
 - *single*: one batch through `PaddleClassifier.infer`, diagnostics included, against the bare pass over that batch;
 - *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds of wall time, and the
   first use of the new catalogue, which joins what was added with the rest; saving and loading against a plain copy.
@@ -37,19 +35,13 @@ from torch import Tensor
 
 import handful
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
+from handful.engine.model import label_batch
 from handful.estimators import PaddleClassifier
-from handful.inference import stack
-from handful.inference.batches import AgainstOne
-from handful.inference.calibration import squared_scale
-from handful.inference.frame import Frame
-from handful.inference.roll_call_stack import AgainstHead, label
 
 DIM, SHOTS, N_QUERY, PRESENT, TURNS = 384, 5, 75, 5, 5
 SIZES = {150: 200, 1_000: 200, 5_000: 20, 20_000: 20}  # classes: batches in a stack
 # What we aim at, stacked and single, over the bare pass.
 AIMS = {150: (2.0, 20.0), 1_000: (1.6, 5.0), 5_000: (1.3, 2.0), 20_000: (1.3, None)}
-AIM_OF_BEFORE = 1.3
-MAX_ITER, MAX_ITER_BEFORE, TOL = 200, 1000, 1e-3
 MANY = 100_000
 
 
@@ -89,54 +81,39 @@ def turns(functions: dict[str, Callable[[], object]], repeats: int = TURNS) -> d
     return {name: statistics.median(values[1:]) for name, values in times.items()}  # the first one warms up
 
 
-def before(batches: AgainstHead, catalogue: Catalogue, scale: Tensor) -> Callable[[], Tensor]:
-    """Label the same items with the previous default; it compares them with means and knows the scale."""
-    posed = AgainstOne(batches.points, None, catalogue.means, catalogue.shots, scale.expand(len(batches.points)))
-    return lambda: stack.label(posed, max_iter=MAX_ITER_BEFORE, tol=TOL).log_assignments.argmax(-1)
-
-
 def measure(examples: Tensor, labels: np.ndarray, batches: Tensor) -> dict[str, float]:
     """All figures of one catalogue."""
     start = time.process_time()
     catalogue = Catalogue.of(examples, labels)
-    _ = catalogue.head
+    _ = catalogue.reference.noise
     fit = time.process_time() - start
     classifier = PaddleClassifier().fit(examples, labels)
-    many, single = catalogue.against(batches), catalogue.against(batches[:1])
-    task = handful.TaskBatch.single(examples, labels.astype(np.int64), batches[0], catalogue.n_classes)
-    scale = squared_scale(Frame(handful.transform("l2", task))).double()
-    weights, offsets = catalogue.means.mT.contiguous(), 0.5 * catalogue.means.square().sum(-1)
     # As the library does it: items are made unit vectors about the origin first, and this is timed on neither side.
+    points = [catalogue.points(batch) for batch in batches]
+    items, weights, offsets = np.concatenate(points), catalogue.head.weights.T.copy(), catalogue.head.offsets
     found = turns(
         {
-            "bare": lambda: (many.points @ weights - offsets).argmax(-1),
-            "stacked": lambda: label(many, max_iter=MAX_ITER, tol=TOL).log_probabilities.argmax(-1),
-            "before": before(many, catalogue, scale),
+            "bare": lambda: (items @ weights + offsets).argmax(-1),
+            "stacked": lambda: [label_batch(one, catalogue.reference) for one in points],
         }
     )
     alone = turns(
         {
-            "bare": lambda: (single.points @ weights - offsets).argmax(-1),
-            "label": lambda: label(single, max_iter=MAX_ITER, tol=TOL).log_probabilities.argmax(-1),
-            "before": before(single, catalogue, scale),
+            "bare": lambda: (points[0] @ weights + offsets).argmax(-1),
             "infer": lambda: classifier.infer(batches[0]),
         },
         repeats=4 * TURNS,
     )
-    n_iter = label(many, max_iter=MAX_ITER, tol=TOL).n_iter.double().mean()
     return {
         "n_classes": catalogue.n_classes,
         "n_batches": len(batches),
         "fit_s": fit,
-        "iterations": float(n_iter),
         "bare_ms": found["bare"] / len(batches),
         "stacked_ms": found["stacked"] / len(batches),
         "stacked_ratio": found["stacked"] / found["bare"],
-        "stacked_of_before": found["stacked"] / found["before"],
         "single_bare_ms": alone["bare"],
         "single_ms": alone["infer"],
         "single_ratio": alone["infer"] / alone["bare"],
-        "single_of_before": alone["label"] / alone["before"],
     }
 
 
@@ -188,9 +165,7 @@ def main() -> None:
     for name, row in results.items():
         aims = row.get("aims", (None, None))
         print(
-            f"{name}: fitted in {row['fit_s']:.1f} s; {row['iterations']:.0f} iterations; "
-            f"{row['stacked_of_before']:.2f} stacked and {row['single_of_before']:.2f} single of calibrated_paddle "
-            f"(aim {AIM_OF_BEFORE}); stacked {row['stacked_ratio']:.2f} of bare "
+            f"{name}: fitted in {row['fit_s']:.1f} s; stacked {row['stacked_ratio']:.2f} of bare "
             f"{row['bare_ms']:.3f} ms (aim {aims[0]}); single {row['single_ms']:.2f} ms, {row['single_ratio']:.1f} of "
             f"bare {row['single_bare_ms']:.2f} ms (aim {aims[1]})",
             flush=True,

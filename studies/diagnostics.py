@@ -8,7 +8,7 @@ For every bank, unit vectors, 75 items per batch, `--supports` catalogues with `
 for classes that are each other's nearest; for vectors with their dimensions in another order, also in smaller
 catalogues; and, with `--shifted`, for changed sentences whose originals are rows of the first bank. **weak_features**:
 certainty of left-out examples beyond a guess, with the right labels and with shuffled ones. **labelled_alone**: batches
-labelled alone, with equal shares and with shares of 1/rank. **not_converged**: batches whose iterations ran out.
+labelled alone, with equal shares and with shares of 1/rank.
 **collapsed**: answers of one class, roll call's to batches of one class and published PADDLE's to batches of five; how
 many of them the rule finds, and how many of these are wrong.
 """
@@ -26,10 +26,9 @@ from torch import Tensor
 
 import handful
 from handful.catalogue import Catalogue
+from handful.engine.model import Context, JointAnswer
 from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_CERTAINTY, collapsed
 from handful.inference.frame import Frame
-from handful.inference.roll_call_stack import Called, label
-from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
 
 SEED = 7
@@ -59,17 +58,9 @@ def by_rank(spare: Rows, classes: np.ndarray, rng: np.random.Generator) -> np.nd
     return np.concatenate([spare[k][:n] for k, n in zip(classes, counts, strict=True)])
 
 
-def called(catalogue: Catalogue, batches: list[np.ndarray]) -> list[Called]:
+def called(catalogue: Catalogue, batches: list[np.ndarray]) -> list[JointAnswer]:
     """Answers, one batch at a time: they may differ in size."""
-    options = RollCallOptions()
-    return [
-        label(
-            catalogue.against(torch.from_numpy(batch.astype(np.float32)).unsqueeze(0)),
-            max_iter=options.max_iter,
-            tol=options.tol,
-        )
-        for batch in batches
-    ]
+    return [catalogue.label(batch.astype(np.float32), Context()) for batch in batches]
 
 
 def quantiles(values: list[float]) -> str:
@@ -86,17 +77,15 @@ class Figures:
         self.what = what
         self.ratios: dict[str, list[float]] = {}
         self.alone: dict[str, list[bool]] = {}
-        self.converged: list[bool] = []
         self.signal: dict[str, list[float]] = {}
 
     def add(self, name: str, catalogue: Catalogue, batches: list[np.ndarray]) -> None:
         """Label these batches."""
         usual = catalogue.head.confidence
         for one in called(catalogue, batches):
-            self.alone.setdefault(name, []).append(bool(one.joint_weight[0] == 0))
-            self.converged.append(bool(one.converged[0]))
+            self.alone.setdefault(name, []).append(one.joint_weight < 0.5)
             if usual is not None:
-                self.ratios.setdefault(name, []).append(float(one.confidence[0].mean()) / usual)
+                self.ratios.setdefault(name, []).append(float(one.confidence.mean()) / usual)
 
     def add_signal(self, name: str, catalogue: Catalogue) -> None:
         """Note how certain left-out examples are."""
@@ -113,7 +102,6 @@ class Figures:
             print(f"labelled_alone: {self.what}, {name}: {sum(found)} of {len(found)}")
         for name, values in self.signal.items():
             print(f"weak_features: {self.what}, {name}: {', '.join(f'{value:.3f}' for value in values)}")
-        print(f"not_converged: {self.what}: {self.converged.count(False)} of {len(self.converged)}", flush=True)
 
 
 def kinds(

@@ -104,8 +104,6 @@ class Catalogue:
             self.jointly = PaddleClassifier().fit(examples, labels)
             fitted: Any = self.jointly.catalogue_
             self.head, self.origin = fitted.head, fitted.origin
-            # Labels as if every item had a class; what looking for others gains and costs is a study of its own.
-            self.jointly._catalogue = fitted.with_fitted(fitted.head, None)
         self.seconds = time.process_time() - began
 
     def outcomes(self, batches: Sequence[Batch], emq: Sharpness | None = None) -> list[Outcome]:
@@ -128,7 +126,8 @@ class Catalogue:
 
     def scores(self, points: Tensor) -> Tensor:
         """`S_k(z)` of the head."""
-        found: Tensor = (points - self.origin) @ self.head.weights.T + self.head.offsets
+        weights, offsets = torch.from_numpy(self.head.weights), torch.from_numpy(self.head.offsets)
+        found: Tensor = (points - self.origin) @ weights.T + offsets
         return found
 
     def codes_of(self, labels: Ints) -> Ints:
@@ -142,7 +141,7 @@ class Catalogue:
         with warnings.catch_warnings(action="ignore"):
             before = handful.solve("calibrated_paddle", task)
         halves, scores = self.half_distances(points), self.scores(points)
-        with_shares = scores * self.head.temperature + self.head.mass.log()
+        with_shares = scores * self.head.temperature + torch.from_numpy(np.log(self.head.mass))
         labels = {
             "prototype": halves.argmin(-1),
             "head": scores.argmax(-1),

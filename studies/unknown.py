@@ -5,7 +5,7 @@
     python studies/unknown_page.py
 
 The method was tuned on the data of one group alone; the other group was run once, at the end. DATA is a folder that
-holds the data of the group. The *closed default* is the same roll call with the assumption that every item has a class.
+holds the data of the group. The *closed default* is the same with the assumption that every item has a class.
 Ten classes are taken out of the catalogue, the others have five examples each; 8 catalogues share the batches of a
 cell. Other scores: `unknown_scores.py`.
 

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
+from handful.engine.model import Context, JointAnswer, Reference, label_batch
 from handful.estimators import PaddleClassifier
-from handful.inference.open_roll_call import Opened, label_open
-from handful.inference.roll_call_stack import Called, label
-from handful.methods.roll_call import RollCallOptions
 from handful.reports.summary import Estimate
 from harm_data import bank, orders, rng_of, taken
 from side_by_side import Batch, Bools, Floats, Ints, Row, chosen, unit, whole_numbers
@@ -85,47 +83,44 @@ class OpenCatalogue:
 
     def seen(self, batches: Sequence[Batch], slow: int = 0) -> list[Figures]:
         """Label all batches; the first `slow` ones by the methods that take long, too."""
-        found: dict[int, Figures] = {}
-        for places in by_size(batches):
-            closed, opened = answers(self.fitted, [batches[place] for place in places])
-            for at, place in enumerate(places):
-                batch = batches[place]
-                truth = self.codes_of(batch.truth)
-                figures = told(truth, at, closed, opened) | {"number": float(self.number), "items": float(len(truth))}
-                strange = truth < 0
-                if strange.any() and not strange.all():
-                    scores = self.others.quick(batch.points) | {"ours": opened.unknown[at].numpy()}
-                    scores["doubt"] = 1 - closed.log_probabilities[at].amax(-1).exp().numpy()
-                    if place < slow:
-                        scores |= self.others.published(batch.points)
-                    figures |= separated(strange, scores)
-                figures |= proposed(batch.truth, strange, opened, at)
-                found[place] = figures
-        return [found[place] for place in range(len(batches))]
+        found = []
+        for place, batch in enumerate(batches):
+            truth, both = self.codes_of(batch.truth), answers(self.fitted, batch)
+            figures = told(truth, both) | {"number": float(self.number), "items": float(len(truth))}
+            strange = truth < 0
+            if strange.any() and not strange.all():
+                scores = self.others.quick(batch.points) | {"ours": both.opened.unknown}
+                scores["doubt"] = 1 - both.closed.probabilities.max(-1)
+                if place < slow:
+                    scores |= self.others.published(batch.points)
+                figures |= separated(strange, scores)
+            figures |= proposed(batch.truth, strange, both.opened)
+            found.append(figures)
+        return found
 
 
-def by_size(batches: Sequence[Batch]) -> list[list[int]]:
-    """Places of batches with equally many items."""
-    places: dict[int, list[int]] = {}
-    for place, batch in enumerate(batches):
-        places.setdefault(len(batch.points), []).append(place)
-    return list(places.values())
+class Answers(NamedTuple):
+    """A batch labelled as if nothing could be unknown, as the default does, and each item by the head alone."""
+
+    closed: JointAnswer
+    opened: JointAnswer
+    alone: Ints
 
 
-def answers(catalogue: Any, batches: Sequence[Batch]) -> tuple[Called, Opened]:
-    """Label equally large batches as if nothing could be unknown, and as the default does."""
-    points, usual = torch.from_numpy(np.stack([batch.points for batch in batches])), RollCallOptions()
-    against = catalogue.against(points)
-    closed = label(against, max_iter=usual.max_iter, tol=usual.tol)
-    return closed, label_open(against, catalogue.strangers, max_iter=usual.max_iter, tol=usual.tol)
+def answers(catalogue: Any, batch: Batch) -> Answers:
+    """Label a batch."""
+    points = catalogue.points(batch.points)
+    closed = label_batch(points, Reference(catalogue.head))
+    return Answers(closed, catalogue.label(batch.points, Context()), catalogue.head.scores(points).argmax(1))
 
 
-def told(truth: Ints, at: int, closed: Called, opened: Opened) -> Figures:
+def told(truth: Ints, found: Answers) -> Figures:
     """Figures of one batch that say what was rejected, labelled and called present, in percent."""
+    closed, opened, alone = found
     known = truth >= 0
-    share, said = 100 * float((~known).mean()), 100 * float(opened.unknown[at].mean())
-    low, high = (100 * opened.interval[at]).tolist()
-    rejected = opened.rejected[at].numpy()
+    share, said = 100 * float((~known).mean()), 100 * float(opened.unknown.mean())
+    low, high = (100 * end for end in opened.interval)
+    rejected = opened.rejected
     figures = {
         "share": share,
         "said": said,
@@ -133,21 +128,21 @@ def told(truth: Ints, at: int, closed: Called, opened: Opened) -> Figures:
         "covered": 100 * float(low <= share <= high),
         "width": high - low,
         "called": 100 * float(rejected.mean()),
-        "opened": 100 * float(opened.is_open[at]),
+        "opened": 100 * float(opened.is_open),
     }
     if not known.any():
         return figures
     labels = {
-        "": opened.called.log_probabilities[at].argmax(-1).numpy(),
-        "_closed": closed.log_probabilities[at].argmax(-1).numpy(),
-        "_alone": closed.alone[at].numpy(),
+        "": opened.probabilities.argmax(-1),
+        "_closed": closed.probabilities.argmax(-1),
+        "_alone": alone,
     }
     figures |= {f"accuracy{rule}": 100 * float((given == truth)[known].mean()) for rule, given in labels.items()}
     figures |= {f"gain{rule}": figures["accuracy"] - figures[f"accuracy{rule}"] for rule in labels if rule}
     figures["called_known"] = 100 * float(rejected[known].mean())
     there = np.bincount(truth[known], minlength=closed.presence.shape[-1]) > 0
-    for rule, presence in (("", opened.called.presence), ("_closed", closed.presence)):
-        called = presence[at].numpy() >= 0.5
+    for rule, presence in (("", opened.presence), ("_closed", closed.presence)):
+        called = presence >= 0.5
         figures[f"precision{rule}"] = 100 * float(there[called].mean()) if called.any() else 100.0
         figures[f"recall{rule}"] = 100 * float(called[there].mean())
     figures["recall_gain"] = figures["recall"] - figures["recall_closed"]
@@ -161,10 +156,10 @@ def separated(strange: Bools, scores: dict[str, Any]) -> Figures:
     return figures | {f"ahead_{name}": ours - figures[f"auroc_{name}"] for name in scores if name != "ours"}
 
 
-def proposed(truth: Ints, strange: Bools, opened: Opened, at: int) -> Figures:
+def proposed(truth: Ints, strange: Bools, opened: JointAnswer) -> Figures:
     """How many groups were proposed, and how many unknown classes they found."""
-    found = found_classes(truth, strange, [group.items.numpy() for group in opened.groups[at]])
-    return {"proposals": float(len(opened.groups[at])), "found": float(len(found)), "two": 100.0 * (len(found) >= 2)}
+    found = found_classes(truth, strange, [group.items for group in opened.groups])
+    return {"proposals": float(len(opened.groups)), "found": float(len(found)), "two": 100.0 * (len(found) >= 2)}
 
 
 def found_classes(truth: Ints, strange: Bools, groups: Sequence[Ints]) -> dict[int, int]:
@@ -181,8 +176,7 @@ def found_classes(truth: Ints, strange: Bools, groups: Sequence[Ints]) -> dict[i
 
 def added(catalogue: OpenCatalogue, batch: Batch, fresh: Batch) -> Figures:
     """Add all proposals of a batch as classes, and ask again about this batch and about other items of its classes."""
-    _, opened = answers(catalogue.fitted, [batch])
-    groups = [group.items.numpy() for group in opened.groups[0]]
+    groups = [group.items for group in answers(catalogue.fitted, batch).opened.groups]
     found = found_classes(batch.truth, catalogue.codes_of(batch.truth) < 0, groups)
     figures: Figures = {"number": float(catalogue.number), "found": float(len(found))}
     if not found:
@@ -191,13 +185,13 @@ def added(catalogue: OpenCatalogue, batch: Batch, fresh: Batch) -> Figures:
     names = FIRST_NEW + np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     larger = catalogue.fitted.with_examples(torch.from_numpy(batch.points[rows]), names)
     for what, asked in (("same", batch), ("fresh", fresh)):
-        _, again = answers(larger, [asked])
-        given = np.asarray(larger.classes)[again.called.log_probabilities[0].argmax(-1).numpy()]
+        again = answers(larger, asked).opened
+        given = np.asarray(larger.classes)[again.probabilities.argmax(-1)]
         new = np.isin(asked.truth, list(found))
         right = [name == FIRST_NEW + found[int(one)] for one, name in zip(asked.truth[new], given[new], strict=True)]
         if right:
             figures[f"labelled_{what}"] = 100 * float(np.mean(right))
-            figures[f"rejected_{what}"] = 100 * float(again.rejected[0].numpy()[new].mean())
+            figures[f"rejected_{what}"] = 100 * float(again.rejected[new].mean())
     return figures
 
 

@@ -25,6 +25,9 @@ OPENING = """\
 How well does handful recognise items whose class is not in the catalogue, and what does looking for them cost?
 [None of these](how_to/classify.md#none-of-these) explains how to use it.
 
+The figures below are those of the default of version 0.2.0. It was replaced by [one model](methods/roll_call.md) since,
+and not all of this has been measured again.
+
 `python studies/unknown.py DATA --group GROUP` measures, and `python studies/unknown_page.py` writes this page. The
 docstring of `studies/unknown.py` says which data are needed and how catalogues and batches are drawn. All figures are
 in percent or in points, with 95 % intervals (Student's t). They are computed over the means of catalogues; for requests

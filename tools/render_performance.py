@@ -60,8 +60,7 @@ def memory(results: Row) -> str:
 
 def one_catalogue(results: Row) -> str:
     """Render what many batches against one catalogue cost."""
-    titles = ["catalogue", "K", "iterations", "bare ms", "stacked, ratio", "aim", "one batch ms", "its ratio", "aim"]
-    titles += ["stacked, of `calibrated_paddle`", "one batch, of `calibrated_paddle`"]
+    titles = ["catalogue", "K", "bare ms", "stacked, ratio", "aim", "one batch ms", "its ratio", "aim"]
     rows = ((name, row) for name, row in results.items() if name != "growing")
     return markdown_table(
         titles,
@@ -69,15 +68,12 @@ def one_catalogue(results: Row) -> str:
             (
                 name.partition(" = ")[0].replace("K", "synthetic"),
                 f"{row['n_classes']:,}",
-                f"{row['iterations']:.0f}",
                 f"{row['bare_ms']:.2f}",
                 f"{row['stacked_ratio']:.2f}",
                 row.get("aims", ["–"])[0],
                 f"{row['single_ms']:.1f}",
                 f"{row['single_ratio']:.1f}",
                 row.get("aims", ["–", None])[1] or "–",
-                # Not in figures of `calibrated_paddle` itself, which was measured here before.
-                *(f"{row[name]:.2f}" if name in row else "–" for name in ("stacked_of_before", "single_of_before")),
             )
             for name, row in rows
         ),

@@ -56,7 +56,7 @@ def test_every_name_of_the_package_and_every_part_is_found_when_asked_for():
     for name in handful.__all__:
         assert getattr(handful, name) is not None
     parts = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
-    private = {"__init__", "__main__", "__pycache__", "arguments", "cli", "inference", "machine", "shapes"}
+    private = {"__init__", "__main__", "__pycache__", "arguments", "cli", "engine", "inference", "machine", "shapes"}
     assert {name for name in parts - private if name not in dir(handful)} == set()
     assert handful.gather is gather
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

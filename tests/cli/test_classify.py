@@ -12,7 +12,6 @@ from handful.classification import label
 from handful.cli import printed
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.large import shard
 from handful.large.shard import Work
 
 
@@ -55,12 +54,26 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     assert "batch: " in (folder / "p.html").read_text()
 
 
-def test_items_of_missing_classes_are_counted_and_written(files, capsys):
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        True,
+        pytest.param(
+            False,
+            marks=pytest.mark.xfail(
+                strict=True, reason="the first rows of a class are alike, so the batch looks like one from elsewhere"
+            ),
+        ),
+    ],
+)
+def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):
     folder, _ = files
-    bank = load_clinc150()
+    bank, rng = load_clinc150(), np.random.default_rng(0)
+    of_class = [np.flatnonzero(bank.labels == k) for k in range(150)]
+    of_class = [rng.permutation(rows) for rows in of_class] if mixed else of_class
     gone = [40, 90]
-    catalogue = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(150) if k not in gone])
-    batch = np.concatenate([np.flatnonzero(bank.labels == k)[10:25] for k in (3, 17, 60, *gone)])
+    catalogue = np.concatenate([of_class[k][:5] for k in range(150) if k not in gone])
+    batch = np.concatenate([of_class[k][10:25] for k in (3, 17, 60, *gone)])
     names = np.array(bank.class_names)[bank.labels]
     np.savez(folder / "fewer.npz", features=bank.take(catalogue), intent=names[catalogue])
     np.savez(folder / "more.npz", features=bank.take(batch))
@@ -113,14 +126,11 @@ def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
         raise RuntimeError("the machine went down")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "answer", interrupted)
+        patch.setattr(Work, "_save", interrupted)
         with pytest.raises(RuntimeError, match="went down"):
             run(capsys, *arguments)
-    assert (folder / "p.csv.run" / "state.safetensors").exists()
-    compared = []
-    monkeypatch.setattr(shard, "exact_lists", lambda *_: compared.append(1))
+    assert (folder / "p.csv.run" / "answers").exists()
     assert run(capsys, *arguments)[0] == 0
-    assert compared == []
     assert not (folder / "p.csv.run").exists()
 
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import tempfile
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ from tests.large_at_hand import large_problem
 from tests.stores_at_hand import BUCKET, s3_server, upload
 
 N_CLASSES, N_QUERY, N_SHARDS = 400, 2400, 24
-SHARDS = {"shard_rows": N_QUERY // N_SHARDS, "list_length": 12}
-# A count per class in double precision, and what is around it in a message.
-PIECE_BYTES = 8 * N_CLASSES + 150
+SHARDS = {"shard_rows": N_QUERY // N_SHARDS, "list_length": 12, "method": "paddle"}
 INPUTS = f"{BUCKET}/catalogue", f"{BUCKET}/queries"
 RUN = f"{BUCKET}/run"
 
@@ -35,13 +32,13 @@ def test_a_node_is_lost_then_the_driver_and_no_bit_of_the_answer_changes(ray, tm
             upload(tmp_path / name, url)
             (tmp_path / name).rename(tmp_path / f"{name}-put-away")
         cluster = small_cluster(env_vars={"TMPDIR": str(disks[0])})
-        reached, removed, received = PROCESSES.Event(), PROCESSES.Event(), PROCESSES.RawValue("q", 0)
+        reached, removed = PROCESSES.Event(), PROCESSES.Event()
         try:
             doomed = cluster.add_node(num_cpus=1, env_vars={"TMPDIR": str(disks[1])})
             cluster.add_node(num_cpus=1, env_vars={"TMPDIR": str(disks[2])})
             cluster.wait_for_nodes()
             settings = {**store, "TMPDIR": str(disks[3])}
-            driver = PROCESSES.Process(target=drive, args=(settings, cluster.address, reached, removed, received))
+            driver = PROCESSES.Process(target=drive, args=(settings, cluster.address, reached, removed))
             driver.start()
             assert reached.wait(PATIENCE)
             lists = {disk.name: lists_on(disk) for disk in disks}
@@ -55,8 +52,6 @@ def test_a_node_is_lost_then_the_driver_and_no_bit_of_the_answer_changes(ray, tm
                 ("head", "doomed", "third"), N_SHARDS // 3
             )
             assert len({file.name for files in lists.values() for file in files}) == N_SHARDS
-            # An iteration counts 24 shards, and 3 arrays of counts come to the driver.
-            assert received.value == pytest.approx(3 * PIECE_BYTES, rel=0.2)
 
             patch.setattr(tempfile, "tempdir", str(disks[3]))
             seen, kept = [], {}
@@ -67,15 +62,17 @@ def test_a_node_is_lost_then_the_driver_and_no_bit_of_the_answer_changes(ray, tm
                     kept.update(lists_on(disks[0]) | lists_on(disks[2]))
 
             resumed = solve(*INPUTS, RUN, **SHARDS, executor=on_ray(cluster.address), on_progress=watch)
+            rows = {"shard_rows": SHARDS["shard_rows"]}
+            labelled = solve(*INPUTS, f"{BUCKET}/labelled", **rows, executor=on_ray(cluster.address))
+            expected = solve(problem.catalogue, problem.queries, tmp_path / "labelled", **rows)
+            assert differences(labelled, expected) == []
         finally:
             ray.shutdown()
             cluster.shutdown()
         # The lists of living nodes were used as they were; those of the lost node were made again elsewhere.
-        assert min(iteration for _, iteration in seen) >= 4
+        assert min(iteration for stage, iteration in seen if stage == "iterate") >= 4
         assert {**lists["head"], **lists["third"]}.items() <= kept.items()
         assert len(kept) == N_SHARDS
-        # Blocks of the lost node are neighbours on the two others: at most three pieces from each.
-        assert max(resumed.bytes_received) <= 2 * 3 * PIECE_BYTES
         assert differences(resumed, here) == []
         rows = np.concatenate([part["row"] for part in resumed.answers()])
         np.testing.assert_array_equal(rows, np.arange(N_QUERY))
@@ -88,27 +85,18 @@ def lists_on(disk):
     return {file: file.stat().st_mtime_ns for file in disk.glob("handful-*/lists-*/*.npy")}
 
 
-def drive(settings, address, reached, removed, received):
+def drive(settings, address, reached, removed):
     """In iteration 2 wait until the node is removed, whose shards the next iteration needs; after iteration 4, die."""
     os.environ.update(settings)
     tempfile.tempdir = None
-    crews, totals = [], []
-
-    @contextmanager
-    def hire(work):
-        with on_ray(address)(work) as crew:
-            crews.append(crew)
-            yield crew
 
     def watch(progress):
         if progress.stage != "iterate":
             return
-        totals.append(crews[0].traffic[1])
         if progress.iteration == 2:
-            received.value = totals[1] - totals[0]
             reached.set()
             assert removed.wait(PATIENCE)
         if progress.iteration == 4:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    solve(*INPUTS, RUN, **SHARDS, executor=hire, on_progress=watch)
+    solve(*INPUTS, RUN, **SHARDS, executor=on_ray(address), on_progress=watch)

@@ -29,6 +29,7 @@ from tests.kills_at_hand import (
 from tests.large_at_hand import large_problem
 
 METHODS = ("roll_call", "paddle")
+LISTS = {"list_length": 12}
 
 # After that many kills a run is timed again: other work on the machine comes and goes.
 TIMED_EVERY = 5
@@ -42,7 +43,7 @@ def no_fsync(monkeypatch):
 
 def small_setting(place, method):
     problem = large_problem(n_classes=50, n_query=200, n_present=6, shots=(3, 4), apart=1.2, even=True)
-    return Setting.of(problem, place, method=method, shard_rows=100, list_length=12)
+    return Setting.of(problem, place, method=method, shard_rows=100, **(LISTS if method == "paddle" else {}))
 
 
 def killed_at_every_place(kill, setting, place):
@@ -59,12 +60,11 @@ def killed_at_every_place(kill, setting, place):
     return number - 1, different
 
 
-# The files and their order are the same for both methods.
 @pytest.mark.parametrize("method", ["roll_call", pytest.param("paddle", marks=pytest.mark.slow)])
 def test_killed_at_every_report_of_progress(method, tmp_path, no_fsync):
     places, different = killed_at_every_place(killed_at_report, small_setting(tmp_path, method), tmp_path)
     print(f"{method}: killed at each of {places} reports, {places - len(different)} answers equal")
-    assert places >= 15
+    assert places >= (15 if method == "paddle" else 3)
     assert different == {}
 
 
@@ -74,7 +74,7 @@ def test_killed_after_every_file(method, tmp_path, no_fsync):
     """What is on disk changes only when a file appears under its name, so these are all states a kill can leave."""
     places, different = killed_at_every_place(killed_after_file, small_setting(tmp_path, method), tmp_path)
     print(f"{method}: killed after each of {places} files, {places - len(different)} answers equal")
-    assert places >= 9
+    assert places >= (9 if method == "paddle" else 5)
     assert different == {}
 
 
@@ -98,7 +98,7 @@ def killed_at_random(setting, place, times, seed):
 
 def large_setting(place, workers=1):
     problem = large_problem(n_classes=2000, n_query=20_000, n_present=20, dim=64, apart=1.6, even=True)
-    return Setting.of(problem, place, workers, shard_rows=2000, list_length=12)
+    return Setting.of(problem, place, workers, shard_rows=2000)
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_killed_at_fifty_random_moments(workers, tmp_path):
 
 def test_killed_at_some_random_moments(tmp_path):
     problem = large_problem(n_classes=100, n_query=2000, n_present=10, apart=1.2, even=True)
-    setting = Setting.of(problem, tmp_path, 2, shard_rows=250, list_length=12)
+    setting = Setting.of(problem, tmp_path, 2, shard_rows=250)
     assert killed_at_random(setting, tmp_path, 4, seed=0) == 4
 
 

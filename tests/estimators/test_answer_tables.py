@@ -111,13 +111,13 @@ def test_classes_are_read_together(world):
 def test_a_summary_says_what_there_is(world):
     classifier, batch = world
     found = classifier.infer(batch)
-    assert repr(found) == "Inference(29 items, 2 of 20 classes present, 1 item doubtful, 8 rejected)"
+    assert repr(found) == "Inference(29 items, 2 of 20 classes present, 0 items doubtful, 9 rejected)"
     lines = found.summary().splitlines()
     assert lines[0] == "29 items, 2 of 20 classes present."
     assert lines[2].split()[:3] == ["class", "03", f"{found.expected_counts[3]:.1f}"]
-    assert lines[4] == "1 doubtful item: 0."
-    assert lines[5].startswith("8 items look like none of the classes: 21, 22, 23, 24, 25, 26, 27, 28. The share")
-    assert lines[6].startswith("Perhaps a new class of 8 items, nearest to class")
+    # Item 0 lies between two classes, far from both.
+    assert lines[4].startswith("9 items look like none of the classes: 0, 21, 22, 23, 24, 25, 26, 27, 28. The share")
+    assert lines[5].startswith("Perhaps a new class of 8 items, nearest to class")
 
 
 def test_a_summary_repeats_the_warnings(world):

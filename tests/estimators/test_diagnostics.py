@@ -6,6 +6,7 @@ import torch
 
 import handful
 from handful.datasets import load_clinc150
+from handful.engine.model import Context
 from handful.errors import (
     CollapseWarning,
     NotConvergedWarning,
@@ -22,7 +23,6 @@ from handful.estimators.diagnostics import (
     unlike_catalogue,
     weak_features,
 )
-from handful.inference.roll_call_stack import AgainstHead
 
 # Published PADDLE converges slowly where it collapses.
 PATIENT = {"max_iter": 2000}
@@ -101,13 +101,11 @@ def test_very_uneven_batches_are_labelled_alone(bank):
     batch = bank.take(rows).astype(np.float32)
     inference = classifier.infer(batch)
     assert inference.diagnostics == ()  # nothing is wrong
-    assert inference.joint_weight == 0
-    # What each item would get in a batch that says nothing: the scores of the head, moved alike for all items.
-    against: AgainstHead = classifier.catalogue_.against(torch.from_numpy(batch).unsqueeze(0))
-    scores, logarithms = against.scores()[0].double().numpy(), np.log(inference.probabilities)
-    moved = logarithms - scores
-    moved -= moved.mean(1, keepdims=True)
-    np.testing.assert_allclose(moved, np.broadcast_to(moved[:1], moved.shape), atol=1e-3)
+    even = bank.take(np.concatenate([rng.choice(of_class, 9) for of_class in spare[:10]])).astype(np.float32)
+    assert inference.joint_weight < 0.25 < 0.5 < classifier.infer(even).joint_weight
+    # Most of the answer is what each item would get alone: few labels differ from those of the head.
+    alone = classifier.catalogue_.scores(torch.from_numpy(batch), Context()).argmax(1)
+    assert (inference.probabilities.argmax(1) == alone).mean() > 0.9
 
 
 def test_even_batches_are_labelled_jointly(bank):
@@ -115,7 +113,7 @@ def test_even_batches_are_labelled_jointly(bank):
     classifier = PaddleClassifier().fit(X, y)
     inference = classifier.infer(batch)
     assert inference.joint_weight > 0.5
-    scores = classifier.catalogue_.against(batch.unsqueeze(0)).scores()[0].double()
+    scores = torch.from_numpy(classifier.catalogue_.scores(batch, Context()))
     moved = inference.probabilities.log() - scores
     moved -= moved.mean(1, keepdim=True)
     # The mixture of both answers moves items by different amounts: this test and the last one can tell them apart.
@@ -199,14 +197,13 @@ def test_vectors_of_zeros_are_said():
 # -- not_converged -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["roll_call", "soft_kmeans"])
-def test_iterations_that_run_out(bank, method):
+def test_iterations_that_run_out(bank):
     X, y, batch, _ = real_task(bank, 3)
-    short = TransductiveClassifier(method, feature_transform="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
+    options = {"max_iter": 3, "tol": 0.0}
+    short = TransductiveClassifier("soft_kmeans", feature_transform="l2", options=options).fit(X, y)
     with pytest.warns(NotConvergedWarning, match="still changing after .* iterations"):
         found = only(short.infer(batch))
-    # Roll call has seven stages, each with its own limit.
-    assert found.value == {"roll_call": 7 * 3, "soft_kmeans": 3}[method]
+    assert found.value == 3
 
 
 def test_a_warning_points_at_the_line_that_asked(bank):

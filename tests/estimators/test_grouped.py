@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier, stacks
+from handful.estimators import PaddleClassifier, TransductiveClassifier
 
 N_CLASSES, DIM = 30, 16
 
@@ -30,8 +30,7 @@ def world():
     return classifier, batch, groups, truth
 
 
-def test_groups_equal_a_loop(world, monkeypatch):
-    monkeypatch.setattr(stacks, "STACK_SCORES", 20_000)  # many stacks
+def test_groups_equal_a_loop(world):
     classifier, batch, groups, _ = world
     found = classifier.infer(batch, groups=groups)
     labels = classifier.predict(batch, groups=groups)

@@ -69,6 +69,20 @@ def test_a_list_of_the_best_loses_little():
     assert set(listed.labels.tolist()) <= set(logits.argmax(1).tolist())
 
 
+def test_what_the_model_does_not_list_is_no_label_unless_the_user_says_so():
+    logits, _ = made_up(lead=1.0)
+    lists = top(softmax(logits), 3)
+    found = handful.infer_scores(lists, np.arange(N_CLASSES), kind="probabilities")
+    assert all(label in listed for label, listed in zip(found.labels.tolist(), lists.classes, strict=True))
+    any_class = handful.infer_scores(lists, np.arange(N_CLASSES), kind="probabilities", unlisted=True)
+    assert (any_class.probabilities > 0).all()
+    rounded = np.round(softmax(4 * logits), 2)
+    rounded[5] = 0
+    found = handful.infer_scores(rounded, kind="probabilities")
+    assert (rounded[np.arange(40), found.labels] > 0)[np.arange(40) != 5].all()
+    assert np.isfinite(found.probabilities).all()
+
+
 def test_groups_are_batches_of_their_own_that_share_a_scale():
     parts = [made_up((3, 7), seed=1), made_up((11, 12, 13, 14), seed=2), made_up((20,), 10, seed=3)]
     logits, truth = (np.concatenate(of_all) for of_all in zip(*parts, strict=True))

@@ -26,7 +26,7 @@ def test_means_are_those_of_a_frame_whatever_the_block(monkeypatch):
 
 def test_rows_are_transformed_as_they_are_read():
     bank = large_problem().queries
-    lengths = read_rows(bank, 5, 9, "l2").norm(dim=-1)
+    lengths = read_rows(bank, np.arange(5, 9), "l2").norm(dim=-1)
     assert len(lengths) == 4
     torch.testing.assert_close(lengths, torch.ones(4))
 
@@ -45,7 +45,7 @@ def test_a_class_without_example_is_named():
 def test_a_row_that_is_not_finite_is_named():
     bank = FeatureBank.from_arrays([[1.0], [np.nan]], [0, 0], ["ant"])
     with pytest.raises(TaskError, match="row 1"):
-        read_rows(bank, 0, 2, "raw")
+        read_rows(bank, np.arange(2), "raw")
 
 
 def test_queries_come_from_parquet_without_labels_too(tmp_path):
@@ -119,12 +119,12 @@ def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
 def test_features_of_any_scale_are_read_or_refused(factor):
     rows = np.array([[3.0, 4.0], [0.0, 0.0]])
     bank = FeatureBank.from_arrays((rows * factor).astype("float32"), [0, 0], ["ant"])
-    np.testing.assert_allclose(read_rows(bank, 0, 2, "l2").numpy(), rows / 5, rtol=1e-6)
+    np.testing.assert_allclose(read_rows(bank, np.arange(2), "l2").numpy(), rows / 5, rtol=1e-6)
     with pytest.raises(TaskError, match=r"longest of the rows 0 … 1 has length .*use transform='l2'"):
-        read_rows(bank, 0, 2, "raw")
+        read_rows(bank, np.arange(2), "raw")
 
 
 def test_features_that_have_lost_digits_are_refused():
     bank = FeatureBank.from_arrays(np.full((2, 2), 1e-42, np.float32), [0, 0], ["ant"])
     with pytest.raises(TaskError, match="lost digits"):
-        read_rows(bank, 0, 2, "l2")
+        read_rows(bank, np.arange(2), "l2")

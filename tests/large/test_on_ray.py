@@ -18,12 +18,13 @@ from handful.errors import ClusterError, MissingExtraError, StorageError, TaskEr
 from handful.large import solve
 from handful.large.candidates import Contenders
 from handful.large.on_ray import as_arrays, as_tensors, block_size, dealt, message_bytes, on_ray
-from handful.large.shard import Held, Work
+from handful.large.shard import Work
 from handful.large.tree_sum import Piece, TreeSum
 from handful.machine.folders import LocalFolder
 from tests.large_at_hand import large_problem
 
-SHARDS = {"shard_rows": 100, "list_length": 12}
+ROWS = {"shard_rows": 100}
+SHARDS = {**ROWS, "list_length": 12, "method": "paddle"}
 # Bytes around the numbers of a message, as docs/scale.md has them.
 MESSAGE_HEAD = 150
 # A dead node is noticed after three missed signs of life rather than after half a minute.
@@ -57,14 +58,13 @@ def assert_same(one, other):
 def test_tensors_travel_as_arrays_and_come_back():
     contenders = Contenders.of(torch.eye(3), torch.zeros(3))
     ones = torch.ones(3, dtype=torch.float64)
-    sent = as_arrays(("all", contenders, Held(ones, 2 * ones, 0.5, 0.0)))
+    sent = as_arrays(("all", contenders, Piece(1, 0, ones), np.ones(2)))
     assert 35 * 4 * 3 < message_bytes(sent) < 35 * 4 * 3 + 1500
-    name, again, held = as_tensors(sent)
-    assert (name, held.confidence) == ("all", 0.5)
+    name, again, piece, array = as_tensors(sent)
+    assert (name, piece.level, type(array)) == ("all", 1, np.ndarray)
     assert torch.equal(again.weights, contenders.weights)
     assert again.name == contenders.name
-    assert torch.equal(held.counts, ones)
-    assert torch.equal(held.largest, 2 * ones)
+    assert torch.equal(piece.value, ones)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, banks):
@@ -73,17 +73,17 @@ def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, banks):
         solve(*banks, tmp_path / "run", executor=on_ray())
 
 
-def test_the_answer_is_that_of_a_run_in_process_and_traffic_that_of_the_model(ray, tmp_path, banks):
-    here = solve(*banks, tmp_path / "here", **SHARDS)
-    there = solve(*banks, tmp_path / "there", **SHARDS, executor=on_ray(scratch=tmp_path / "scratch"))
+@pytest.mark.parametrize("arguments", [ROWS, SHARDS], ids=["roll_call", "paddle"])
+def test_the_answer_is_that_of_a_run_in_process_and_traffic_that_of_the_model(arguments, ray, tmp_path, banks):
+    here = solve(*banks, tmp_path / "here", **arguments)
+    there = solve(*banks, tmp_path / "there", **arguments, executor=on_ray(scratch=tmp_path / "scratch"))
     assert not ray.is_initialized()
     assert_same(here, there)
-    assert here.unknown_share == there.unknown_share is not None
-    assert here.bytes_sent == [0] * here.n_iter
-    assert there.n_iter > 4
-    # Down: a tilt per class, once. Up: a count per class from one node, of all its shards. A message has a head.
-    np.testing.assert_allclose(there.bytes_sent, [4 * 400 + MESSAGE_HEAD] * there.n_iter, rtol=0.2)
-    np.testing.assert_allclose(there.bytes_received, [8 * 400 + MESSAGE_HEAD] * there.n_iter, rtol=0.2)
+    assert here.unknown_share == there.unknown_share
+    if arguments is ROWS:
+        # Up: three numbers per class from one node, of all its shards. A message has a head.
+        assert here.bytes_received == [0]
+        np.testing.assert_allclose(there.bytes_received, [3 * 8 * 400 + MESSAGE_HEAD], rtol=0.2)
     # Lists were on the disk of the node, and are removed when the run has ended.
     assert not list((tmp_path / "there").glob("lists-*"))
     assert list((tmp_path / "scratch").iterdir()) == []

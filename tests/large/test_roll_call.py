@@ -1,242 +1,198 @@
-from contextlib import contextmanager
+"""Roll call, streamed: the answer of `handful.engine.model.label`, whatever the shards."""
+
 from functools import cache
 
 import numpy as np
 import pytest
-import torch
 
-import handful
+from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.estimators import PaddleClassifier
-from handful.inference.roll_call_stack import label
-from handful.large import roll_call, solve
+from handful.engine.model import label_batch
+from handful.large import decided, roll_call, solve
 from handful.large.crew import in_process
-from handful.large.progress import Progress
+from handful.large.shard import Work
 from tests.kills_at_hand import differences
-from tests.large_at_hand import Problem, large_problem
+from tests.large_at_hand import large_problem
 
 # Classes close enough that some queries have another label jointly than alone.
 CLOSE = {"apart": 1.2, "even": True}
 BATCHES = {
-    "even": large_problem(**CLOSE),
-    "heavy tail": large_problem(1, apart=1.2),
-    "one shot": large_problem(shots=1, **CLOSE),
-    "unequal shots": large_problem(shots=(1, 2, 4, 12), **CLOSE),
-    "all classes": large_problem(n_present=60, n_query=600, **CLOSE),
-    "very uneven": large_problem(n_present=60, n_query=90, apart=1.2),
-    "very uneven, large": large_problem(n_present=60, n_query=600, apart=1.2),
-    "one class": large_problem(n_classes=1, n_present=1, n_query=50),
+    "even": {**CLOSE},
+    "heavy tail": {"seed": 1, "apart": 1.2},
+    "one shot": {"shots": 1, **CLOSE},
+    "unequal shots": {"shots": (1, 2, 4, 12), **CLOSE},
+    "all classes": {"n_present": 60, "n_query": 600, **CLOSE},
+    "very uneven": {"n_present": 60, "n_query": 90, "apart": 1.2},
+    "apart": {"apart": 3.0, "even": True, "n_present": 12},
+    "one class": {"n_classes": 1, "n_present": 1, "n_query": 50},
 }
 
 
-def dense(problem: Problem, **options):
-    catalogue, queries = problem.catalogue, problem.queries
-    task = handful.TaskBatch.single(catalogue.features, catalogue.labels, queries.features, catalogue.n_classes)
-    return handful.solve("roll_call", task, **options)
-
-
 @cache
-def fitted_once(name: str) -> Catalogue:
-    return Catalogue.of_bank(BATCHES[name].catalogue, "l2")
+def batch(name="even", n_gone=0):
+    """A fitted catalogue, without some of the classes present; the queries, and what they are."""
+    problem = large_problem(**BATCHES[name])
+    gone = np.unique(problem.truth)[:n_gone]
+    kept = problem.catalogue.classes(np.setdiff1d(np.arange(problem.catalogue.n_classes), gone))
+    return Catalogue.of_bank(kept, "l2"), problem.queries, problem.truth, np.isin(problem.truth, gone)
 
 
-def fitted(problem: Problem) -> Catalogue:
-    return fitted_once(next(name for name, batch in BATCHES.items() if batch is problem))
+def in_memory(catalogue: Catalogue, queries: FeatureBank):
+    rows = queries.features / np.linalg.norm(queries.features, axis=1, keepdims=True)
+    return label_batch((rows - np.asarray(catalogue.origin)).astype(np.float32), catalogue.reference)
 
 
-def in_memory(problem: Problem):
-    batch = torch.from_numpy(problem.queries.features).unsqueeze(0)
-    return label(fitted(problem).against(batch), max_iter=200, tol=1e-3)
-
-
-def probabilities(found):
-    return np.concatenate([part["probability"] for part in found.answers()])
-
-
-def stop_at(stage: str, iteration: int):
-    def stop(progress: Progress) -> None:
-        if (progress.stage, progress.iteration) == (stage, iteration):
-            raise KeyboardInterrupt
-
-    return stop
+def column(found, name):
+    return np.concatenate([part[name] for part in found.answers()])
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_whole_lists_give_the_dense_answer(name, tmp_path):
-    """The closed one: a batch with unknown items is labelled again in memory, but not if it is streamed."""
-    problem = BATCHES[name]
-    batch = torch.from_numpy(problem.queries.features).unsqueeze(0)
-    expected = label(Catalogue.of_bank(problem.catalogue, "raw").against(batch), max_iter=200, tol=1e-3)
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=130, transform="raw")
-    best = expected.log_probabilities[0].exp().max(-1)
-    np.testing.assert_array_equal(found.labels(), best.indices)
-    np.testing.assert_allclose(probabilities(found), best.values, atol=1e-4)
-    torch.testing.assert_close(found.expected_counts, expected.expected_counts[0], atol=1e-3, rtol=1e-4)
-    assert (found.n_iter, found.converged) == (int(expected.n_iter[0]), bool(expected.converged[0]))
-    assert found.dropped_mass < 1e-6
-
-
-@pytest.mark.parametrize("name", BATCHES)
-def test_all_that_is_said_about_a_batch_is_what_the_classifier_says(name, tmp_path):
-    problem = BATCHES[name]
-    classifier = PaddleClassifier().fit(problem.catalogue.features, problem.catalogue.labels)
-    expected = classifier.infer(problem.queries.features)
-    found = solve(fitted(problem), problem.queries, tmp_path / "run", shard_rows=130)
-    np.testing.assert_array_equal(found.labels(), expected.probabilities.argmax(-1))
-    assert found.joint_weight == pytest.approx(expected.joint_weight, rel=1e-6)
-    np.testing.assert_allclose(found.expected_counts, expected.expected_counts, atol=1e-3)
+def test_all_that_is_said_about_a_batch_is_what_the_model_says_in_memory(name, tmp_path):
+    catalogue, queries, *_ = batch(name)
+    expected, found = in_memory(catalogue, queries), solve(catalogue, queries, tmp_path / "run")
+    np.testing.assert_array_equal(found.labels(), expected.probabilities.argmax(1))
+    best = np.sort(expected.probabilities, axis=1)[:, ::-1]
+    np.testing.assert_allclose(column(found, "probability"), best[:, 0], atol=1e-4)
+    if best.shape[1] > 1:
+        np.testing.assert_allclose(column(found, "runner_up_probability"), best[:, 1], atol=1e-4)
+    else:
+        assert (column(found, "runner_up") == -1).all()
+    np.testing.assert_allclose(found.expected_counts, expected.expected_counts, atol=1e-2)
     np.testing.assert_allclose(found.presence, expected.presence, atol=1e-3)
+    np.testing.assert_allclose(column(found, "unknown"), expected.unknown, atol=1e-3)
+    assert found.joint_weight == pytest.approx(expected.joint_weight, abs=1e-4)
+    assert found.confidence == pytest.approx(float(expected.confidence.mean()), abs=1e-5)
+    assert (found.unknown_interval, found.is_open) == (expected.interval, expected.is_open)
+    assert (found.unknown_share is None) == np.isnan(expected.unknown).any() == (found.unknown_reason is not None)
+    assert (found.n_iter, found.converged, found.tol, found.dropped_mass) == (0, True, 0.0, 0.0)
 
 
 def test_joint_labels_are_better_than_those_of_each_query_alone(tmp_path):
     """The batches above would show little if joint labels were those of each query alone."""
-    problem = BATCHES["even"]
-    found = solve(fitted(problem), problem.queries, tmp_path / "run")
-    alone = in_memory(problem).alone[0].numpy()
-    assert (found.labels() == problem.truth).mean() > (alone == problem.truth).mean() + 0.02
+    catalogue, queries, truth, _ = batch()
+    found = solve(catalogue, queries, tmp_path / "run")
+    rows = queries.features / np.linalg.norm(queries.features, axis=1, keepdims=True) - np.asarray(catalogue.origin)
+    alone = catalogue.reference.head.scores(rows).argmax(1)
+    assert (found.labels() == truth).mean() > (alone == truth).mean() + 0.02
     assert found.joint_weight > 0.9
-    np.testing.assert_array_equal((found.presence >= 0.5).nonzero()[:, 0], np.unique(problem.truth))
+    np.testing.assert_array_equal(np.flatnonzero(found.presence >= 0.5), np.unique(truth))
 
 
-def test_in_a_very_uneven_batch_each_query_is_labelled_alone(tmp_path):
-    problem = BATCHES["very uneven"]
-    found = solve(fitted(problem), problem.queries, tmp_path / "run")
-    assert found.joint_weight == 0
-    expected = in_memory(problem)
-    np.testing.assert_array_equal(found.labels(), expected.alone[0])
-    np.testing.assert_allclose(probabilities(found), expected.log_probabilities[0].exp().amax(-1), atol=1e-5)
-    assert found.confidence == pytest.approx(float(expected.confidence.mean()), abs=1e-6)
-    assert in_memory(BATCHES["very uneven, large"]).joint_weight[0] > 0
+def test_rows_that_decide_are_left_out_of_the_means_that_they_moved(tmp_path, monkeypatch):
+    """All rows decide, so in parts or as a whole they have the same answer."""
+    catalogue, queries, *_ = batch("one shot")
+    whole = solve(catalogue, queries, tmp_path / "whole")
+    monkeypatch.setattr(decided, "BLOCK_ITEMS", 64)
+    parts = solve(catalogue, queries, tmp_path / "parts")
+    np.testing.assert_array_equal(whole.labels(), parts.labels())
+    np.testing.assert_allclose(column(whole, "probability"), column(parts, "probability"), atol=1e-4)
 
 
-def test_short_lists_give_nearly_the_dense_answer_and_say_what_they_drop(tmp_path):
-    problem = large_problem(n_classes=400, n_query=1500, n_present=20, apart=1.5, even=True)
-    best = dense(problem).log_assignments[0].exp().max(-1)
-    arguments = {"shard_rows": 400, "list_length": 12, "transform": "raw"}
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
-    assert (found.labels() == best.indices.numpy()).mean() > 0.995
-    assert np.abs(probabilities(found) - best.values.numpy()).mean() < 5e-3
-    assert 0 < found.dropped_mass < found.largest_dropped_mass < 1
+@pytest.mark.parametrize("n_gone", [0, 1])
+def test_unknown_queries_are_found_if_there_are_any(n_gone, tmp_path):
+    catalogue, queries, _, strange = batch("apart", n_gone)
+    found = solve(catalogue, queries, tmp_path / "run", shard_rows=150)
+    assert found.is_open == (n_gone > 0)
+    chances = column(found, "unknown")
+    assert found.rejected().tolist() == (found.is_open & (chances > 0.5)).tolist()
+    assert found.unknown_share == pytest.approx(chances.mean(), abs=1e-5)
+    if n_gone:
+        assert (chances[strange][:, None] > chances[~strange]).mean() > 0.95
+        assert float(found.expected_counts.sum()) == pytest.approx(400 - chances.sum(), rel=1e-3)
 
 
-def test_the_spread_of_a_batch_comes_from_some_of_its_queries_if_no_class_has_two_examples(tmp_path, monkeypatch):
-    problem = BATCHES["one shot"]
-    catalogue = Catalogue.of_bank(problem.catalogue, "raw")
-    assert catalogue.head.spread is None  # nothing can be told from the examples
-    seen = []
-
-    def watch(head, centre, n_query, spread, count):
-        seen.append(float(spread))
-        return alone(head, centre, n_query, spread, count)
-
-    alone = roll_call.alone
-    monkeypatch.setattr(roll_call, "alone", watch)
-    for sampled in (1024, 100):
-        monkeypatch.setattr(roll_call, "SAMPLED_QUERIES", sampled)
-        solve(catalogue, problem.queries, tmp_path / str(sampled))
-    whole = float(catalogue.against(torch.from_numpy(problem.queries.features).unsqueeze(0)).spread[0])
-    assert seen[0] == pytest.approx(whole, rel=1e-5)
-    assert seen[1] != seen[0]
-    assert seen[1] == pytest.approx(whole, rel=0.2)
+def test_what_cannot_tell_says_why(tmp_path):
+    problem = large_problem(shots=1)
+    for method, why in (("roll_call", "add examples"), ("paddle", "PADDLE does not judge")):
+        found = solve(problem.catalogue, problem.queries, tmp_path / method, method=method)
+        assert np.isnan(column(found, "unknown")).all()
+        assert (found.unknown_share, found.unknown_interval, found.is_open) == (None, (0.0, 1.0), False)
+        assert why in found.unknown_reason
+        assert not found.rejected().any()
 
 
-def test_a_class_that_no_query_would_have_alone_stays_absent(tmp_path, monkeypatch):
-    """As in a stack in memory: its count is nothing in every iteration, so no count of it can grow."""
-    problem = BATCHES["one shot"]
-    counts = []
-    save = roll_call.Run.save
-
-    def watch(self, tensors, notes):
-        counts.append(tensors["joint_counts"])
-        save(self, tensors, notes)
-
-    monkeypatch.setattr(roll_call.Run, "save", watch)
-    solve(fitted(problem), problem.queries.take(range(40)), tmp_path / "run")
-    absent = counts[0] == 0
-    assert 0 < int(absent.sum()) < 60
-    assert len(counts) > 5
-    assert all(bool((later[absent] == 0).all()) for later in counts)
+def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
+    rows = decided.spread_rows(100_000, 1000)
+    np.testing.assert_array_equal(rows // 100, np.arange(1000))
+    assert np.unique(rows % 100).size > 90  # a batch may have a period
 
 
-@pytest.mark.parametrize("list_length", [None, 12])
-@pytest.mark.parametrize("stop", [1, 3, 9])
-def test_a_run_that_was_interrupted_goes_on_to_the_same_answer(stop, list_length, tmp_path):
-    problem = large_problem(n_classes=100, n_query=600, n_present=10, shots=(3, 5), **CLOSE)
-    arguments = {"shard_rows": 200, "list_length": list_length}
-    whole = solve(problem.catalogue, problem.queries, tmp_path / "whole", **arguments)
-    assert whole.n_iter > 9
-    broken = (problem.catalogue, problem.queries, tmp_path / "broken")
+def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tmp_path, monkeypatch):
+    """Fifty classes of 1/rank sizes, and 40 rows that decide."""
+    problem = large_problem(n_classes=60, n_query=3000, n_present=50, apart=0.9)
+    monkeypatch.setattr(decided, "MOST_DECIDED", 40)
+    sized = solve(problem.catalogue, problem.queries, tmp_path / "sized", transform="raw")
+    monkeypatch.setattr(decided, "with_sizes", lambda decision, _: decision)
+    bare = solve(problem.catalogue, problem.queries, tmp_path / "bare", transform="raw")
+    assert (sized.labels() == problem.truth).mean() > (bare.labels() == problem.truth).mean() + 0.01
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("done", [1, 3])
+def test_an_interrupted_run_labels_only_what_is_left_and_gives_the_same_bits(done, workers, tmp_path, monkeypatch):
+    catalogue, queries, *_ = batch("apart", 1)
+    arguments = {"shard_rows": 90, "executor": in_process(workers)}
+    whole = solve(catalogue, queries, tmp_path / "whole", shard_rows=90)
+
+    def stop(progress):
+        if (progress.stage, progress.done) == ("label", done):
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        solve(*broken, **arguments, on_progress=stop_at("iterate", stop))
-    seen = []
-    resumed = solve(*broken, **arguments, on_progress=lambda p: seen.append((p.stage, p.iteration)))
-    assert min(iteration for _, iteration in seen) >= stop
-    assert "add up" not in dict(seen)  # offset and shares come from the checkpoint
-    assert differences(resumed, whole) == []
+        solve(catalogue, queries, tmp_path / "broken", **arguments, on_progress=stop)
+    made = len(list((tmp_path / "broken" / "sums").iterdir()))
+    assert made >= done
+    again, original = [], Work._write
+    monkeypatch.setattr(Work, "_write", lambda *given: again.append(1) or original(*given))
+    assert differences(solve(catalogue, queries, tmp_path / "broken", **arguments), whole) == []
+    assert len(again) == 5 - made
+    assert differences(solve(catalogue, queries, tmp_path / "broken", **arguments), whole) == []
+    assert len(again) == 5 - made
 
 
-@pytest.mark.parametrize("stage", ["compare", "add up"])
-def test_a_run_that_was_interrupted_before_its_first_checkpoint_gives_the_same_answer(stage, tmp_path):
-    problem = BATCHES["unequal shots"]
-    whole = solve(fitted(problem), problem.queries, tmp_path / "whole", shard_rows=130)
-    broken = (fitted(problem), problem.queries, tmp_path / "broken")
-    with pytest.raises(KeyboardInterrupt):
-        solve(*broken, shard_rows=130, on_progress=stop_at(stage, 0))
-    assert not (tmp_path / "broken" / "state.safetensors").exists()
-    assert len(list((tmp_path / "broken").glob("lists-*/*.npy"))) == (1 if stage == "compare" else 4)
-    assert differences(solve(*broken, shard_rows=130), whole) == []
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", None])
+@pytest.mark.parametrize("pattern", ["answers/part-000001.parquet", "sums/000001.npy"])
+def test_a_shard_whose_files_are_damaged_exchanged_or_missing_is_labelled_again(pattern, damage, tmp_path):
+    catalogue, queries, *_ = batch()
+    whole = solve(catalogue, queries, tmp_path / "run", shard_rows=90)
+    file = tmp_path / "run" / pattern
+    if damage is None:
+        file.unlink()
+        (file.parent / file.name.replace("1", "2")).rename(file)
+    else:
+        file.write_bytes(damage(file.read_bytes()))
+    again = solve(catalogue, queries, tmp_path / "run", shard_rows=90)
+    assert differences(again, solve(catalogue, queries, tmp_path / "fresh", shard_rows=90)) == []
+    np.testing.assert_array_equal(again.expected_counts, whole.expected_counts)
 
 
-def test_a_run_that_was_interrupted_while_offset_and_shares_are_estimated_gives_the_same_answer(tmp_path, monkeypatch):
-    problem = BATCHES["unequal shots"]
-    whole = solve(fitted(problem), problem.queries, tmp_path / "whole", shard_rows=130)
-    broken = (fitted(problem), problem.queries, tmp_path / "broken")
-    counted = []
-    with monkeypatch.context() as patch:
-
-        def count(self, name, tilts):
-            counted.append(name)
-            if len(counted) == 5:
-                raise KeyboardInterrupt
-            return original(self, name, tilts)
-
-        original = roll_call.Run.count
-        patch.setattr(roll_call.Run, "count", count)
-        with pytest.raises(KeyboardInterrupt):
-            solve(*broken, shard_rows=130)
-    assert not (tmp_path / "broken" / "state.safetensors").exists()
-    assert differences(solve(*broken, shard_rows=130), whole) == []
+def test_totals_of_another_decision_are_not_used(tmp_path, monkeypatch):
+    catalogue, queries, *_ = batch()
+    solve(catalogue, queries, tmp_path / "run", shard_rows=90)
+    monkeypatch.setattr(decided, "MOST_DECIDED", 200)
+    again = solve(catalogue, queries, tmp_path / "run", shard_rows=90)
+    assert differences(again, solve(catalogue, queries, tmp_path / "fresh", shard_rows=90)) == []
 
 
-def test_a_finished_run_counts_nothing_again(tmp_path, monkeypatch):
-    problem = BATCHES["even"]
-    whole = solve(fitted(problem), problem.queries, tmp_path / "run", shard_rows=130)
-    monkeypatch.setattr(roll_call.Run, "count", None)
-    assert differences(solve(fitted(problem), problem.queries, tmp_path / "run", shard_rows=130), whole) == []
+def test_a_row_that_is_not_finite_is_named(tmp_path):
+    catalogue, queries, *_ = batch()
+    features = queries.features.copy()
+    features[321, 3] = np.nan
+    with pytest.raises(Exception, match="row 321 "):
+        solve(catalogue, FeatureBank.from_arrays(features, queries.labels, queries.class_names), tmp_path / "run")
 
 
-def test_a_limit_of_iterations_is_kept_and_said(tmp_path):
-    problem = BATCHES["one shot"]
-    found = solve(problem.catalogue, problem.queries, tmp_path / "run", max_iter=1, transform="raw")
-    expected = dense(problem, max_iter=1)
-    assert not found.converged
-    assert found.n_iter == int(expected.n_iter[0]) == roll_call.DONE  # one in each stage
-    np.testing.assert_array_equal(found.labels(), expected.predictions[0])
+def test_a_class_of_almost_nothing_is_not_living(tmp_path):
+    catalogue, queries, *_ = batch()
+    found = solve(catalogue, queries, tmp_path / "run")
+    np.testing.assert_array_equal(found.living, np.flatnonzero(found.expected_counts >= roll_call.LEAST_COUNT))
 
 
-def test_iterations_read_the_lists_alone(tmp_path):
-    """After the comparison and the mean, no row of the queries is read again before unknown ones are looked for."""
-    problem = BATCHES["even"]
-    operations = []
-
-    @contextmanager
-    def watched(work):
-        with in_process()(work) as crew:
-            add_up = crew.add_up
-            crew.add_up = lambda *asked, **report: (operations.append(asked[0]), add_up(*asked, **report))[1]
-            yield crew
-
-    solve(fitted(problem), problem.queries, tmp_path / "run", executor=watched)
-    assert operations[:2] == ["compare", "total"]
-    assert set(operations[2:-3]) == {"count"}
-    assert operations[-3:] == ["answer", "look", "answer"]
+def test_copies_of_a_known_item_stay_known(tmp_path):
+    rng = np.random.default_rng(0)
+    centres, y = rng.normal(size=(10, 12)), np.arange(10).repeat(5)
+    X = centres[y] + 0.3 * rng.normal(size=(50, 12))
+    item = (centres[1] + 0.3 * rng.normal(size=12)).astype(np.float32)
+    for n in (1, 11, 50):
+        found = solve((X.astype(np.float32), y), np.tile(item, (n, 1)), tmp_path / str(n))
+        assert not found.rejected().any()

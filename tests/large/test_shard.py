@@ -3,10 +3,9 @@ import pytest
 import torch
 
 from handful.catalogue import Catalogue
-from handful.large import shard
 from handful.large.answers import read_answers
 from handful.large.candidates import Contenders
-from handful.large.shard import Held, Work
+from handful.large.shard import Work
 from handful.machine.folders import LocalFolder
 from handful.numerics.moments import soft_moments
 from tests.large_at_hand import large_problem
@@ -25,7 +24,11 @@ def setting(tmp_path):
             problem.queries, catalogue.origin, "raw", LocalFolder(folder), folder, "run", shard_rows, list_length
         )
 
-    return work, points, Contenders.of(catalogue.head.weights, catalogue.head.offsets)
+    return (
+        work,
+        points,
+        Contenders.of(torch.from_numpy(catalogue.head.weights), torch.from_numpy(catalogue.head.offsets)),
+    )
 
 
 def posteriors(contenders, points, tilts):
@@ -37,31 +40,22 @@ def soft(contenders):
     return Contenders(contenders.weights / 20, contenders.offsets / 20, contenders.n_classes)
 
 
-def test_shards_add_up_to_the_dense_counts_and_moments(setting):
+def test_shards_add_up_to_the_dense_moments(setting):
     make, points, contenders = setting
     work = make(60)
     assert work.n_shards == 3
     tilts = torch.randn(60, generator=torch.Generator().manual_seed(1))
     u = posteriors(contenders, points, tilts)
     dense = soft_moments(points[None], u[None])
-    counts, total = torch.zeros(60, dtype=torch.float64), torch.zeros(points.shape[1], dtype=torch.float64)
-    sums = torch.zeros(60, points.shape[1])
+    counts, sums = torch.zeros(60, dtype=torch.float64), torch.zeros(60, points.shape[1])
     for number in range(3):
         dropped = work.compare(number, "all", contenders)
         assert dropped.mass < 1e-6 * dropped.n_measured
-        total += work.total(number)
-        counts += work.count(number, "all", tilts)
         moments = work.moments(number, "all", tilts)
+        counts[moments.classes] += moments.mass
         sums[moments.classes] += moments.sums
-    torch.testing.assert_close(total.float(), points.sum(0), atol=1e-3, rtol=1e-4)
     torch.testing.assert_close(counts.float(), u.sum(0), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(sums, dense.sums[0], atol=1e-3, rtol=1e-3)
-
-
-def test_a_sum_of_rows_takes_them_block_by_block(setting, monkeypatch):
-    make, points, _ = setting
-    monkeypatch.setattr(shard, "SUMMED_ROWS", 7)
-    torch.testing.assert_close(make(60).total(1).float(), points[150:300].sum(0), atol=1e-3, rtol=1e-4)
 
 
 def test_dropped_mass_is_what_is_outside_the_lists(setting):
@@ -94,45 +88,6 @@ def test_a_shard_of_paddle_is_its_dense_step(setting):
     torch.testing.assert_close(sums.float(), u.T @ points, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.7, 1.0])
-def test_answers_weigh_joint_labels_against_each_query_alone(setting, weight):
-    make, points, sharp = setting
-    contenders, work = soft(sharp), make(60, 400)
-    work.compare(0, "all", contenders)
-    generator = torch.Generator().manual_seed(3)
-    tilts, kept = torch.randn(60, generator=generator), torch.rand(60, generator=generator)
-    held = work.answer(0, "all", tilts, kept, weight)
-    p = posteriors(contenders, points, tilts)
-    q = weight * (p * kept / (p * kept).sum(-1, keepdim=True)) + (1 - weight) * p
-    best = q.topk(2)
-    (found,) = read_answers(work.folder)
-    np.testing.assert_array_equal(found["label"], best.indices[:, 0])
-    np.testing.assert_array_equal(found["runner_up"], best.indices[:, 1])
-    np.testing.assert_allclose(found["probability"], best.values[:, 0], atol=1e-5)
-    np.testing.assert_allclose(found["runner_up_probability"], best.values[:, 1], atol=1e-5)
-    assert found["row"].tolist() == list(range(400))
-    torch.testing.assert_close(held.counts.float(), q.sum(0), atol=1e-3, rtol=1e-4)
-    torch.testing.assert_close(held.largest.float(), q.amax(0), atol=1e-5, rtol=1e-4)
-    untilted = posteriors(contenders, points, torch.zeros(60))
-    assert held.confidence == pytest.approx(float(untilted.amax(-1).sum()), rel=1e-5)
-
-
-def test_what_shards_hold_adds_up(setting):
-    make, _, sharp = setting
-    contenders, tilts, kept = soft(sharp), torch.zeros(60), torch.ones(60)
-    held = []
-    for shard_rows in (400, 150):
-        work, one = make(5, shard_rows), Held.none(60)
-        for number in range(work.n_shards):
-            work.compare(number, "all", contenders)
-            one = one.with_part(work.answer(number, "all", tilts, kept, 0.5))
-        held.append(one)
-    torch.testing.assert_close(held[0].counts, held[1].counts)
-    torch.testing.assert_close(held[0].largest, held[1].largest)
-    assert held[0].confidence == pytest.approx(held[1].confidence)
-    assert float(held[0].counts.sum()) == pytest.approx(400)
-
-
 def test_answers_of_paddle_come_from_all_contenders(setting):
     make, points, sharp = setting
     contenders, work = soft(sharp), make(3, 400)
@@ -150,18 +105,12 @@ def test_a_single_contender_has_no_runner_up(setting):
     make, points, _ = setting
     single = Contenders.of_prototypes(points[:1])
     work = make(60, 400)
-    work.compare(0, "one", single)
-    answered = {
-        "answer": lambda: work.answer(0, "one", torch.zeros(1), torch.ones(1), 0.5),
-        "answer_all": lambda: work.answer_all(0, single, torch.zeros(1), torch.tensor([7])),
-    }
-    for name, number in (("answer", 0), ("answer_all", 7)):
-        held = answered[name]()
-        (found,) = read_answers(work.folder)
-        assert (found["label"] == number).all()
-        assert (found["runner_up"] == -1).all()
-        assert (found["runner_up_probability"] == 0).all()
-        assert held[0].tolist() == [400]
+    held = work.answer_all(0, single, torch.zeros(1), torch.tensor([7]))
+    (found,) = read_answers(work.folder)
+    assert (found["label"] == 7).all()
+    assert (found["runner_up"] == -1).all()
+    assert (found["runner_up_probability"] == 0).all()
+    assert held[0].tolist() == [400]
 
 
 def test_growth_of_a_class_that_left(setting):

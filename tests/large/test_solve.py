@@ -12,9 +12,8 @@ import handful
 from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
+from handful.engine.model import label_batch
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
-from handful.estimators import PaddleClassifier
-from handful.inference.roll_call_stack import label
 from handful.large import solve
 from handful.large.checkpoint import begin, refuse_another
 from handful.large.crew import in_process
@@ -56,7 +55,7 @@ def assert_equal_to_dense(bank, n_query, method, tmp_path):
     task = handful.TaskBatch.single(features[0], bank.labels[support], features[1], bank.n_classes)
     # PADDLE as published needs a scale; ten makes its classes compete on unit vectors.
     task = handful.transform("l2_times", task, factor=10.0) if method == "paddle" else handful.transform("l2", task)
-    expected = handful.solve(method, task)
+    expected = handful.solve(method, task) if method == "paddle" else None
     examples = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
     catalogue = Catalogue.of_bank(examples, "raw")
     found = solve(catalogue, task.query[0].numpy(), tmp_path / "run", method=method, shard_rows=700)
@@ -72,12 +71,11 @@ def assert_equal_to_dense(bank, n_query, method, tmp_path):
     if method == "paddle":
         assert_close(expected.log_assignments[0].exp(), expected.proportions[0], atol=1e-4)
         return
-    # With the same head only the order of sums differs. The task trained its own, about an origin that differs in the
-    # last digit: what training leaves of that is not the streamed run's. That does not look for unknown items either.
-    stacked = label(catalogue.against(task.query), max_iter=200, tol=1e-3)
-    assert_close(stacked.log_probabilities[0].exp(), stacked.expected_counts[0] / n_query, atol=1e-5)
-    if bool((expected.unknown <= 0.5).all()):
-        assert (columns["label"] == expected.predictions[0].numpy()).mean() >= 0.999
+    # In memory other rows decide, and none beyond them are counted.
+    whole = label_batch((task.query[0] - catalogue.origin).numpy(), catalogue.reference).probabilities.argmax(1)
+    assert (columns["label"] == whole).mean() >= 0.9
+    truth = bank.labels[rows]
+    assert (columns["label"] == truth).mean() > (whole == truth).mean() - 0.005
 
 
 @pytest.mark.parametrize("method", ["roll_call", "paddle"])
@@ -99,6 +97,7 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
     problem = large_problem(even=True, apart=1.2)
     few = solve(problem.catalogue, problem.queries, tmp_path / "few", shard_rows=400)
     many = solve(problem.catalogue, problem.queries, tmp_path / "many", shard_rows=37)
+    assert few.joint_weight == many.joint_weight
     np.testing.assert_array_equal(few.labels(), many.labels())
     np.testing.assert_allclose(few.expected_counts, many.expected_counts, atol=1e-3)
 
@@ -106,8 +105,8 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
 def test_an_approximate_index_gives_nearly_all_labels(tmp_path):
     pytest.importorskip("faiss")
     problem = large_problem(n_classes=500, n_query=1500, n_present=20, even=True)
-    exact = solve(problem.catalogue, problem.queries, tmp_path / "exact", list_length=12)
-    approximate = {"list_length": 12, "shortlist": "faiss_ivf", "index_folder": tmp_path}
+    exact = solve(problem.catalogue, problem.queries, tmp_path / "exact", list_length=12, method="paddle")
+    approximate = {"method": "paddle", "list_length": 12, "shortlist": "faiss_ivf", "index_folder": tmp_path}
     found = solve(problem.catalogue, problem.queries, tmp_path / "ivf", **approximate)
     assert (found.labels() == exact.labels()).mean() > 0.99
     assert 0 < found.dropped_mass < 1
@@ -132,7 +131,8 @@ def test_lists_are_whole_while_they_are_small():
     [
         ({"method": "ici"}, "can be streamed"),
         ({"shortlist": "guess"}, "faiss_ivf"),
-        ({"list_length": 1}, "list_length"),
+        ({"list_length": 1, "method": "paddle"}, "list_length 2"),
+        ({"list_length": 12}, "for method='paddle'"),
         ({"transform": "cl2n"}, "transform each row alone"),
         ({"alpha": 3}, "has no option 'alpha'"),
     ],
@@ -213,7 +213,7 @@ def as_pair(bank, place):
 def test_a_changed_input_in_a_used_folder_is_refused_by_name(role, kind, called, tmp_path):
     problem = large_problem(n_query=3000)
     inputs = {"catalogue": problem.catalogue, "queries": problem.queries}
-    arguments = {**inputs, "folder": tmp_path / "run", "list_length": 12, "max_iter": 2}
+    arguments = {**inputs, "folder": tmp_path / "run"}
     solve(**{**arguments, role: kind(inputs[role], tmp_path)})
     solve(**{**arguments, role: kind(inputs[role], tmp_path)})  # made again, with the same content
     with pytest.raises(OptionError, match=f"{called} has changed since it was given as the {role} of the run in"):
@@ -247,7 +247,7 @@ def test_a_second_process_is_refused(tmp_path):
     folder = tmp_path / "run"
 
     def intrude(progress):
-        if progress.stage == "answer":
+        if progress.stage == "label":
             with pytest.raises(OptionError, match=f"another process is writing to {folder}"):
                 solve(problem.catalogue, problem.queries, folder)
             intruded.append(progress)
@@ -262,7 +262,7 @@ def test_a_second_process_is_refused(tmp_path):
 @pytest.mark.parametrize("pattern", ["run.json", "state.safetensors", "lists-*/*.npy"])
 def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damage, tmp_path):
     problem = large_problem(n_query=300, even=True)
-    arguments = {"shard_rows": 150, "list_length": 12}
+    arguments = {"shard_rows": 150, "list_length": 12, "method": "paddle"}
     whole = solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
     file = next((tmp_path / "run").glob(pattern))
     content = file.read_bytes()
@@ -278,7 +278,7 @@ def test_a_damaged_file_of_a_run_is_refused_and_can_be_made_again(pattern, damag
 
 def test_lists_that_were_exchanged_are_refused(tmp_path):
     problem = large_problem(n_query=300, even=True)
-    arguments = {"shard_rows": 150, "list_length": 12}
+    arguments = {"shard_rows": 150, "list_length": 12, "method": "paddle"}
     solve(problem.catalogue, problem.queries, tmp_path / "run", **arguments)
     for first, second in zip(*[iter(sorted((tmp_path / "run").glob("lists-*/*.npy")))] * 2, strict=True):
         first.rename(tmp_path / "aside")
@@ -295,7 +295,7 @@ def test_the_number_of_threads_does_not_matter(tmp_path):
     try:
         for threads in (1, 4):
             torch.set_num_threads(threads)
-            found.append(solve(problem.catalogue, problem.queries, tmp_path / str(threads), list_length=12))
+            found.append(solve(problem.catalogue, problem.queries, tmp_path / str(threads)))
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -316,11 +316,8 @@ def test_the_transform_is_by_default_that_of_the_method(tmp_path):
 
 def test_roll_call_says_how_far_it_labels_jointly_and_paddle_says_nothing(tmp_path):
     problem = large_problem(even=True)
-    classifier = PaddleClassifier().fit(problem.catalogue.features, problem.catalogue.labels)
-    expected = classifier.infer(problem.queries.features).joint_weight
     found = solve(problem.catalogue, problem.queries, tmp_path / "run")
-    assert found.joint_weight == pytest.approx(expected, rel=1e-5)
-    assert 0.9 < found.joint_weight < 1
+    assert 0.9 < found.joint_weight <= 1
     assert 0 < found.confidence <= 1
     paddle = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle")
     assert (paddle.joint_weight, paddle.confidence) == (None, None)
@@ -328,13 +325,8 @@ def test_roll_call_says_how_far_it_labels_jointly_and_paddle_says_nothing(tmp_pa
 
 def test_the_tolerance_that_was_used_is_said(tmp_path):
     problem = large_problem(even=True, apart=1.2)
-    tols = {"whole": solve(problem.catalogue, problem.queries, tmp_path / "whole", tol=1e-4).tol}
-    loose = solve(problem.catalogue, problem.queries, tmp_path / "loose", tol=0.5, list_length=12)
-    short = solve(problem.catalogue, problem.queries, tmp_path / "short", tol=1e-4, list_length=12)
-    tols |= {"short": short.tol, "loose": loose.tol}
-    tols["paddle"] = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle", tol=1e-5).tol
-    assert tols == {"whole": 1e-4, "short": 1e-4, "loose": 0.5, "paddle": 1e-5}
-    assert loose.n_iter < short.n_iter
+    found = solve(problem.catalogue, problem.queries, tmp_path / "paddle", method="paddle", tol=1e-5)
+    assert found.tol == 1e-5
 
 
 def test_inputs_and_outputs_at_urls_give_the_answer_of_a_folder(tmp_path, monkeypatch):
@@ -350,19 +342,16 @@ def test_inputs_and_outputs_at_urls_give_the_answer_of_a_folder(tmp_path, monkey
     found = solve(*inputs, run, shard_rows=100)
     assert differences(found, here) == []
     assert (found.folder, repr(found).endswith(f"answers in {run}/answers)")) == (run, True)
-    assert folder_at(run).names() == ["answers", "run.json", "state.safetensors"]
+    assert folder_at(run).names() == ["answers", "run.json", "sums"]
     assert not list(tmp_path.glob("handful-*"))  # lists, downloads: nothing is left on the disk
     # Called again it resumes, from wherever the same content is; another run is refused.
-    seen = []
-    again = solve(problem.catalogue, problem.queries, run, shard_rows=100, on_progress=seen.append)
+    again = solve(problem.catalogue, problem.queries, run, shard_rows=100)
     assert differences(again, here) == []
-    assert {progress.iteration for progress in seen} == {here.n_iter}
     with pytest.raises(OptionError, match=f"{run} holds a run that differs in shard_rows"):
         solve(*inputs, run, shard_rows=50)
-    with folder_at(run).written("state.safetensors") as file:
+    with folder_at(run).written("answers/part-000002.parquet") as file:
         file.write_bytes(b"damaged")
-    with pytest.raises(FileFormatError, match=f"{run}/state.safetensors is damaged"):
-        solve(*inputs, run, shard_rows=100)
+    assert differences(solve(*inputs, run, shard_rows=100), here) == []
 
 
 def test_a_parquet_file_at_a_url_is_copied_to_the_run(tmp_path):

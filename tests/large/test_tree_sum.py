@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.large.shard import Dropped, Held, Sums
+from handful.large.shard import Dropped, Sums
 from handful.large.tree_sum import Piece, TreeSum, added
 
 
@@ -59,8 +59,6 @@ def test_a_worker_with_neighbouring_shards_sends_few_pieces():
 def test_every_kind_of_result_adds():
     ones = torch.ones(3, dtype=torch.float64)
     assert added(Dropped(1, 0.5, 0.2), Dropped(2, 0.25, 0.3)) == Dropped(3, 0.75, 0.3)
-    held = added(Held(ones, ones, 1.0, 0.5), Held(ones, 2 * ones, 2.0, 0.25))
-    assert (held.counts.tolist(), held.largest.tolist(), held.confidence) == ([2.0] * 3, [2.0] * 3, 3.0)
     pair = added((ones, ones), (ones, 2 * ones))
     assert [part.tolist() for part in pair] == [[2.0] * 3, [3.0] * 3]
     one = Sums(torch.tensor([1, 4]), ones[:2], torch.ones(2, 2))

@@ -5,7 +5,6 @@ import pytest
 
 from handful.many import portions
 from handful.many.portions import Answered, Portion
-from handful.methods.roll_call import RollCallOptions
 from tests.many_at_hand import world
 
 
@@ -20,7 +19,7 @@ def answered(tmp_path, monkeypatch):
         chosen = np.flatnonzero(groups % 2 == odd)
         portion = Portion()
         catalogue = given.classifier.catalogue_
-        portion.label(catalogue, given.vectors[chosen], groups[chosen] // 2, chosen, RollCallOptions())
+        portion.label(catalogue, given.vectors[chosen], groups[chosen] // 2, chosen)
         files.append(tmp_path / f"{odd}.safetensors")
         portion.write(files[-1], "")
     return given, groups, Answered(files)

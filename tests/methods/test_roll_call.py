@@ -60,7 +60,7 @@ def test_prototypes_are_the_means_of_the_support():
     torch.testing.assert_close(found, means, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("option", "value"), [("max_iter", 0), ("tol", -1.0)])
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=option):
-        handful.METHODS["roll_call"].make_options(**{option: value})
+@pytest.mark.parametrize("option", ["max_iter", "tol"])
+def test_there_is_nothing_to_tune(option):
+    with pytest.raises(handful.errors.OptionError, match=f"roll_call has no option '{option}'; it has none"):
+        handful.METHODS["roll_call"].make_options(**{option: 1})

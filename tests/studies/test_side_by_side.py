@@ -111,12 +111,12 @@ class Fixed:
     def fit(self, examples, labels):
         n_classes, dim = len(np.unique(labels)), examples.shape[1]
         head = SimpleNamespace(
-            weights=torch.eye(n_classes, dim),
-            offsets=torch.zeros(n_classes),
+            weights=np.eye(n_classes, dim, dtype=np.float32),
+            offsets=np.zeros(n_classes, np.float32),
             temperature=0.5,
-            mass=torch.tensor([1.0, 3.0]),
+            mass=np.array([1.0, 3.0], np.float32),
         )
-        self.catalogue_ = SimpleNamespace(head=head, origin=torch.zeros(dim), with_fitted=lambda *_: None)
+        self.catalogue_ = SimpleNamespace(head=head, origin=torch.zeros(dim))
         return self
 
     def infer(self, batch):

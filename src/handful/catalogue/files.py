@@ -10,7 +10,6 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,15 @@ from torch import Tensor
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples
+from handful.engine.head import LinearHead
+from handful.engine.left_out import LeftOutExamples
+from handful.engine.levels import Levels
 from handful.errors import FileFormatError
-from handful.inference.head import Head
-from handful.inference.left_out import LeftOut
-from handful.inference.strangers import Line, Strangers
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 from handful.transforms import ROW_TRANSFORMS
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 4
+FORMAT, FORMAT_VERSION = "handful catalogue", 5
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -102,8 +101,8 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "points": examples.points,
         "codes": torch.from_numpy(places_of(examples.labels, catalogue.classes)),
         "positions": torch.from_numpy(examples.positions),
-        **{f"head.{name}": getattr(head, name) for name in HEAD_TENSORS},
-        **{f"left_out.{name}": tensor for name, tensor in head.left_out._asdict().items()},
+        **{f"head.{name}": torch.from_numpy(getattr(head, name)) for name in HEAD_TENSORS},
+        **{f"left_out.{name}": torch.from_numpy(column) for name, column in head.left_out._asdict().items()},
     }
     if catalogue.names is not None:
         tensors["names.points"] = catalogue.names.points
@@ -113,7 +112,7 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "transform": catalogue.transform,
         "n_examples": catalogue.n_examples,
         "head": {name: getattr(head, name) for name in HEAD_NUMBERS},
-        "strangers": None if catalogue.strangers is None else asdict(catalogue.strangers),
+        "levels": None if catalogue.levels is None else catalogue.levels._asdict(),
     }
     return tensors, about
 
@@ -163,7 +162,7 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
         examples=Examples(classes[codes], points, positions),
         n_examples=int(about["n_examples"]),
         names=names,
-    ).with_fitted(head, _strangers_of(about["strangers"], head))
+    ).with_fitted(head, _levels_of(about["levels"], head))
 
 
 def _names_of(tensors: Mapping[str, Tensor], classes: Any, means: Tensor) -> ClassNames | None:
@@ -181,26 +180,26 @@ def _names_of(tensors: Mapping[str, Tensor], classes: Any, means: Tensor) -> Cla
     return ClassNames(classes[codes.numpy()], points)
 
 
-def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> Head:
+def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> LinearHead:
     """Read the head of classes with these means; a ValueError says what does not fit."""
     n_classes = len(means)
     parts = {name: tensors[f"head.{name}"] for name in HEAD_TENSORS}
     for name, tensor in parts.items():
         shape = means.shape if name in ("weights", "means") else means.shape[:1]
         if tensor.shape != shape or tensor.dtype != means.dtype or not bool(tensor.isfinite().all()):
-            raise ValueError(f"{name} of the head are not finite numbers of the shape {tuple(shape)}")
-    found = LeftOut(*(tensors[f"left_out.{name}"] for name in LeftOut._fields))
+            raise ValueError(f"{name} of the head are not finite numbers of the shape and type of the means")
+    found = LeftOutExamples(*(tensors[f"left_out.{name}"].numpy() for name in LeftOutExamples._fields))
     rows, rival = found.rows, found.rival
-    if any(tensor.shape != rows.shape for tensor in found) or rows.ndim != 1:
+    if any(column.shape != rows.shape for column in found) or rows.ndim != 1:
         raise ValueError("the columns about left-out examples have different lengths")
-    if rows.dtype != torch.int64 or rival.dtype != torch.int64:
+    if rows.dtype != np.int64 or rival.dtype != np.int64:
         raise ValueError("rows and rivals of left-out examples are not whole numbers")
     if len(rows) and not (rows.min() >= 0 and rows.max() < n_examples and rival.min() >= 0 and rival.max() < n_classes):
         raise ValueError("left-out examples or their rivals do not exist")
     chances = (found.right, found.own, found.lead)
-    if any(tensor.dtype != torch.float64 or bool(tensor.isnan().any()) for tensor in chances):
+    if any(column.dtype != np.float64 or bool(np.isnan(column).any()) for column in chances):
         raise ValueError("chances of left-out examples are not numbers of float64")
-    if any(tensor.dtype != torch.float64 or bool(tensor.isinf().any()) for tensor in (found.score, found.rival_score)):
+    if any(column.dtype != np.float64 or bool(np.isinf(column).any()) for column in (found.score, found.rival_score)):
         raise ValueError("scores of left-out examples are not numbers of float64")
     values = {name: None if numbers[name] is None else float(numbers[name]) for name in HEAD_NUMBERS}
     if not all(value is None or (value >= 0 and math.isfinite(value)) for value in values.values()):
@@ -208,34 +207,25 @@ def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: T
     spread, temperature, wrong, confidence = values.values()
     if not temperature or wrong is None or not bool((parts["mass"] > 0).all()):
         raise ValueError("temperature, wrong_share and mass of the head must be positive numbers")
-    return Head(
-        **parts, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
+    tables = {name: tensor.numpy() for name, tensor in parts.items()}
+    return LinearHead(
+        **tables, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
     )
 
 
-def _strangers_of(numbers: Mapping[str, Any] | None, head: Head) -> Strangers | None:
+def _levels_of(numbers: Mapping[str, Any] | None, head: LinearHead) -> Levels | None:
     """Read what is known about items of no class; a ValueError says what does not fit."""
     if numbers is None:
         return None
-    pairs = {field.name: tuple(map(float, numbers[field.name])) for field in fields(Strangers)}
-    if set(numbers) != set(pairs) or not all(
-        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in pairs.values()
+    *names, last = Levels._fields
+    pairs, quarter = [tuple(map(float, numbers[name])) for name in names], float(numbers[last])
+    if set(numbers) != set(Levels._fields) or not all(
+        len(pair) == 2 and all(map(math.isfinite, pair)) for pair in [*pairs, (quarter, quarter)]
     ):
         raise ValueError(f"numbers about items of no class: {dict(numbers)}")
-    lines = {name: Line(*pairs[name]) for name in ("level", "known", "unknown")}
-    positive = [
-        pairs["pair_odds"][1],
-        pairs["distance"][1],
-        pairs["score"][1],
-        lines["known"].base,
-        lines["unknown"].base,
-    ]
-    if min(positive) <= 0 or min(lines["known"].extra, lines["unknown"].extra) < 0 or head.spread is None:
+    pair_odds, distance, score, level, known, unknown = ((first, second) for first, second in pairs)
+    found = Levels(pair_odds, distance, score, level, known, unknown, quarter)
+    positive = [quarter, found.pair_odds[1], found.distance[1], found.score[1], found.known[0], found.unknown[0]]
+    if min(positive) <= 0 or min(found.known[1], found.unknown[1]) < 0 or head.spread is None:
         raise ValueError("variances and slopes of items of no class must be positive numbers")
-    pair_odds, distance, score = (_two(pairs[name]) for name in ("pair_odds", "distance", "score"))
-    return Strangers(pair_odds, distance, score, **lines)
-
-
-def _two(pair: tuple[float, ...]) -> tuple[float, float]:
-    first, second = pair
-    return first, second
+    return found

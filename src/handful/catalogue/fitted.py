@@ -1,9 +1,9 @@
 """Catalogue: class means, counts and a head, made once from labelled examples.
 
 A class is its number of examples s_k and their mean w_k. Counts and sums add: examples, classes and whole catalogues
-are added and removed without reading the others again. A batch is compared with the head (`handful.inference.head`),
+are added and removed without reading the others again. A batch is compared with the head (`handful.engine.head`),
 which is fitted when it is first needed, and so is what the examples tell about items of no class
-(`handful.inference.strangers`).
+(`handful.engine.levels`).
 
 The head needs examples. The catalogue keeps all of them while they are few (2²³ numbers, 32 MB in single precision),
 and the head is trained on them. Else it keeps the first ones of each class, a 64th of the room at most, and these for
@@ -11,8 +11,8 @@ some classes only; the head then consists of the class means, with a slope from 
 decides whether a class is kept, so catalogues made on several machines keep parts of one sample.
 
 A class may have a name: a vector of the same space, for example of its name or description from a text encoder. With a
-name it needs no examples (`handful.inference.names`). A catalogue of names alone has no scale of its own: that comes
-from the items (`handful.inference.against_names`).
+name it needs no examples (`handful.engine.named`). A catalogue of names alone has no scale of its own: that comes
+from the items (`handful.engine.names_alone`).
 
 One long file: it is one immutable value, and each way to change it is a method of a few lines.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,16 +34,14 @@ from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
+from handful.engine.head import LinearHead, fit_head
+from handful.engine.levels import Levels, fit_levels, unjudged
+from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
+from handful.engine.named import NameVectors
+from handful.engine.names_alone import label_by_names
 from handful.errors import LabelError, OptionError, TaskError
-from handful.inference.against_names import in_nats, label_by_names
-from handful.inference.head import Head, fit_head
-from handful.inference.names import Names
-from handful.inference.open_roll_call import Opened, label_open
-from handful.inference.prior import Prior
-from handful.inference.roll_call_stack import AgainstHead
-from handful.inference.strangers import Strangers, fit_strangers, unjudged
 from handful.numerics.moments import labelled_moments
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float, Int
 from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
@@ -178,131 +176,97 @@ class Catalogue:
         """All parts as one."""
         return merged(self.parts)
 
-    def against(
-        self,
-        batches: Float[Tensor, "task query dim"],
-        mask: Bool[Tensor, "task query"] | None = None,
-        prior: Prior | None = None,
-        given: Int[Tensor, "task query"] | None = None,
-    ) -> AgainstHead:
-        """Compare batches of untransformed rows with the head; it is fitted if that was not done before.
+    def points(
+        self, features: Float[np.ndarray, "item dim"] | Float[Tensor, "item dim"]
+    ) -> Float[np.ndarray, "item dim"]:
+        """Return transformed rows, about the origin of the examples if there are any."""
+        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features))
+        points = transform_rows(self.transform, rows.to(self.origin))
+        return np.ascontiguousarray((points if self.only_names else points - self.origin).numpy())
 
-        `given` is the class of each item whose class is known for certain, `NO_CLASS` for one that is known to have
-        none, and -1 for all others. A head of names alone has the scale of these batches.
-        """
-        self._refuse_excluded(given, prior)
-        points, head = self._points(batches, mask), self.head
-        if self.only_names:
-            head = in_nats(head, points, mask)
-        return AgainstHead(points, mask, head, prior=prior, given=given)
-
-    def labelled(
-        self,
-        batches: Float[Tensor, "task query dim"],
-        mask: Bool[Tensor, "task query"] | None = None,
-        prior: Prior | None = None,
-        given: Int[Tensor, "task query"] | None = None,
-        *,
-        max_iter: int,
-        tol: float,
-    ) -> Opened:
-        """Label batches of untransformed rows; arguments are those of `against`."""
-        if self.only_names:
-            self._refuse_excluded(given, prior)
-            points = self._points(batches, mask)
-            found = Opened.closed(label_by_names(points, mask, self.head, prior, given, max_iter=max_iter, tol=tol))
-        else:
-            found = label_open(self.against(batches, mask, prior, given), self.strangers, max_iter=max_iter, tol=tol)
-        return found if given is None else found.heard(given)
-
-    @staticmethod
-    def _refuse_excluded(given: Int[Tensor, "task query"] | None, prior: Prior | None) -> None:
-        """Refuse items that are known to be of a class which cannot occur."""
-        if given is not None and prior is not None:
-            task, item = (given >= 0).nonzero(as_tuple=True)
-            if bool(prior.banned[task, given[task, item]].any()):
+    def label(
+        self, features: Float[np.ndarray, "item dim"] | Float[Tensor, "item dim"], context: Context
+    ) -> JointAnswer:
+        """Label one batch of untransformed rows."""
+        if context.given is not None and context.log_shares is not None:
+            fixed = context.given[context.given >= 0]
+            if bool(np.isneginf(context.log_shares[fixed]).any()):
                 raise LabelError(
                     "an item was given the label of a class that prior or candidates exclude; include that class"
                 )
+        points = self.points(features)
+        if self.only_names:
+            return label_by_names(points, self.head.means, context)
+        return label_batch(points, self.reference, context)
 
-    def _points(
-        self, batches: Float[Tensor, "task query dim"], mask: Bool[Tensor, "task query"] | None
-    ) -> Float[Tensor, "task query dim"]:
-        """Return transformed rows, about the origin of the examples if there are any; padding is zero."""
-        points = transform_rows(self.transform, batches.to(self.origin))
-        points = points if self.only_names else points - self.origin
-        return points if mask is None else points.where(mask.unsqueeze(-1), 0)
+    def scores(self, features: Float[Tensor, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
+        """Return the scores of untransformed rows, -inf where a class cannot occur."""
+        points = self.points(features)
+        if self.only_names:
+            with np.errstate(divide="ignore"):
+                return np.log(label_by_names(points, self.head.means, context).probabilities.astype(np.float64))
+        return BatchItems(points, self.reference, context).scores.astype(np.float64)
 
     @cached_property
-    def head(self) -> Head:
-        """What a batch is compared with: trained on all examples, or class means if not all of them are kept."""
-        examples, names = self.examples, self._named_points()
-        points, codes = self._labelled_points()
+    def reference(self) -> Reference:
+        """What batches are compared with: the head, and what is known about items of no class."""
+        return Reference(self.head, self.levels)
+
+    @cached_property
+    def head(self) -> LinearHead:
+        """Linear scores: trained on all examples, or of class means if not all of them are kept."""
+        names, (points, codes) = self._named_points(), self._labelled_points()
         if names is not None and self.only_names:
-            return Head.of_names(names.points)
+            return LinearHead.of_names(names.points)
+        means, shots = self.means.numpy(), self.shots.numpy()
         if len(codes) < int(self.shots.double().sum()):
-            known = (self.means, self.shots) if names is None else names.blended(self.means, self.shots)
-            return Head.of_means(*known, points, codes)
-        square_norm = float(examples.points.square().sum(1).double().mean())
+            means, shots = (means, shots) if names is None else names.blended(means, shots)
+            return LinearHead.of_means(means, shots, points, codes)
+        square_norm = float(self.examples.points.square().sum(1).double().mean())
         return fit_head(points, codes, self.n_classes, square_norm, names)
 
     @cached_property
-    def strangers(self) -> Strangers | None:
+    def levels(self) -> Levels | None:
         """What the examples tell about items of no class; None if they cannot tell."""
-        return None if self.only_names else fit_strangers(self.head, *self._labelled_points())
+        return None if self.only_names else fit_levels(self.head, *self._labelled_points())
 
     @property
     def unknown_reason(self) -> str | None:
         """Why items of no class cannot be judged, as a sentence; None if they can."""
         if self.only_names:
             return "Unknown items cannot be judged by the names of classes alone; add examples of the classes."
-        return unjudged(self.head) if self.strangers is None else None
+        return unjudged(self.head) if self.levels is None else None
 
-    def _labelled_points(self) -> tuple[Float[Tensor, "row dim"], Int[Tensor, "row"]]:
+    def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the kept examples, about the origin, and their classes."""
-        codes = torch.from_numpy(places_of(self.examples.labels, self.classes)).to(self.origin.device)
-        return self.examples.points - self.origin, codes
+        return (self.examples.points - self.origin).numpy(), places_of(self.examples.labels, self.classes)
 
-    def _named_points(self) -> Names | None:
-        """Return the names, about the origin, and their classes."""
+    def _named_points(self) -> NameVectors | None:
+        """Return the names, about the origin if there are examples, and their classes."""
         if self.names is None:
             return None
-        codes = torch.from_numpy(places_of(self.names.classes, self.classes)).to(self.origin.device)
-        return Names(self.names.points - self.origin, codes)
+        points = self.names.points if self.only_names else self.names.points - self.origin
+        return NameVectors(points.numpy(), places_of(self.names.classes, self.classes))
 
-    def with_fitted(self, head: Head, strangers: Strangers | None) -> Catalogue:
+    def with_fitted(self, head: LinearHead, levels: Levels | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
         same = replace(self)
-        vars(same)["head"], vars(same)["strangers"] = head, strangers
+        vars(same)["head"], vars(same)["levels"] = head, levels
         return same
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of all that an answer depends on; the head is fitted for it."""
         head = self.head
-        numbers = (head.spread, head.temperature, head.wrong_share, head.confidence)
-        strangers = None if self.strangers is None else astuple(self.strangers)
-        about = (self.transform, numbers, strangers, self.classes.dtype.str, self.classes.tolist())
+        numbers = (head.spread, head.temperature, head.wrong_share, head.confidence, self.levels)
+        about = (self.transform, numbers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
-        tensors = [self.origin, self.shots, self.means, head.weights, head.offsets, head.means, head.mass]
-        for tensor in tensors if self.names is None else [*tensors, self.names.points]:
-            digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().data)
+        tables = [self.origin.numpy(), self.shots.numpy(), self.means.numpy()]
+        tables += [head.weights, head.offsets, head.means, head.mass]
+        for table in tables if self.names is None else [*tables, self.names.points.numpy()]:
+            digest.update(repr((table.dtype, table.shape)).encode())
+            digest.update(np.ascontiguousarray(table).data)
         return digest.hexdigest()
-
-    def to(self, device: torch.device | str) -> Catalogue:
-        """Return the catalogue on another device, as a whole, with what was fitted already."""
-        if self.origin.device == torch.device(device):
-            return self
-        whole, examples = self._whole, self.examples
-        moved = replace(
-            self,
-            parts=(replace(whole, shots=whole.shots.to(device), means=whole.means.to(device)),),
-            origin=self.origin.to(device),
-            examples=replace(examples, points=examples.points.to(device)),
-            names=None if self.names is None else replace(self.names, points=self.names.points.to(device)),
-        )
-        return moved.with_fitted(self.head.to(device), self.strangers) if "head" in vars(self) else moved
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself: people fix that first."""

@@ -1,6 +1,6 @@
 """What looks wrong with a catalogue: classes that cannot be told apart, examples of another class, lone examples.
 
-The examples are scored by heads that did not see them (`handful.inference.head`). A label is suspect if it is more
+The examples are scored by heads that did not see them (`handful.engine.head`). A label is suspect if it is more
 likely wrong than right, given the share of wrong labels in the whole catalogue.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
-from handful.inference.left_out import LeftOut
+from handful.engine.left_out import LeftOutExamples
 
 # Two classes cannot be told apart if this share of their left-out examples is more probable in the other class.
 CONFUSED_SHARE = 0.5
@@ -105,10 +105,10 @@ class CatalogueReport:
         return "\n".join(lines if len(lines) > 1 else [*lines, "Nothing looks wrong."])
 
 
-def report_on(known: ClassMeans, examples: Examples, left_out: LeftOut) -> CatalogueReport:
+def report_on(known: ClassMeans, examples: Examples, left_out: LeftOutExamples) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
     names, shots = known.classes.tolist(), known.shots.cpu().numpy()
-    rows, right, _, rival, lead = (tensor.cpu().numpy() for tensor in left_out[:5])
+    rows, right, _, rival, lead = left_out[:5]
     own = places_of(examples.labels[rows], known.classes)
     suspects = [
         Suspect(int(examples.positions[rows[i]]), names[own[i]], names[rival[i]], float(1 - right[i]))

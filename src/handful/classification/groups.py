@@ -42,14 +42,13 @@ from handful.classification.second_look import SecondLook
 from handful.errors import LabelError, OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.answer_tables import undecided
+from handful.estimators.batches import CatalogueItems
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
 from handful.estimators.prior_weights import prior_of
-from handful.estimators.stacks import CatalogueItems
 from handful.exchange.cells import is_h5ad
 from handful.extraction.items import pick
-from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
 # Columns of the table of groups, after those that name the group; types as Arrow names them.
@@ -284,7 +283,6 @@ def label_by_group(
     points: Float[np.ndarray, "item dim"],
     batch: Batch,
     grouping: Grouping,
-    options: RollCallOptions,
     class_names: tuple[str, ...],
     n_examples: int,
     backbone: str,
@@ -305,7 +303,7 @@ def label_by_group(
     for start, stop in _portions(sizes, n_classes + points.shape[1]):
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
         features = torch.from_numpy(np.array(points[rows], np.float32))
-        items = CatalogueItems(catalogue, features, options, None if given is None else given[rows])
+        items = CatalogueItems(catalogue, features, None if given is None else given[rows])
         found = inferred_by_group(items, grouping.group_of[rows], Known(prior=weights))
         answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
         answered.append(rows)
@@ -320,8 +318,6 @@ def label_by_group(
                     int(sizes[start + place]),
                     float(found.confidence[place]),
                     n_zero=int(found.n_zero[place]),
-                    n_iter=int(found.n_iter[place]),
-                    converged=bool(found.converged[place]),
                 )
             )
     return ClassifiedGroups(
@@ -343,7 +339,7 @@ def label_by_group(
         shown,
         {} if given is None else class_given(given),
         n_named,
-        SecondLook(catalogue, points, options, given, None if weights is None else prior_of(weights[None], 1)),
+        SecondLook(catalogue, points, given, None if weights is None else prior_of(weights[None], 1)),
         catalogue.unknown_reason,
     )
 

@@ -290,7 +290,6 @@ def classify(
                 points,
                 ready,
                 grouping if vectors else grouping.of_items(ready.rows),
-                STREAMED.make_options(),
                 *about,
                 shown,
                 codes,
@@ -303,7 +302,6 @@ def classify(
             answer = inferred(
                 fitted,
                 torch.from_numpy(np.array(points, np.float32)),
-                STREAMED.make_options(),
                 np.array(class_names),
                 prior=known,
                 given=codes,
@@ -323,7 +321,7 @@ def classify(
                 shown=_shown(items, embedded, answers, points),
                 given=given,
                 n_named=len(new_classes),
-                look=SecondLook(fitted, points, STREAMED.make_options(), codes, known, answer),
+                look=SecondLook(fitted, points, codes, known, answer),
                 unknown_reason=answer.unknown_reason,
             )
         place = Path(work) / "run" if folder is None else Path(folder)
@@ -331,7 +329,7 @@ def classify(
         answers = Answers.streamed(run).with_given(classed)
         assert run.confidence is not None
         assert run.joint_weight is not None
-        diagnostics = diagnose(fitted.head, len(points), run.confidence, n_iter=run.n_iter, converged=run.converged)
+        diagnostics = diagnose(fitted.head, len(points), run.confidence)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
         return Classified(
             ready,

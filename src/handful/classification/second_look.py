@@ -10,12 +10,11 @@ import numpy as np
 import torch
 
 from handful.catalogue import Catalogue
+from handful.engine.prior import Prior
+from handful.engine.questions import Question
 from handful.estimators.classifiers import asked
 from handful.estimators.inference import Inference, inferred
 from handful.estimators.why import Explanation, explained
-from handful.inference.prior import Prior
-from handful.inference.questions import Question
-from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Int
 
 
@@ -29,8 +28,6 @@ class SecondLook:
         What the items were compared with, given ones included.
     points : [item, dim]
         Vectors of all items.
-    options : RollCallOptions
-        As they were when the batch was labelled.
     given : Int[ndarray, "item"] or None
         Position of the class that a person gave to an item, `NO_CLASS` if they said none of these, or -1.
     prior : Prior or None
@@ -40,17 +37,15 @@ class SecondLook:
 
     Examples
     --------
-    >>> from handful.methods import METHODS
     >>> catalogue = Catalogue.of(torch.eye(3), np.arange(3))
-    >>> look = SecondLook(catalogue, np.eye(3, dtype="f4")[[1, 1, 0]], METHODS["roll_call"].make_options(), None)
+    >>> look = SecondLook(catalogue, np.eye(3, dtype="f4")[[1, 1, 0]], None)
     >>> questions, explanations = look.at(np.arange(3), range(3), 1)
     >>> questions[0].item, [why.alone for why in explanations]
-    (0, [1, 1, 0])
+    (2, [1, 1, 0])
     """
 
     catalogue: Catalogue
     points: Any
-    options: RollCallOptions
     given: Int[np.ndarray, "item"] | None
     prior: Prior | None = None
     found: Inference | None = None
@@ -71,7 +66,7 @@ class SecondLook:
         """
         features = torch.from_numpy(np.array(self.points[batch], np.float32))
         given = None if self.given is None else self.given[batch]
-        found = self.found or inferred(self.catalogue, features, self.options, prior=self.prior, given=given)
+        found = self.found or inferred(self.catalogue, features, prior=self.prior, given=given)
         answered = [] if given is None else np.flatnonzero(given != -1).tolist()
         questions = asked(self.catalogue, found, features, n, answered)
         return list(questions), explained(self.catalogue, found, features, explain, prior=self.prior)

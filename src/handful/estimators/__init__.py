@@ -1,5 +1,6 @@
 """scikit-learn estimators: `fit` on the labelled catalogue; each `predict` labels its batch as one joint problem."""
 
+from handful.engine.questions import Question
 from handful.estimators.answer_tables import Top
 from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import Diagnostic
@@ -10,7 +11,6 @@ from handful.estimators.proposals import Proposal
 from handful.estimators.scores import TopScores, infer_scores
 from handful.estimators.splitting import FewClassSplit
 from handful.estimators.why import Explanation, NearExample
-from handful.inference.questions import Question
 
 __all__ = [
     "Diagnostic",

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from handful.engine.head import LinearHead
 from handful.errors import (
     CollapseWarning,
     HandfulWarning,
@@ -23,7 +24,6 @@ from handful.errors import (
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
 )
-from handful.inference.head import Head
 from handful.shapes import Int
 
 # An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
@@ -89,16 +89,14 @@ class Diagnostic:
     warning: type[HandfulWarning]
 
 
-def diagnose(
-    head: Head | None, n_items: int, confidence: float, *, n_zero: int = 0, n_iter: int, converged: bool
-) -> tuple[Diagnostic, ...]:
+def diagnose(head: LinearHead | None, n_items: int, confidence: float, *, n_zero: int = 0) -> tuple[Diagnostic, ...]:
     """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
 
     Without a head there is nothing to compare the batch with. `n_zero` are items without a direction.
     """
-    found = [not_converged(n_iter, converged)]
-    if head is not None:
-        found += [unlike_catalogue(n_items, confidence, head), weak_features(head, confidence), zero_vectors(n_zero)]
+    if head is None:
+        return ()
+    found = [unlike_catalogue(n_items, confidence, head), weak_features(head, confidence), zero_vectors(n_zero)]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
@@ -145,7 +143,7 @@ def collapsed(
     )
 
 
-def unlike_catalogue(n_items: int, confidence: float, head: Head) -> Diagnostic | None:
+def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagnostic | None:
     """Whether items are much less certain of their class, each alone, than left-out examples are."""
     if head.confidence is None or n_items < FEWEST_ITEMS:
         return None
@@ -178,7 +176,7 @@ def zero_vectors(n_zero: int) -> Diagnostic | None:
     )
 
 
-def weak_features(head: Head, confidence: float) -> Diagnostic | None:
+def weak_features(head: LinearHead, confidence: float) -> Diagnostic | None:
     """Whether left-out examples can hardly tell their class; if nothing could be left out, whether the items can."""
     n_classes = len(head.weights)
     if n_classes == 1:

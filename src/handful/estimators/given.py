@@ -15,9 +15,9 @@ from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
+from handful.engine.model import NO_CLASS
 from handful.errors import LabelError
 from handful.estimators.containers import labels_of
-from handful.inference.open_roll_call import NO_CLASS
 from handful.shapes import Float, Int
 
 

@@ -1,8 +1,7 @@
 """Many batches at once: every group of rows is one joint batch, all against the same classes.
 
-Groups are labelled in stacks (`handful.estimators.stacks`). What a group is labelled does not depend on the other
-groups, unless they are pooled (`handful.inference.pooling`): then all are labelled once alone, and again with what
-their siblings hold as a prior.
+What a group is labelled does not depend on the other groups, unless they are pooled (`handful.engine.pooling`): then
+all are labelled once alone, and again with what their siblings hold as a prior.
 
 One long file: it is one value with its tables, and half of it documents fields.
 """
@@ -19,6 +18,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from handful.engine.head import LinearHead
+from handful.engine.model import JointAnswer
+from handful.engine.prior import Prior
 from handful.errors import LabelError
 from handful.estimators.answer_tables import (
     MOST_LINES,
@@ -31,6 +33,7 @@ from handful.estimators.answer_tables import (
     listed,
     top_of,
 )
+from handful.estimators.batches import GroupedItems, by_group
 from handful.estimators.columns import column_of
 from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import diagnose
@@ -38,9 +41,6 @@ from handful.estimators.inference import PRESENT, UNJUDGED, Doubts, Inference, a
 from handful.estimators.pooling import Pooling, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.proposals import Proposal
-from handful.estimators.stacks import GroupedItems, stacked
-from handful.inference.head import Head
-from handful.inference.prior import Prior
 from handful.shapes import Float, Int
 
 
@@ -58,7 +58,7 @@ class GroupedInference:
         Position in `groups` of each item's group.
     expected_counts, presence : ndarray [group, class]
         As in `Inference`, one row per group.
-    joint_weight, n_iter, converged : ndarray [group]
+    joint_weight : ndarray [group]
         As in `Inference`.
     confidence : ndarray [group]
         Mean over the items of a group of the largest probability under the head.
@@ -74,7 +74,7 @@ class GroupedInference:
         As in `Inference`, one entry per group. Items are positions within the group.
     classes : ndarray [class]
         Labels of the classes, in the order of all columns.
-    head : Head or None
+    head : LinearHead or None
         What the groups were compared with; None if another model gave the scores.
     several : bool
         Whether an item may hold several classes, see `handful.infer_scores`; then `probabilities` are those of each
@@ -110,8 +110,6 @@ class GroupedInference:
     expected_counts: Float[np.ndarray, "group class"]
     presence: Float[np.ndarray, "group class"]
     joint_weight: Float[np.ndarray, "group"]
-    n_iter: Int[np.ndarray, "group"]
-    converged: npt.NDArray[np.bool_]
     confidence: Float[np.ndarray, "group"]
     n_zero: Int[np.ndarray, "group"]
     unknown: Any
@@ -120,7 +118,7 @@ class GroupedInference:
     unknown_reason: str | None
     proposals: tuple[tuple[Proposal, ...], ...]
     classes: npt.NDArray[Any]
-    head: Head | None
+    head: LinearHead | None
     several: bool
     prior_weight: Float[np.ndarray, "group"] | None
     pooling: Pooling | None
@@ -275,7 +273,6 @@ class GroupedInference:
         labels, unknown, table = (
             container_of(column).rows(column, rows) for column in (self.labels, self.unknown, self.probabilities)
         )
-        n_iter, converged = int(self.n_iter[place]), bool(self.converged[place])
         low, high = self.unknown_interval[place].tolist()
         doubts = Doubts(
             as_array(unknown),
@@ -291,17 +288,8 @@ class GroupedInference:
             self.presence[place],
             float(self.joint_weight[place]),
             None if self.prior_weight is None else float(self.prior_weight[place]),
-            diagnose(
-                self.head,
-                len(rows),
-                float(self.confidence[place]),
-                n_zero=int(self.n_zero[place]),
-                n_iter=n_iter,
-                converged=converged,
-            ),
+            diagnose(self.head, len(rows), float(self.confidence[place]), n_zero=int(self.n_zero[place])),
             doubts,
-            n_iter=n_iter,
-            converged=converged,
             several=self.several,
         )
         return replace(found, labels=labels, unknown=unknown, probabilities=table)
@@ -336,14 +324,11 @@ def priors_of(
     siblings = siblings_of(known.pool, known.order, len(items), group_of)
     if siblings is None:
         return prior, None
-    counts = torch.zeros(len(names), len(items.classes), dtype=torch.float64)
-    labels = torch.zeros_like(counts)
-    for places, rows, there, found in stacked(items, group_of, prior):
-        counts[torch.from_numpy(places)] = found.called.expected_counts.cpu()
-        sure = ~found.rejected[there].cpu()
-        codes = found.called.log_probabilities.argmax(-1)[there].cpu()
-        entries = torch.from_numpy(group_of[rows])[sure], codes[sure]
-        labels.index_put_(entries, torch.ones((), dtype=torch.float64), accumulate=True)
+    counts, labels = np.zeros((2, len(names), len(items.classes)))
+    for place, _, found in by_group(items, group_of, prior):
+        counts[place] = found.expected_counts
+        codes = found.probabilities.argmax(1)[~found.rejected]
+        labels[place] = np.bincount(codes, minlength=len(items.classes))
     return siblings.prior(counts, labels, prior)
 
 
@@ -351,50 +336,32 @@ def inferred_by_group(items: GroupedItems, groups: Any, known: Known) -> Grouped
     """Label every group jointly; labels as an array, probabilities as a tensor."""
     names, group_of = column_of(groups, len(items), "groups")
     prior, pooling = priors_of(items, names, group_of, known)
-    n_classes = len(items.classes)
-    probabilities = torch.empty(len(items), n_classes, dtype=torch.float64, device=items.device)
-    of_groups = {
-        name: np.empty(len(names)) for name in ("joint_weight", "n_iter", "converged", "confidence", "prior_weight")
-    }
-    tables = {name: np.empty((len(names), n_classes)) for name in ("expected_counts", "presence")}
+    probabilities, of_groups = np.empty((len(items), len(items.classes))), list[JointAnswer]()
     unknown, rejected = np.empty(len(items)), np.empty(len(items), dtype=bool)
-    interval: Float[np.ndarray, "group 2"] = np.empty((len(names), 2))
-    proposals: list[tuple[Proposal, ...]] = [()] * len(names)
-    for places, rows, there, found in stacked(items, group_of, prior):
-        called = found.called
-        probabilities[torch.from_numpy(rows).to(items.device)] = called.log_probabilities[there].double().exp_()
-        for name, table in tables.items():
-            table[places] = getattr(called, name).cpu().numpy()
-        for name in ("joint_weight", "n_iter", "converged", "prior_weight"):
-            of_groups[name][places] = getattr(called, name).cpu().numpy()
-        of_groups["confidence"][places] = ((called.confidence * there).sum(-1) / there.sum(-1)).cpu().numpy()
-        unknown[rows], rejected[rows] = found.unknown[there].cpu().numpy(), found.rejected[there].cpu().numpy()
-        interval[places] = found.interval.cpu().numpy()
-        for place, new in zip(places.tolist(), found.groups, strict=True):
-            proposals[place] = tuple(Proposal.of(group, items.classes) for group in new)
+    for _, rows, found in by_group(items, group_of, prior):
+        probabilities[rows], unknown[rows], rejected[rows] = found.probabilities, found.unknown, found.rejected
+        of_groups.append(replace(found, probabilities=found.probabilities[:0]))  # one copy of a large table
     if not items.several:
-        probabilities /= probabilities.sum(-1, keepdim=True)
+        probabilities /= probabilities.sum(-1, keepdims=True)
     return GroupedInference(
-        labels=items.classes[probabilities.argmax(-1).cpu().numpy()],
-        probabilities=probabilities,
+        labels=items.classes[probabilities.argmax(-1)],
+        probabilities=torch.from_numpy(probabilities),
         groups=names,
         group_of=group_of,
-        expected_counts=tables["expected_counts"],
-        presence=tables["presence"],
-        joint_weight=of_groups["joint_weight"],
-        n_iter=of_groups["n_iter"].astype(np.int64),
-        converged=of_groups["converged"].astype(bool),
-        confidence=of_groups["confidence"],
-        n_zero=np.bincount(group_of, weights=items.zero.cpu().numpy(), minlength=len(names)).astype(np.int64),
+        expected_counts=np.stack([found.expected_counts for found in of_groups]),
+        presence=np.stack([found.presence for found in of_groups]),
+        joint_weight=np.array([found.joint_weight for found in of_groups]),
+        confidence=np.array([found.confidence.mean() for found in of_groups]),
+        n_zero=np.bincount(group_of, weights=items.zero, minlength=len(names)).astype(np.int64),
         unknown=unknown,
         rejected=rejected,
-        unknown_interval=interval,
+        unknown_interval=np.array([found.interval for found in of_groups]),
         unknown_reason=items.unknown_reason,
-        proposals=tuple(proposals),
+        proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
         classes=items.classes,
         head=items.head,
         several=items.several,
-        prior_weight=None if prior is None else of_groups["prior_weight"],
+        prior_weight=None if prior is None else np.array([found.prior_weight for found in of_groups]),
         pooling=pooling,
     )
 
@@ -404,7 +371,6 @@ def labels_by_group(items: GroupedItems, groups: Any, known: Known) -> tuple[npt
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
     names, group_of = column_of(groups, len(items), "groups")
     prior, _ = priors_of(items, names, group_of, known)
-    for _, rows, there, found in stacked(items, group_of, prior):
-        codes[rows] = found.called.log_probabilities.argmax(-1)[there].cpu().numpy()
-        rejected[rows] = found.rejected[there].cpu().numpy()
+    for _, rows, found in by_group(items, group_of, prior):
+        codes[rows], rejected[rows] = found.probabilities.argmax(1), found.rejected
     return items.classes[codes], rejected

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.dispatch import solve
+from handful.engine.model import Context
+from handful.engine.prior import Prior
 from handful.estimators.answer_tables import (
     MOST_LINES,
     Top,
@@ -31,8 +33,6 @@ from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
 from handful.estimators.proposals import Proposal
 from handful.inference.frame import Frame
-from handful.inference.prior import Prior
-from handful.methods.roll_call import RollCallOptions
 from handful.numerics.distances import half_squared_distances
 from handful.shapes import Bool, Float, Int
 from handful.task import TaskBatch
@@ -65,17 +65,18 @@ class Inference:
     present_classes : ndarray
         Classes that are more likely present than not, those with most items first. Unknown items do not count.
     presence : ndarray [class]
-        Chance that the class occurs at least once, in the order of `classes`. With `roll_call`, calibrated on other
-        data. With every other method `1 - Π_n (1 - p_nk)`, as if items were independent given their probabilities.
+        Chance that the class occurs at least once, in the order of `classes`. With `roll_call`, that of its model,
+        which takes items of one class to be wrong together. With every other method `1 - Π_n (1 - p_nk)`, as if items
+        were independent given their probabilities.
     n_iter, converged : int, bool
-        Iterations taken, and whether the tolerance was met.
+        Iterations taken, and whether the tolerance was met. With `roll_call`, one and True: it does not iterate.
     joint_weight : float or None
-        With `roll_call`, λ: the answer is λ times the joint one plus 1 - λ times that of each item alone. Zero where
-        joint labels would not help. None for other methods.
+        With `roll_call`, the chance that few classes with about equal shares describe the batch: the answer is that
+        many times the joint one, and else that of each item alone. None for other methods.
     prior_weight : float or None
         With a prior, γ: how far the batch agrees with it, from 0 (it contradicts the prior and was labelled without it)
-        to
-        1. None without a prior.
+        to 1.
+        None without a prior.
     diagnostics : tuple of Diagnostic
         What looks wrong, with what it means and what to do; empty on an ordinary batch.
     unknown : [item]
@@ -89,8 +90,9 @@ class Inference:
         Why unknown items could not be judged, and what to do, as a sentence; None if they were. With a reason, nothing
         is rejected, which does not mean that nothing is unknown.
     rejected : ndarray [item]
-        Items that are more likely unknown than known, if there is enough evidence that the batch has any (a Bayes
-        factor of 3). Without it none are rejected, and `labels` are the same as if nothing could be unknown.
+        Items that are more likely unknown than known, if there is enough evidence that the batch has any: more, the
+        farther the batch is from the catalogue as a whole. Without it none are rejected, and `labels` are the same as
+        if nothing could be unknown.
     proposals : tuple of Proposal
         Groups of rejected items that look like classes of their own, those of most worth first.
 
@@ -236,8 +238,8 @@ class Inference:
         >>> print(PaddleClassifier().fit(X, y).infer(batch).summary())
         10 items, 2 of 20 classes present.
         class  expected count  presence
-        3                 6.0      0.99
-        7                 4.0      0.98
+        3                 6.0      1.00
+        7                 4.0      1.00
         """
         lines = [
             f"{counted(len(self.rejected), 'item', 'items')}, {len(self.present_classes):,} of "
@@ -275,7 +277,6 @@ class Inference:
 def inferred(
     catalogue: Catalogue,
     query: Float[Tensor, "item dim"],
-    options: RollCallOptions,
     names: npt.NDArray[Any] | None = None,
     prior: Prior | None = None,
     given: Int[np.ndarray, "item"] | None = None,
@@ -285,39 +286,25 @@ def inferred(
     `names` are the names of the classes, if they are not their labels; `given` is the class of each item whose class
     is known for certain, and -1 for all others.
     """
-    fixed = None if given is None else torch.from_numpy(given).to(query.device).unsqueeze(0)
-    opened = catalogue.labelled(
-        query.unsqueeze(0), prior=prior, given=fixed, max_iter=options.max_iter, tol=options.tol
-    )
-    found = opened.called
+    found = catalogue.label(query, Context.of(prior, given=given))
     classes = catalogue.classes if names is None else names
-    low, high = opened.interval[0].tolist()
     doubts = Doubts(
-        opened.unknown[0].cpu().numpy(),
-        (low, high),
-        opened.rejected[0].cpu().numpy(),
-        tuple(Proposal.of(group, classes) for group in opened.groups[0]),
-        found.expected_counts[0].cpu().numpy(),
+        found.unknown,
+        found.interval,
+        found.rejected,
+        tuple(Proposal.of(group, classes) for group in found.groups),
+        found.expected_counts,
         catalogue.unknown_reason,
     )
-    weight, n_iter, converged = float(found.joint_weight[0]), int(found.n_iter[0]), bool(found.converged[0])
+    n_zero = int(without_direction(query, catalogue.transform).sum())
     return answer(
         classes,
-        found.log_probabilities[0].double().exp_(),
-        found.presence[0].cpu().numpy(),
-        weight,
-        None if prior is None else float(found.prior_weight[0]),
-        diagnose(
-            catalogue.head,
-            len(query),
-            float(found.confidence[0].mean()),
-            n_zero=int(without_direction(query, catalogue.transform).sum()),
-            n_iter=n_iter,
-            converged=converged,
-        ),
+        torch.from_numpy(found.probabilities.astype(np.float64)),
+        found.presence,
+        found.joint_weight,
+        None if prior is None else found.prior_weight,
+        diagnose(catalogue.head, len(query), float(found.confidence.mean()), n_zero=n_zero),
         doubts,
-        n_iter=n_iter,
-        converged=converged,
     )
 
 
@@ -368,8 +355,8 @@ def answer(
     diagnostics: tuple[Diagnostic, ...],
     doubts: Doubts,
     *,
-    n_iter: int,
-    converged: bool,
+    n_iter: int = 1,
+    converged: bool = True,
     several: bool = False,
 ) -> Inference:
     """Read an answer off the weights of the classes, which need not sum to one yet.
@@ -401,9 +388,9 @@ def answer(
     )
 
 
-def without_direction(query: Float[Tensor, "item dim"], transform: str) -> Bool[Tensor, "item"]:
+def without_direction(query: Float[Tensor, "item dim"], transform: str) -> Bool[np.ndarray, "item"]:
     """Items that have no direction, where only directions are compared."""
-    return (query == 0).all(-1) & (transform == "l2")
+    return ((query == 0).all(-1) & (transform == "l2")).cpu().numpy()
 
 
 def presence_if_independent(probabilities: Float[Tensor, "item class"]) -> Float[Tensor, "class"]:

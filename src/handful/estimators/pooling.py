@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from handful.catalogue.labels import distinct
+from handful.engine.pooling import FOLLOW, pooled
+from handful.engine.prior import CONCENTRATION, Prior
 from handful.errors import OptionError, TaskError
 from handful.estimators.columns import column_of
-from handful.inference.pooling import FOLLOW, pooled
-from handful.inference.prior import CONCENTRATION, Prior
 from handful.shapes import Float, Int
 
 ALL = "all"
@@ -71,22 +69,19 @@ class Siblings:
     step_of: Int[np.ndarray, "group"] | None
 
     def prior(
-        self, counts: Float[Tensor, "group class"], labels: Float[Tensor, "group class"], known: Prior | None
+        self, counts: Float[np.ndarray, "group class"], labels: Float[np.ndarray, "group class"], known: Prior | None
     ) -> tuple[Prior, Pooling]:
         """Return what siblings hold as a prior, on top of what was known before.
 
         `counts` and `labels` are those of groups that were labelled without their siblings.
         """
-        base = torch.full_like(counts, 1 / counts.shape[1]) if known is None else known.log_shares.exp()
-        pool_of = torch.from_numpy(self.pool_of)
-        found = pooled(counts, labels, base, pool_of, None if self.step_of is None else torch.from_numpy(self.step_of))
-        used = found.used[pool_of]
-        concentration = torch.full(used.shape, CONCENTRATION, dtype=torch.float64)
-        concentration[used] = FOLLOW * found.concentration
-        return Prior.of(found.shares, concentration), Pooling(
+        base = np.full_like(counts, 1 / counts.shape[1]) if known is None else np.exp(known.log_shares)
+        found = pooled(counts, labels, base, self.pool_of, self.step_of)
+        used = found.used[self.pool_of]
+        return Prior.of(found.shares, np.where(used, FOLLOW * found.concentration, CONCENTRATION)), Pooling(
             self.names,
-            found.gain.numpy(),
-            found.used.numpy(),
+            found.gain,
+            found.used,
             found.concentration if bool(used.any()) else 0.0,
             None if self.step_of is None else found.forgetting,
         )

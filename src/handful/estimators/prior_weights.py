@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from handful.arguments import some_of
 from handful.catalogue.labels import places_of, same_kind
+from handful.engine.prior import CONCENTRATION, Prior
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
-from handful.inference.prior import CONCENTRATION, Prior
 from handful.shapes import Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"
@@ -171,5 +170,4 @@ def _columns(prior: Any) -> dict[str, list[Any]] | None:
 
 def prior_of(weights: Float[np.ndarray, "row class"], n_batches: int) -> Prior:
     """Return the prior of every batch; one row of weights is that of all."""
-    rows = torch.from_numpy(weights).expand(n_batches, -1)
-    return Prior.of(rows, torch.full((n_batches,), CONCENTRATION, dtype=torch.float64))
+    return Prior.of(np.broadcast_to(weights, (n_batches, weights.shape[1])), np.full(n_batches, CONCENTRATION))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.inference.new_groups import NewGroup
+from handful.engine.links import NewGroup
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Proposal:
     @classmethod
     def of(cls, group: NewGroup, classes: npt.NDArray[Any]) -> Proposal:
         """Name the nearest class."""
-        return cls(group.items.cpu().numpy(), group.cohesion, classes[group.nearest], group.worth)
+        return cls(group.items, group.cohesion, classes[group.nearest], group.worth)
 
     @property
     def size(self) -> int:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from handful.arguments import whole
 from handful.catalogue.labels import distinct
+from handful.engine.model import Context, JointAnswer
+from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, unit_of
+from handful.engine.several import holding
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.columns import column_of
 from handful.estimators.containers import beside, container_of, labels_of
@@ -21,20 +22,6 @@ from handful.estimators.diagnostics import warnings_of
 from handful.estimators.grouped import GroupedInference, Known, inferred_by_group
 from handful.estimators.inference import Inference
 from handful.estimators.prior_weights import class_places, weights_of
-from handful.inference.open_roll_call import Opened
-from handful.inference.prior import Prior
-from handful.inference.scores import (
-    FIRST,
-    KINDS,
-    Differences,
-    GivenScores,
-    differences,
-    factor_of_labelled,
-    label_scores,
-    spread,
-)
-from handful.inference.several import holding
-from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Bool, Float, Int
 
 # Probabilities of the classes may sum to this much, because of rounding.
@@ -69,7 +56,7 @@ class TopScores:
     classes: Sequence[Sequence[Any]]
     scores: Sequence[Sequence[float]]
 
-    def table(self, classes: Any) -> tuple[Float[Tensor, "item class"], npt.NDArray[Any]]:
+    def table(self, classes: Any) -> tuple[Float[np.ndarray, "item class"], npt.NDArray[Any]]:
         """Return all scores, NaN where none is given, and the classes: those given, or all that are listed."""
         names, values = [list(labels_of(row)) for row in self.classes], [list(labels_of(row)) for row in self.scores]
         if [len(row) for row in names] != [len(row) for row in values]:
@@ -86,18 +73,18 @@ class TopScores:
         table[item, places] = _as_numbers([value for row in values for value in row])
         if np.isnan(table[item, places]).any():
             raise TaskError("TopScores has NaN among its scores; leave out the classes that have none")
-        return torch.from_numpy(table), every
+        return table, every
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredItems:
     """Items that come with their scores."""
 
-    differences: Differences
+    nats: Float[np.ndarray, "item class"]  # relative to the best of each item
+    best: Float[np.ndarray, "item"]  # in the same unit
+    listed: Bool[np.ndarray, "item class"] | None  # None if an item may have any class
     classes: npt.NDArray[Any]
-    unit: float
-    factor: float  # on the nats per unit
-    codes: Int[Tensor, "item"] | None  # of labelled items, else -1
+    codes: Int[np.ndarray, "item"] | None  # of labelled items, else -1
     several: bool
 
     head = None
@@ -108,30 +95,23 @@ class ScoredItems:
         return None if self.several else "Unknown items cannot be judged by the scores of another model."
 
     @property
-    def zero(self) -> Bool[Tensor, "item"]:
+    def zero(self) -> Bool[np.ndarray, "item"]:
         """Scores need no direction."""
-        return torch.zeros(len(self), dtype=torch.bool)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the scores are."""
-        return self.differences.given.device
+        return np.zeros(len(self), dtype=bool)
 
     def __len__(self) -> int:
         """Return the number of items."""
-        return len(self.differences.given)
+        return len(self.nats)
 
-    def label(
-        self, rows: Int[Tensor, "task slot"], mask: Bool[Tensor, "task slot"] | None, prior: Prior | None
-    ) -> Opened:
-        """Label a stack of batches; only scores of several classes can tell which items are unknown."""
-        nats = torch.full((len(rows),), self.factor * FIRST, dtype=torch.float64, device=self.device)
-        codes = None if self.codes is None else self.codes[rows]
-        options = RollCallOptions()
-        scores = Differences(*(part[rows] for part in self.differences))
-        batches = GivenScores(scores, mask, self.unit, nats, codes, prior)
-        called = label_scores(batches, max_iter=options.max_iter, tol=options.tol)
-        return holding(batches, scores.best, called) if self.several else Opened.closed(called)
+    def label(self, rows: Int[np.ndarray, "item"], context: Context) -> JointAnswer:
+        """Label a batch; only scores of several classes can tell which items are unknown."""
+        if self.listed is not None:
+            listed = self.listed[rows]
+            context = replace(context, allowed=listed if context.allowed is None else listed & context.allowed)
+        if self.codes is not None:
+            context = replace(context, given=self.codes[rows])
+        nats = self.nats[rows]
+        return holding(nats, self.best[rows], context) if self.several else label_scores(nats, context)
 
 
 @overload
@@ -146,6 +126,7 @@ def infer_scores(
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
     several: bool = False,
+    unlisted: bool = False,
 ) -> Inference: ...
 
 
@@ -161,6 +142,7 @@ def infer_scores(
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
     several: bool = False,
+    unlisted: bool = False,
     pool: Any = None,
     order: Any = None,
 ) -> GroupedInference: ...
@@ -177,14 +159,18 @@ def infer_scores(
     labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
     several: bool = False,
+    unlisted: bool = False,
     pool: Any = None,
     order: Any = None,
 ) -> Inference | GroupedInference:
     """Label all items jointly from the scores that another model gave them, and say which classes are present.
 
-    Only differences between the scores of one item count, and their own spread is their unit: a factor on all scores,
-    or another number added to each item's, changes nothing. The spread is that of all items in the call, also where
-    they come in groups; so give all groups of one model together.
+    Only differences between the scores of one item count, and gaps between the best of them are their unit: a factor on
+    all scores, or another number added to each item's, changes nothing. The unit is that of all items in the call, also
+    where they come in groups; so give all groups of one model together.
+
+    A class that the model did not list for an item, or whose probability was rounded to zero, is not its label. An item
+    without any score may have every class.
 
     Where joint labels would not help, `joint_weight` is zero, and every item keeps the class of its best score.
 
@@ -210,6 +196,9 @@ def infer_scores(
         classes; this is taken back. Logits must then be on the model's own scale.
     several : bool
         Whether an item may hold several classes, or none; needs the kind "sigmoid".
+    unlisted : bool
+        Whether an item may also have a class that the model did not list for it. Its scores are taken to lie below all
+        that are listed.
     pool, order : object
         As in `PaddleClassifier.infer`.
 
@@ -238,7 +227,7 @@ def infer_scores(
     >>> sorted(found.present_classes.tolist())
     [3, 58]
     >>> float((logits.argmax(1) == truth).mean()), float((found.labels == truth).mean())
-    (0.525, 0.95)
+    (0.525, 0.925)
 
     Scores on another scale give the same answer:
 
@@ -260,22 +249,31 @@ def infer_scores(
         (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
     )
     weights = weights_of(prior, candidates, names, group_names)
-    banned, its_group = None, torch.from_numpy(group_of).to(values.device)
+    banned = None
     if weights is not None and (weights == 0).any():
-        banned = torch.from_numpy(weights == 0).to(values.device)
-        its_group = its_group if len(weights) > 1 else torch.zeros_like(its_group)
-    relative = differences(values, kind, _model_weights(model_prior, names, kind, values.device))
-    unit = spread(relative.given, banned, its_group)
-    codes, factor = None, 1.0
+        banned = (weights == 0)[group_of if len(weights) > 1 else 0]
+    relative, best = differences(values, kind, _model_weights(model_prior, names, kind), unlisted=unlisted)
+    unit, listed = unit_of(relative, banned), ~np.isnan(relative)
+    nats, codes = in_nats(relative, unit), None
     if labelled:
-        rows, codes = _codes(labelled, names, n_items, values.device)
-        barred = None if banned is None else banned[its_group[rows]]
-        if barred is not None and bool(barred.gather(1, codes[rows].unsqueeze(1)).any()):
-            raise OptionError(
-                "labelled has a class that prior or candidates rule out for this item; correct one of them"
-            )
-        factor = factor_of_labelled(Differences(*(part[rows] for part in relative)), codes[rows], unit, barred)
-    items = ScoredItems(relative, names, unit, factor, codes, several)
+        rows, codes = _codes(labelled, names, n_items)
+        own = nats[rows]
+        if banned is not None:
+            barred = np.broadcast_to(banned, nats.shape)[rows]
+            if barred[np.arange(len(rows)), codes[rows]].any():
+                raise OptionError(
+                    "labelled has a class that prior or candidates rule out for this item; correct one of them"
+                )
+            own = np.where(barred, -np.inf, own)
+        unit /= factor_of_labelled(own, codes[rows])
+    items = ScoredItems(
+        in_nats(relative, unit, unlisted=True),
+        in_nats(best, unit),
+        None if unlisted or listed.all() else listed,
+        names,
+        codes,
+        several,
+    )
     if groups is not None:
         return beside(scores, inferred_by_group(items, groups, Known(prior, candidates, pool, order)), names)
     found = inferred_by_group(items, group_of, Known(None if weights is None else weights[0]))[0]
@@ -284,12 +282,12 @@ def infer_scores(
     return beside(scores, found, names)
 
 
-def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[Tensor, "item class"], npt.NDArray[Any]]:
+def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[np.ndarray, "item class"], npt.NDArray[Any]]:
     """Return the scores as numbers, NaN where none is given, and the classes."""
     if isinstance(scores, TopScores):
         values, names = scores.table(classes)
     else:
-        values = _as_tensor(container_of(scores).vectors(scores))
+        values = _as_array(container_of(scores).vectors(scores))
         if values.ndim != 2:
             raise TaskError(f"scores must have the axes (item, class), got shape {tuple(values.shape)}")
         columns = getattr(scores, "column_names", getattr(scores, "columns", None)) if classes is None else classes
@@ -300,7 +298,7 @@ def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[Tensor, "item cl
             raise TaskError(
                 f"classes must name each of the {values.shape[1]} columns of scores, got {len(names)} names"
             )
-        if not bool(values.isfinite().all()):
+        if not np.isfinite(values).all():
             raise TaskError(
                 "scores has NaN or infinity; drop these items, give the best scores alone as TopScores, and rule out "
                 "classes with candidates"
@@ -312,29 +310,28 @@ def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[Tensor, "item cl
     return values, names
 
 
-def _check_chances(values: Float[Tensor, "item class"], kind: str) -> None:
-    if bool((values < 0).any() | (values > 1).any()):
+def _check_chances(values: Float[np.ndarray, "item class"], kind: str) -> None:
+    if (values < 0).any() or (values > 1).any():
         raise TaskError(
-            f"{kind} must lie between 0 and 1, got {float(values.nan_to_num(0).min()):.4g} to "
-            f"{float(values.nan_to_num(0).max()):.4g}; scores of any size are logits or similarities"
+            f"{kind} must lie between 0 and 1, got {np.nanmin(values):.4g} to {np.nanmax(values):.4g}; scores of any "
+            "size are logits or similarities"
         )
-    if kind == "probabilities" and bool((values.nansum(1, dtype=torch.float64) > MOST_IN_ALL).any()):
+    if kind == "probabilities" and (np.nansum(values, 1, dtype=np.float64) > MOST_IN_ALL).any():
         raise TaskError(
             "probabilities must sum to at most one over the classes of an item; chances for each class by itself are "
             "of the kind sigmoid"
         )
 
 
-def _as_tensor(values: Any) -> Tensor:
-    if isinstance(values, Tensor):
-        tensor = values.detach()
-    else:
-        if hasattr(values, "column_names"):
-            values = np.column_stack([column.to_numpy() for column in values.columns])
-        numbers = _as_numbers(values.to_numpy() if hasattr(values, "to_numpy") else values)
-        tensor = torch.from_numpy(np.require(numbers, requirements="W"))  # that of a frame may be read-only
-    double = tensor.dtype == torch.float64 or not tensor.dtype.is_floating_point
-    return tensor.to(torch.float64 if double else torch.float32)
+def _as_array(values: Any) -> Float[np.ndarray, "..."]:
+    """Return numbers in single or double precision; a tensor comes from any device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if values.dtype.is_floating_point and values.dtype.itemsize < 4 else values
+    if hasattr(values, "column_names"):
+        values = np.column_stack([column.to_numpy() for column in values.columns])
+    numbers = _as_numbers(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    return numbers.astype(np.float32 if numbers.dtype.itemsize < 8 else np.float64, copy=False)
 
 
 def _as_numbers(values: Any) -> npt.NDArray[Any]:
@@ -354,9 +351,7 @@ def _distinct_classes(classes: Any) -> npt.NDArray[Any]:
     return names
 
 
-def _model_weights(
-    model_prior: Any, classes: npt.NDArray[Any], kind: str, device: torch.device
-) -> Float[Tensor, "class"] | None:
+def _model_weights(model_prior: Any, classes: npt.NDArray[Any], kind: str) -> Float[np.ndarray, "class"] | None:
     if model_prior is None:
         return None
     if kind == "similarities":
@@ -367,16 +362,16 @@ def _model_weights(
         raise OptionError(
             "model_prior must be positive: a class of weight zero has no scores to correct; see candidates"
         )
-    return torch.from_numpy(weights[0]).to(device)
+    return np.asarray(weights[0])
 
 
 def _codes(
-    labelled: Mapping[int, Any], classes: npt.NDArray[Any], n_items: int, device: torch.device
-) -> tuple[Int[Tensor, "labelled"], Int[Tensor, "item"]]:
+    labelled: Mapping[int, Any], classes: npt.NDArray[Any], n_items: int
+) -> tuple[list[int], Int[np.ndarray, "item"]]:
     """Return the labelled rows, and the class of every row, -1 if it is not labelled."""
     rows = [whole("a position in labelled", row, least=0, error=TaskError) for row in labelled]
     if max(rows) >= n_items:
         raise TaskError(f"labelled has the position {max(rows)}, but there are {n_items} items, counted from 0")
-    codes = torch.full((n_items,), -1)
-    codes[rows] = torch.from_numpy(class_places(list(labelled.values()), classes))
-    return torch.tensor(rows, device=device), codes.to(device)
+    codes = np.full(n_items, -1)
+    codes[rows] = class_places(list(labelled.values()), classes)
+    return rows, codes

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
+from handful.engine.model import Context
+from handful.engine.prior import Prior
 from handful.estimators.answer_tables import as_array
 from handful.estimators.inference import Inference
-from handful.inference.prior import Prior
 from handful.shapes import Float
 from handful.transforms import transform_rows
 
@@ -93,8 +95,8 @@ class Explanation:
     >>> batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
     >>> batch[0] = 0.4 * centres[3] + 0.6 * centres[5]  # between two classes
     >>> print(textwrap.fill(str(PaddleClassifier().fit(X, y.repeat(5)).explain(batch, 0)), 88))
-    Item 0 is 'd' (0.94). Alone it would be 'f' (0.89). Of the other 49 items of the batch,
-    30 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
+    Item 0 is 'd' (0.78). Alone it would be 'f' (0.89). Of the other 49 items of the batch,
+    29 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
     and 25 ('f').
     """
 
@@ -160,15 +162,15 @@ def explained(
         Examples that each explanation has.
     """
     chosen = features[torch.as_tensor(list(items), dtype=torch.int64, device=features.device)]
-    scores = catalogue.against(chosen.unsqueeze(0), prior=prior).scores()[0].double().cpu()
-    alone, near = scores.softmax(-1).numpy(), _nearest(catalogue, chosen, found.classes.tolist(), n_nearest)
+    scores = catalogue.scores(chosen, Context.of(prior))
+    alone, near = softmax(scores, axis=1), _nearest(catalogue, chosen, found.classes.tolist(), n_nearest)
     table, unknown, counts = as_array(found.probabilities), as_array(found.unknown), found.expected_counts
     # In a batch with unknown items, expected counts are those of known ones.
     known = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
     names = found.classes.tolist()
     said = []
     for place, item in enumerate(items):
-        q, s = table[item], scores[place].numpy()
+        q, s = table[item], scores[place]
         label, own = int(q.argmax()), int(alone[place].argmax())
         others = np.where(np.arange(len(q)) == label, 0, q)
         rival = own if own != label else int(others.argmax())

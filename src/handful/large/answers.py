@@ -30,8 +30,13 @@ def write_answers(folder: Folder, shard: int, columns: Mapping[str, np.ndarray])
     """Write the answers of a shard; the file appears complete or not at all."""
     pa, parquet = import_pyarrow()
     table = pa.table({name: pa.array(columns[name], kind) for name, kind in COLUMNS.items()})
-    with folder.written(f"{FOLDER}/part-{shard:06d}.parquet") as file:
+    with folder.written(answers_of(shard)) as file:
         parquet.write_table(table, file, write_page_checksum=True)
+
+
+def answers_of(shard: int) -> str:
+    """Return the name of the file with the answers of a shard."""
+    return f"{FOLDER}/part-{shard:06d}.parquet"
 
 
 def answered(folder: Folder) -> list[str]:

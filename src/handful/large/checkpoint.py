@@ -25,9 +25,9 @@ from handful.machine.whole_file import UNFINISHED
 
 STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
-PIECES = (STATE_FILE, "lists-*", "answers")
+PIECES = (STATE_FILE, "lists-*", "sums", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 5
+FORMAT = 6
 
 
 def save_state(folder: Folder, run_name: str, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:

@@ -122,7 +122,10 @@ def _unlabelled(features: Any) -> FeatureBank:
     return FeatureBank.from_arrays(array, np.zeros(len(array), np.int32), ["unlabelled"])
 
 
-def read_rows(queries: Rows, start: int, stop: int, transform: str) -> Float[Tensor, "row dim"]:
-    """Rows start … stop-1 in single precision, transformed, in memory."""
-    rows = queries.take(np.arange(start, min(stop, queries.n_rows)))
-    return transform_rows(transform, torch.from_numpy(rows.astype(np.float32, copy=False)), first=start)
+def read_rows(queries: Rows, rows: np.ndarray, transform: str) -> Float[Tensor, "row dim"]:
+    """Rows of these numbers in single precision, transformed, in memory."""
+    there = queries.take(rows).astype(np.float32, copy=False)
+    # A row that is refused is named by its number, also where rows are not neighbours.
+    wrong = np.flatnonzero(~np.isfinite(there).all(1))[:1]
+    first = rows[wrong] if len(wrong) else rows[:1]
+    return transform_rows(transform, torch.from_numpy(there[wrong] if len(wrong) else there), first=int(first.sum()))

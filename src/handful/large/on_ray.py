@@ -34,6 +34,7 @@ from handful.large.tree_sum import Piece, TreeSum
 from handful.machine.extras import import_extra
 from handful.machine.ray_cluster import connected
 from handful.machine.scratch import scratch_folder
+from handful.machine.threads import only_one_thread
 
 # Shards are assigned in blocks, at least this many per node if there are that many shards: nodes then have nearly the
 # same number of shards, and the sum over a node's neighbouring blocks is a few pieces of the tree.
@@ -258,7 +259,7 @@ class NodeWorker:
     """The actor: `Work` on the threads of one node, with shortlists on its disk."""
 
     def __init__(self, work: Work, threads: int, scratch: str | None) -> None:
-        torch.set_num_threads(1)
+        only_one_thread()
         self._given, self._scratch = work, scratch
         self._threads, self._done = threads, 0
         self._listed: set[int] = set()
@@ -309,10 +310,16 @@ class Packed(NamedTuple):
     values: tuple[Any, ...]
 
 
+class SentTensor(NamedTuple):
+    """A tensor, as an array."""
+
+    array: np.ndarray
+
+
 def as_arrays(value: Any) -> Any:
     """Convert tensors to arrays, which are sent without being copied; in tuples and dataclasses too."""
     if isinstance(value, Tensor):
-        return value.numpy()
+        return SentTensor(value.numpy())
     if is_dataclass(value) and not isinstance(value, type):
         return Packed(type(value), tuple(as_arrays(getattr(value, f.name)) for f in fields(value)))
     return _each(value, as_arrays)
@@ -320,10 +327,10 @@ def as_arrays(value: Any) -> Any:
 
 def as_tensors(value: Any) -> Any:
     """Undo `as_arrays`. Arrays from the object store are read-only, and nothing writes to them."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, SentTensor):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            return torch.from_numpy(value)
+            return torch.from_numpy(value.array)
     if isinstance(value, Packed):
         return value.kind(*as_tensors(value.values))
     return _each(value, as_tensors)

@@ -61,7 +61,7 @@ class PaddleRun:
                 "a streamed PADDLE keeps no trace and works in feature space; leave out record and geometry"
             )
         self.run, self.options = run, options
-        self.contenders = Contenders.of_prototypes(run.catalogue.means)
+        self.contenders = Contenders.of_prototypes(run.means)
         self.n_query = torch.tensor([run.n_query], dtype=torch.float64)
         weight = run.n_query if options.complexity_weight is None else options.complexity_weight
         self.tilt = weight / run.n_query
@@ -70,7 +70,7 @@ class PaddleRun:
         found = load_state(run.folder, run.name)
         if found is None:
             everyone = torch.arange(run.catalogue.n_classes)
-            means, dual = run.catalogue.means, torch.zeros(len(everyone), dtype=torch.float64)
+            means, dual = run.means, torch.zeros(len(everyone), dtype=torch.float64)
             self.at = PaddleCourse(everyone, means, dual, everyone, means, dual)
         else:
             saved: dict[str, Any] = {**found[0], **found[1]}
@@ -141,7 +141,7 @@ class PaddleRun:
         self.narrows = False
         order = torch.cat([at.living, returning]).sort()
         at.living = order.values
-        at.prototypes = torch.cat([at.prototypes, self.run.catalogue.means[returning]])[order.indices]
+        at.prototypes = torch.cat([at.prototypes, self.run.means[returning]])[order.indices]
         at.dual = torch.cat([at.dual, least])[order.indices]
         self._save()
         return True
@@ -157,7 +157,17 @@ class PaddleRun:
         # `1 - Π_n (1 - u_nk)`, as if queries were independent given their probabilities.
         presence = log_absence.expm1().abs()
         return run.solution(
-            at, counts, presence, at.living, at.prototypes, tol=self.options.tol, readmitted=at.readmitted
+            counts,
+            presence,
+            at.living,
+            at.prototypes,
+            n_iter=at.n_iter,
+            converged=at.converged,
+            dropped_mass=at.dropped[0],
+            largest_dropped_mass=at.dropped[1],
+            readmitted=at.readmitted,
+            tol=self.options.tol,
+            unknown_reason="PADDLE does not judge unknown items; use roll_call.",
         )
 
     def _lists(self) -> tuple[str, Dropped]:

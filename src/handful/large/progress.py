@@ -15,17 +15,17 @@ class Progress:
     Attributes
     ----------
     stage : str
-        Current stage: `index` (of a FAISS shortlist), `compare` (queries with all classes), `add up` (queries, for
-        their mean), `iterate`, `check` (whether a class returns, PADDLE), `answer`, or `look` (for unknown queries,
-        roll call; then `answer` again); in `handful.many`, `survey`, `split`, `label` or `write`; in `classify` first
+        Current stage: `decide` (by some of the queries) and `label` for roll call; `index` (of a FAISS shortlist),
+        `compare` (queries with all classes), `iterate`, `check` (whether a class returns) and `answer` for PADDLE; in
+        `handful.many`, `survey`, `split`, `label` or `write`; in `classify` first
         `embed the catalogue` and `embed the batch`, if these are images or sentences.
     iteration : int
-        Iterations finished so far, over all stages.
+        Iterations finished so far; roll call has none.
     done, total : int
         Shards finished in this pass, and their total number (in `handful.many`, rows, portions or files;
         in `classify`, items).
     change : float or None
-        Largest change of an expected count (roll call) or mean move of a prototype (PADDLE), after an iteration.
+        Mean move of a prototype, after an iteration of PADDLE.
     seconds, seconds_left : float, float or None
         Time since the run started or resumed; and an estimate of what this stage will still take.
 
@@ -41,7 +41,7 @@ class Progress:
     >>> reports = []
     >>> _ = solve(catalogue, batch, mkdtemp(), on_progress=reports.append)
     >>> list(dict.fromkeys(report.stage for report in reports))
-    ['compare', 'add up', 'iterate', 'answer', 'look']
+    ['decide', 'label']
     """
 
     stage: str

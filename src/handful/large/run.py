@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,22 +20,6 @@ from handful.large.solution import LargeSolution
 from handful.machine.folders import Folder
 from handful.numerics.moments import Moments
 from handful.shapes import Float, Int
-
-
-class Standing(Protocol):
-    """The state that every method keeps of its run."""
-
-    dropped: list[float]
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations so far."""
-        ...
-
-    @property
-    def converged(self) -> bool:
-        """Whether the tolerance was met."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +38,15 @@ class Run:
     sent: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
 
+    @property
+    def means(self) -> Float[Tensor, "class dim"]:
+        """Means of all classes, about the origin."""
+        return torch.as_tensor(self.catalogue.means)
+
     def support(self, classes: Int[Tensor, "some"]) -> Moments:
         """Return the catalogue's moments of some classes, in double precision, under a task axis of length one."""
-        shots = self.catalogue.shots[classes].double()
-        sums = self.catalogue.means[classes].double() * shots.unsqueeze(-1)
+        shots = torch.as_tensor(self.catalogue.shots)[classes].double()
+        sums = self.means[classes].double() * shots.unsqueeze(-1)
         return Moments(shots.unsqueeze(0), sums.unsqueeze(0))
 
     def add_up(self, stage: str, iteration: int, operation: str, *arguments: Any) -> Any:
@@ -80,17 +69,12 @@ class Run:
             self.reporter.began_again()
         return contenders.name, self.made[contenders.name]
 
-    def count(self, name: str, tilts: Float[Tensor, "class"]) -> Float[Tensor, "class"]:
-        """Add the counts of all shards."""
-        counts: Tensor = self.crew.add_up("count", name, tilts)
-        return counts
-
     def moments(
         self, stage: str, iteration: int, name: str, tilts: Float[Tensor, "class"]
     ) -> tuple[Float[Tensor, "class"], Float[Tensor, "class dim"]]:
         """Add the moments of all shards, in double precision."""
         mass = torch.zeros(len(tilts), dtype=torch.float64)
-        sums = torch.zeros(len(tilts), self.catalogue.means.shape[-1], dtype=torch.float64)
+        sums = torch.zeros(len(tilts), self.catalogue.dim, dtype=torch.float64)
         found = self.add_up(stage, iteration, "moments", name, tilts)
         mass[found.classes] = found.mass
         sums[found.classes] = found.sums.double()
@@ -108,22 +92,14 @@ class Run:
 
     def solution(
         self,
-        at: Standing,
         expected_counts: Float[Tensor, "class"],
         presence: Float[Tensor, "class"],
         living: Int[Tensor, "living"],
         prototypes: Float[Tensor, "living dim"],
-        *,
-        tol: float,
-        readmitted: int = 0,
-        joint_weight: float | None = None,
-        confidence: float | None = None,
-        unknown_share: float | None = None,
-        unknown_interval: tuple[float, float] = (0.0, 1.0),
-        is_open: bool = False,
+        **others: Any,
     ) -> LargeSolution:
-        """Return the solution, in the original coordinates of the catalogue."""
-        origin = self.catalogue.origin
+        """Return the solution, in the original coordinates of the catalogue; `others` are further fields of it."""
+        origin = torch.as_tensor(self.catalogue.origin)
         return LargeSolution(
             folder=self.folder.called,
             class_names=self.class_names,
@@ -131,18 +107,8 @@ class Run:
             presence=presence,
             living=living,
             prototypes=prototypes + origin,
-            support_means=self.catalogue.means[living] + origin,
-            n_iter=at.n_iter,
-            converged=at.converged,
-            joint_weight=joint_weight,
-            confidence=confidence,
-            unknown_share=unknown_share,
-            unknown_interval=unknown_interval,
-            is_open=is_open,
-            dropped_mass=at.dropped[0],
-            largest_dropped_mass=at.dropped[1],
-            readmitted=readmitted,
-            tol=tol,
+            support_means=self.means[living] + origin,
             bytes_sent=self.sent,
             bytes_received=self.received,
+            **others,
         )

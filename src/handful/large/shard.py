@@ -1,4 +1,4 @@
-"""What is done with one shard of queries, block by block: compare, count, sum, answer. Every result adds.
+"""What is done with one shard of queries, block by block: label, compare, sum, answer. Every result adds.
 
 A worker has no state that another could not rebuild: rows are read from where the queries are, and lists from files on
 a local disk, where they are made again if they are missing. So a worker that died is replaced by one that reads the
@@ -7,7 +7,6 @@ same shard again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.large.answers import write_answers
+from handful.errors import FileFormatError
+from handful.large.answers import answers_of, write_answers
 from handful.large.candidates import (
     FEWEST_ROWS,
     SCORE_BLOCK_NUMBERS,
@@ -27,12 +27,11 @@ from handful.large.candidates import (
     exact_lists,
     faiss_lists,
 )
-from handful.large.inputs import read_rows
+from handful.large.decided import DecidedRun
+from handful.large.inputs import file_hash, read_rows
 from handful.large.remote_rows import Rows
-from handful.large.unknown import DEALT_ROWS, Background, Evidence, Looks, Verdict
-from handful.machine.folders import Folder
+from handful.machine.folders import Folder, LocalFolder
 from handful.machine.sealed import check_seal, open_sealed, seal
-from handful.machine.whole_file import written_whole
 from handful.methods import paddle
 from handful.numerics.moments import soft_moments
 from handful.numerics.simplex import softmax
@@ -40,8 +39,8 @@ from handful.shapes import Float, Int
 
 # A smaller share of one query than this moves no prototype.
 NEGLIGIBLE_WEIGHT = 1e-7
-# Rows that are read at once to be summed.
-SUMMED_ROWS = 4096
+# Folder with what shards add up to.
+SUMS = "sums"
 
 
 class Dropped(NamedTuple):
@@ -72,30 +71,6 @@ class Sums(NamedTuple):
             mass[own] += part.mass
             sums[own] += part.sums
         return Sums(classes, mass, sums)
-
-
-class Held(NamedTuple):
-    """What the classes hold in the end."""
-
-    counts: Float[Tensor, "class"]  # Σ_n q_nk
-    largest: Float[Tensor, "class"]  # max_n q_nk
-    confidence: float  # Σ_n max_k of the head's own probabilities
-    unknown: float  # Σ_n of the chances to be unknown; NaN if these are not known
-
-    @classmethod
-    def none(cls, n_classes: int) -> Held:
-        """Nothing yet."""
-        zeros = torch.zeros(n_classes, dtype=torch.float64)
-        return cls(zeros, zeros.clone(), 0.0, 0.0)
-
-    def with_part(self, other: Held) -> Held:
-        """Add what the classes hold of other queries."""
-        return Held(
-            self.counts + other.counts,
-            torch.maximum(self.largest, other.largest),
-            self.confidence + other.confidence,
-            self.unknown + other.unknown,
-        )
 
 
 class Best(NamedTuple):
@@ -143,14 +118,41 @@ class Work:
         """Number of shards; it depends on the run, not on the executor."""
         return -(-self.queries.n_rows // self.shard_rows)
 
-    # -- compare -----------------------------------------------------------------------------------------------------
+    # -- label -------------------------------------------------------------------------------------------------------
 
-    def total(self, shard: int) -> Float[Tensor, "dim"]:
-        """`Σ_n z_n`, about the origin."""
-        total = torch.zeros(len(self.origin), dtype=torch.float64)
-        for _, points in self._blocks(shard, SUMMED_ROWS):
-            total += points.sum(0, dtype=torch.float64)
+    def label(self, shard: int, decided: DecidedRun) -> Float[Tensor, "number"]:
+        """Label the queries of a shard and write the answers, unless that was done; return their totals, packed."""
+        done = self._totals(shard, decided)
+        if done is not None:
+            return done
+        rows, total = self._rows(shard), torch.zeros((), dtype=torch.float64)
+        best, unknown = Best.room(len(rows)), np.empty(len(rows), np.float32)
+        for block, points in self._blocks(shard, decided.block_rows):
+            found, part = decided.label(points.numpy(), rows[block])
+            best.fill(block.start, torch.from_numpy(found.labels), torch.from_numpy(found.values))
+            unknown[block], total = found.unknown, total + torch.from_numpy(part)
+        self._write(shard, best, unknown)
+        self._save(self.folder, _sums_of(shard), total.numpy(), self._labelled(shard, decided))
         return total
+
+    def _totals(self, shard: int, decided: DecidedRun) -> Float[Tensor, "number"] | None:
+        """Return what a shard adds up to if it was labelled by this decision, and its answers are there unchanged."""
+        with self.folder.opened(_sums_of(shard)) as file:
+            what = None if file is None else self._labelled(shard, decided)
+            if what is None:
+                return None
+            try:
+                check_seal(file, what)
+            except FileFormatError:
+                return None
+            return torch.from_numpy(np.array(open_sealed(file)))
+
+    def _labelled(self, shard: int, decided: DecidedRun) -> str | None:
+        """Tell the totals of shards apart: by run, decision, and the bytes of the answers; None if there are none."""
+        with self.folder.opened(answers_of(shard)) as file:
+            return None if file is None else f"{self.run_name}/{decided.name}/{shard}/{file_hash(file)}"
+
+    # -- compare -----------------------------------------------------------------------------------------------------
 
     def compare(self, shard: int, name: str, contenders: Contenders) -> Dropped:
         """Write the shortlists of a shard under a name, unless they exist; return what they drop."""
@@ -166,7 +168,7 @@ class Work:
                 else:
                     lists = exact_lists(points, contenders, self.list_length)
                 words[block] = lists.packed()
-            self._save(file, words)
+            self._save(LocalFolder(self.lists), str(file.relative_to(self.lists)), words, self._what(file))
         n_measured, mass, largest = 0, 0.0, 0.0
         for _, lists in self._lists(shard, name):
             measured = ~lists.log_totals.isnan()
@@ -177,72 +179,7 @@ class Work:
             largest = max([largest, *outside.tolist()])
         return Dropped(n_measured, mass, largest)
 
-    # -- count and sum over shortlists -------------------------------------------------------------------------------
-
-    def count(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Float[Tensor, "class"]:
-        """`Σ_n u_nk` with `u_n = softmax_k(score_nk + tilt_k)` over the shortlists."""
-        counts = torch.zeros(len(tilts), dtype=torch.float64)
-        for _, lists in self._lists(shard, name):
-            counts += lists.by_class(softmax(lists.of_classes(tilts) + lists.scores).weights, len(tilts))
-        return counts
-
-    def answer(
-        self,
-        shard: int,
-        name: str,
-        tilts: Float[Tensor, "class"],
-        kept: Float[Tensor, "class"],
-        weight: float,
-        verdict: Verdict | None = None,
-    ) -> Held:
-        """Write label, probability and runner-up of every query; return what the classes hold.
-
-        `p_n = softmax_k(score_nk + tilt_k)`, `u_nk ∝ p_nk kept_k` and `q = weight · u + (1 - weight) p`.
-
-        With a verdict, also the chance that the query is unknown.
-        """
-        held = Held.none(len(tilts))
-        best = Best.room(len(self._rows(shard)))
-        for block, lists in self._lists(shard, name):
-            p = softmax(lists.of_classes(tilts) + lists.scores).weights
-            u = p * lists.of_classes(kept)
-            u /= u.sum(-1, keepdim=True)
-            q = weight * u + (1 - weight) * p
-            largest = torch.zeros(len(tilts), dtype=torch.float64)
-            largest.scatter_reduce_(0, lists.classes.flatten().long(), q.double().flatten(), "amax")
-            held = held.with_part(
-                Held(
-                    lists.by_class(q, len(tilts)),
-                    largest,
-                    float(softmax(lists.scores).weights.amax(-1).sum(dtype=torch.float64)),
-                    0.0,
-                )
-            )
-            top = q.topk(min(2, q.shape[-1]))
-            best.fill(block.start, lists.classes.gather(-1, top.indices), top.values)
-        if verdict is None:
-            self._write(shard, best)
-            return held._replace(unknown=math.nan)
-        chances = verdict.chances(self._looks(shard, name, verdict.background))
-        self._write(shard, best, chances)
-        return held._replace(unknown=float(chances.sum()))
-
-    def look(self, shard: int, name: str, background: Background) -> Evidence:
-        """Compare the group of every query with the classes of its shortlist; return what that says of unknown ones."""
-        return background.evidence(self._looks(shard, name, background))
-
-    def _looks(self, shard: int, name: str, background: Background) -> Looks:
-        """Return what the queries of a shard look like; written under the name of the background, unless it exists."""
-        file = self._file(background.name, shard)
-        if not file.exists():
-            numbers = np.empty((len(self._rows(shard)), len(Looks._fields)))
-            words = open_sealed(self._file(name, shard))
-            for block, points in self._blocks(shard, DEALT_ROWS):
-                looks = background.looks(points, Lists.unpacked(words[block]))
-                numbers[block] = torch.stack(looks, 1).numpy()
-            self._save(file, numbers)
-        check_seal(file, self._what(file))
-        return Looks(*torch.from_numpy(np.array(open_sealed(file))).unbind(1))
+    # -- sum over shortlists ------------------------------------------------------------------------------------------
 
     def moments(self, shard: int, name: str, tilts: Float[Tensor, "class"]) -> Sums:
         """`Σ_n u_nk` and `Σ_n u_nk z_n` of the classes that hold any queries, with u as in `count`."""
@@ -326,16 +263,16 @@ class Work:
         self._write(shard, best)
         return counts, log_absence
 
-    def _save(self, file: Path, numbers: np.ndarray) -> None:
-        file.parent.mkdir(exist_ok=True)
-        with written_whole(file) as place:
+    @staticmethod
+    def _save(folder: Folder, name: str, numbers: np.ndarray, what: str | None) -> None:
+        assert what is not None
+        with folder.written(name) as place:
             with place.open("wb") as stream:
                 np.save(stream, numbers)
-            seal(place, self._what(file))
+            seal(place, what)
 
-    def _write(self, shard: int, best: Best, chances: Float[Tensor, "query"] | None = None) -> None:
+    def _write(self, shard: int, best: Best, unknown: np.ndarray | None = None) -> None:
         rows = self._rows(shard)
-        unknown = np.full(len(rows), np.nan, np.float32) if chances is None else chances.float().numpy()
         write_answers(
             self.folder,
             shard,
@@ -345,7 +282,7 @@ class Work:
                 "probability": best.values[:, 0].numpy(),
                 "runner_up": best.labels[:, 1].numpy(),
                 "runner_up_probability": best.values[:, 1].numpy(),
-                "unknown": unknown,
+                "unknown": np.full(len(rows), np.nan, np.float32) if unknown is None else unknown,
             },
         )
 
@@ -366,9 +303,13 @@ class Work:
         """Return the shards that have shortlists on this disk."""
         return sorted({int(file.stem) for file in self.lists.glob("lists-*/[0-9]*.npy")})
 
+    def points(self, rows: np.ndarray) -> np.ndarray:
+        """Return some rows of the queries, transformed, about the origin."""
+        return read_rows(self.queries, rows, self.transform).sub_(self.origin).numpy()
+
     def _points(self, shard: int, block: slice) -> Float[Tensor, "query dim"]:
         rows = self._rows(shard)[block]
-        return read_rows(self.queries, rows.start, rows.stop, self.transform).sub_(self.origin)
+        return read_rows(self.queries, np.arange(rows.start, rows.stop), self.transform).sub_(self.origin)
 
     def _blocks(self, shard: int, size: int) -> Iterator[tuple[slice, Float[Tensor, "query dim"]]]:
         n_rows = len(self._rows(shard))
@@ -382,6 +323,10 @@ class Work:
         for start in range(0, len(words), size):
             block = slice(start, min(start + size, len(words)))
             yield block, Lists.unpacked(words[block])
+
+
+def _sums_of(shard: int) -> str:
+    return f"{SUMS}/{shard:06d}.npy"
 
 
 def _parts(length: int, size: int) -> list[slice]:

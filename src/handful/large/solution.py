@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from handful.inference.open_roll_call import REJECTED
+from handful.engine.unknown import REJECTED
 from handful.large.answers import FOLDER, read_answers
 from handful.machine.folders import folder_at
 from handful.shapes import Bool, Float, Int
@@ -34,13 +34,14 @@ class LargeSolution:
     living : Int[Tensor, "living"]
         Classes that hold anything in the end, in order.
     prototypes, support_means : Float[Tensor, "living dim"]
-        Their final and initial prototypes, in the coordinates of the (transformed) features. Those of roll call do not
-        move; they differ only in that doubtful examples count less in the final ones.
-    n_iter, converged : int, bool
-        Iterations, and whether the tolerance was met at the end.
+        Their final and initial prototypes, in the coordinates of the (transformed) features. For roll call they differ
+        only in that doubtful examples count less in the final ones.
+    n_iter, converged, tol : int, bool, float
+        Iterations of PADDLE, whether its tolerance was met at the end, and this tolerance; roll call has none: 0, True
+        and 0.
     dropped_mass, largest_dropped_mass : float
-        Probability under equal proportions that fell outside the shortlists of the first pass: mean over the measured
-        queries (all if lists hold every class, else every eighth), and the largest.
+        Probability under equal proportions that fell outside the shortlists of PADDLE's first pass: mean over the
+        measured queries (all if lists hold every class, else every eighth), and the largest; roll call has no lists: 0.
     readmitted : int
         Classes that had left PADDLE's working set and were readmitted; 0 for roll call, which drops none.
     joint_weight, confidence : float or None
@@ -49,12 +50,13 @@ class LargeSolution:
     unknown_share, unknown_interval : float or None, tuple of float
         Mean chance of a query to belong to no class, and an interval of 90 % for the share of such queries in batches
         like this. None and (0, 1) if that is not known: for PADDLE, and if the catalogue cannot tell.
+    unknown_reason : str or None
+        Why that is not known, as a sentence.
     is_open : bool
-        Whether there is enough evidence for unknown queries (a Bayes factor of 3).
-    tol : float
-        The option `tol`.
+        Whether there is enough evidence for unknown queries, see `handful.engine.unknown`.
     bytes_sent, bytes_received : list of int
-        Bytes sent to the workers and received from them, for every iteration of this process; 0 without Ray.
+        Bytes sent to the workers and received from them, for every iteration of this process, or for the pass of roll
+        call; 0 without Ray.
 
     Examples
     --------
@@ -79,19 +81,20 @@ class LargeSolution:
     living: Int[Tensor, "living"]
     prototypes: Float[Tensor, "living dim"]
     support_means: Float[Tensor, "living dim"]
-    n_iter: int
-    converged: bool
-    dropped_mass: float
-    largest_dropped_mass: float
-    readmitted: int
-    joint_weight: float | None
-    confidence: float | None
-    unknown_share: float | None
-    unknown_interval: tuple[float, float]
-    is_open: bool
-    tol: float
     bytes_sent: list[int]
     bytes_received: list[int]
+    n_iter: int = 0
+    converged: bool = True
+    dropped_mass: float = 0.0
+    largest_dropped_mass: float = 0.0
+    readmitted: int = 0
+    joint_weight: float | None = None
+    confidence: float | None = None
+    unknown_share: float | None = None
+    unknown_interval: tuple[float, float] = (0.0, 1.0)
+    unknown_reason: str | None = None
+    is_open: bool = False
+    tol: float = 0.0
 
     @property
     def proportions(self) -> Float[Tensor, "class"]:

@@ -1,15 +1,20 @@
-"""solve: label one batch too large for memory jointly; queries are compared with all classes in one pass.
+"""solve: label one batch too large for memory jointly, in one pass over its rows.
 
-Memory of a worker, in bytes, for any |Q| (m classes per list):
+Memory of a worker, in bytes, for any |Q|, by roll call:
 
-    12 K d            means, weights, and a temporary copy while queries are compared with all classes; the workers of
-                      one node of a cluster share one copy of the weights, 4 K d
+    8 K d             class means and weights; the workers of one node of a cluster share one copy
+    + 10 · 4 · 2²¹    a block of scores and what is computed from it; a worker that can judge unknown queries takes
+                      blocks of 512 rows at least, 10 · 4 · 512 K
+
+The driver needs `6 · 4 · 2²⁵` at most to decide. On disk what a shard adds up to takes `24 K`. By PADDLE, with m
+classes per list:
+
+    12 K d            means, weights, and a temporary copy while queries are compared with all classes
     + 3 · 4 · 2²³     a block of scores and what is computed from it
     + 4 (2m + 1) R    lists of a shard of R rows, while they are made
     + 16 K            counts
-    or 4 K d + 4 · 2¹⁴ d + 7 · 4 · 2²²    means, rows and links, while unknown queries are looked for
 
-On disk the shortlists of a comparison take `4 (2m + 1) |Q|`; iterations map them. What queries look like takes 24 |Q|.
+On disk its shortlists take `4 (2m + 1) |Q|`; iterations map them.
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
+
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.errors import OptionError, StorageError, TaskError
@@ -36,7 +43,7 @@ from handful.large.crew import Executor, in_process
 from handful.large.inputs import given
 from handful.large.paddle import PaddleRun
 from handful.large.progress import Progress, Reporter
-from handful.large.roll_call import RollCallRun
+from handful.large.roll_call import label_stream
 from handful.large.run import Run
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
@@ -71,9 +78,9 @@ def solve(
 ) -> LargeSolution:
     """Label all queries jointly, streaming them; the answers go to Parquet files in `folder`.
 
-    Called again with the same arguments after an interruption, it resumes from the last iteration, to the same answer
-    bit for bit. All bytes of both inputs are read and hashed first: a folder started with other inputs or other
-    settings is refused, and so is one that another process is writing to.
+    Called again with the same arguments after an interruption, it resumes from the shards that are labelled (PADDLE:
+    from the last iteration), to the same answer bit for bit. All bytes of both inputs are read and hashed first: a
+    folder started with other inputs or other settings is refused, and so is one that another process is writing to.
 
     Parameters
     ----------
@@ -84,17 +91,18 @@ def solve(
         What to label. Its labels, if any, are ignored. Banks stay where they are: on disk they are mapped, at a URL
         every worker reads the rows of its shards. A Parquet file is first copied into `folder`.
     folder : path or URL
-        Where answers and checkpoint go, and on one machine the shortlists. Over a cluster give a URL that fsspec opens,
-        such as `s3://bucket/run`, for the folder and the inputs, or paths that every node sees; an array is sent.
+        Where answers and sums go (PADDLE: and its checkpoint, and on one machine the shortlists). Over a cluster give a
+        URL that fsspec opens, such as `s3://bucket/run`, for the folder and the inputs, or paths that every node sees;
+        an array is sent.
     method : {"roll_call", "paddle"}
         Which method; `**options` are fields of its options.
     transform : {"raw", "l2"}, optional
         Applied to every row as it is read. By default `l2` for roll call, and `raw` for PADDLE, whose usual
         transform needs all rows at once.
     shortlist : {"exact", "faiss_ivf", "faiss_hnsw"}
-        How the classes near a query are found in the first pass.
+        How PADDLE finds the classes near a query in its first pass; roll call compares queries with all classes.
     list_length : int, optional
-        m, classes kept for each query. By default all if |Q| · K is at most 2²², else 32.
+        m, classes that PADDLE keeps for each query. By default all if |Q| · K is at most 2²², else 32.
     index_folder : path or URL, optional
         Where the index of a FAISS shortlist is stored, under the hash of its catalogue, so that other batches can reuse
         it. By default `folder`.
@@ -124,6 +132,8 @@ def solve(
         raise OptionError(f"method must be one of {', '.join(STREAMED)}, which can be streamed, got {method!r}")
     if shortlist not in SHORTLISTS:
         raise OptionError(f"shortlist must be one of {', '.join(SHORTLISTS)}, got {shortlist!r}")
+    if method == "roll_call" and (shortlist != "exact" or list_length is not None):
+        raise OptionError("shortlist and list_length are for method='paddle': roll call compares with all classes")
     if shard_rows < 1 or (list_length is not None and list_length < 2):
         raise OptionError(f"shard_rows must be at least 1 and list_length 2, got {shard_rows} and {list_length}")
     settings = METHODS[method].make_options(**options)
@@ -175,19 +185,16 @@ def solve(
             began = time.monotonic()
             name = f"{shortlist}-{change}-{examples.content[:16]}.index"
             index = FaissIndex(folder_at(index_folder or place), name, shortlist)
-            index.build(summed.means)
+            index.build(torch.as_tensor(summed.means))
             reporter.shard("index", 0, 1, 1, began)
         length = list_length_for(queried.n_rows, summed.n_classes) if list_length is None else list_length
         run_name = run_name_of(about)
         lists = place.path if isinstance(place, LocalFolder) else scratch_folder(run_name)
-        work = Work(queried, summed.origin, change, place, lists, run_name, shard_rows, length, index)
+        work = Work(queried, torch.as_tensor(summed.origin), change, place, lists, run_name, shard_rows, length, index)
         open_crew = in_process() if executor is None else executor
         with open_crew(work) as crew:
             run = Run(run_name, summed, names, queried.n_rows, work.n_shards, place, crew, reporter)
-            if method == "paddle":
-                found = PaddleRun(run, settings).solve()
-            else:
-                found = RollCallRun(run, settings, queried).solve()
+            found = PaddleRun(run, settings).solve() if method == "paddle" else label_stream(run, work)
             if len(answered(place)) < work.n_shards:
                 raise StorageError(
                     f"answers of {work.n_shards - len(answered(place))} shards are not in {place.called}: nodes of the "

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.estimators.stacks import CatalogueItems, stacked
-from handful.inference.open_roll_call import Opened
+from handful.engine.model import JointAnswer
+from handful.estimators.batches import CatalogueItems, by_group
 from handful.large import LargeSolution
 from handful.machine.safetensors_format import read_part, write_tensors
-from handful.methods.roll_call import RollCallOptions
 from handful.shapes import Float, Int
 
 # A class is listed in the table of a group if its chance of being present is at least this.
@@ -30,18 +29,18 @@ SEGMENT_ROWS = 2**18
 
 Figures = dict[str, Tensor]
 
-# The answer about each item of a stack [task, slot] and about each group [task].
-ITEM_FIGURES: Mapping[str, Callable[[Opened], Tensor]] = MappingProxyType(
+# The answer about each item, and about each group.
+ITEM_FIGURES: Mapping[str, Callable[[JointAnswer], np.ndarray]] = MappingProxyType(
     {
-        "code": lambda found: found.called.log_probabilities.argmax(-1).int(),
-        "probability": lambda found: found.called.log_probabilities.amax(-1).exp().float(),
-        "unknown": lambda found: found.unknown.float(),
+        "code": lambda found: found.probabilities.argmax(-1).astype(np.int32),
+        "probability": lambda found: found.probabilities.max(-1).astype(np.float32),
+        "unknown": lambda found: found.unknown.astype(np.float32),
     }
 )
-GROUP_FIGURES: Mapping[str, Callable[[Opened], Tensor]] = MappingProxyType(
+GROUP_FIGURES: Mapping[str, Callable[[JointAnswer], np.ndarray]] = MappingProxyType(
     {
-        "joint_weight": lambda found: found.called.joint_weight.float(),
-        "unknown_items": lambda found: found.rejected.sum(-1).int(),
+        "joint_weight": lambda found: np.array([found.joint_weight], np.float32),
+        "unknown_items": lambda found: np.array([found.rejected.sum()], np.int32),
     }
 )
 TABLES = ("item", "group", "class")
@@ -61,22 +60,17 @@ class Portion:
         features: Float[np.ndarray, "item dim"],
         group_of: Int[np.ndarray, "item"],
         rows: Int[np.ndarray, "item"],
-        options: RollCallOptions,
     ) -> None:
         """Label groups in memory; `rows` are the items' rows in the data set, `group_of` counts groups from zero."""
-        sizes = np.bincount(group_of)
-        first = np.full(len(sizes), np.iinfo(np.int64).max)
-        np.minimum.at(first, group_of, rows)
-        for stack in stacked(CatalogueItems(catalogue, torch.from_numpy(features), options), group_of):
-            there, found = stack.there, stack.found
+        for _, mine, found in by_group(CatalogueItems(catalogue, torch.from_numpy(features)), group_of):
             self._add(
-                {name: figure(found)[there] for name, figure in ITEM_FIGURES.items()},
-                torch.from_numpy(rows[stack.rows]),
-                {name: figure(found) for name, figure in GROUP_FIGURES.items()},
-                torch.from_numpy(first[stack.places]),
-                torch.from_numpy(sizes[stack.places]),
-                found.called.expected_counts,
-                found.called.presence,
+                {name: torch.from_numpy(figure(found)) for name, figure in ITEM_FIGURES.items()},
+                torch.from_numpy(rows[mine]),
+                {name: torch.from_numpy(figure(found)) for name, figure in GROUP_FIGURES.items()},
+                torch.tensor([int(rows[mine].min())]),
+                torch.tensor([len(mine)]),
+                torch.from_numpy(found.expected_counts[None]),
+                torch.from_numpy(found.presence[None]),
             )
 
     def take(self, found: LargeSolution, rows: Int[np.ndarray, "item"]) -> None:

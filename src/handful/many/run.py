@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,6 @@ from handful.many.source import Source
 from handful.many.split import Bucket, in_memory, most_rows, n_buckets, read_bucket, stretches, write_stretch
 from handful.many.survey import survey
 from handful.many.write import GROUPS, ITEMS, Layout, Written, write_file
-from handful.methods import METHODS
-from handful.methods.roll_call import RollCallOptions
 
 # A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
 LARGE_SCORES = 2**24
@@ -149,7 +147,7 @@ def label_groups(
     >>> [(row["site"], row["class"], round(row["expected_count"], 1)) for row in groups.to_pylist()]
     [('marsh', 3, 6.0), ('marsh', 7, 4.0), ('wood', 11, 5.0)]
     """
-    catalogue, options, named = _fitted(classifier)
+    catalogue, named = _fitted(classifier)
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be at least 1, got {threads}")
     data = Source.of(source, group_by, features if features is not None else named, catalogue.dim)
@@ -164,7 +162,6 @@ def label_groups(
             "catalogue": {"called": "the catalogue of the classifier", "content": catalogue.content_hash},
             "data set": {"called": str(source), "content": data.fingerprint()},
         },
-        "options": asdict(options),
         "keep_features": keep_features,
         "prefix": prefix,
     }
@@ -173,14 +170,14 @@ def label_groups(
         refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         reporter = Reporter(on_progress)
-        _Run(run_name_of(about), data, layout, catalogue, options, place, threads or _cores(), reporter).run()
+        _Run(run_name_of(about), data, layout, catalogue, place, threads or _cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
-def _fitted(classifier: Any) -> tuple[Catalogue, RollCallOptions, list[str] | None]:
-    """Return what groups are labelled with: a catalogue on the CPU, options, and names of the features if there are."""
+def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
+    """Return the catalogue that groups are labelled with, and names of the features if there are."""
     if isinstance(classifier, Catalogue):
-        return classifier.to("cpu"), RollCallOptions(), None
+        return classifier, None
     catalogue = getattr(classifier, "_catalogue", None)
     if not isinstance(catalogue, Catalogue):
         raise OptionError(
@@ -188,9 +185,8 @@ def _fitted(classifier: Any) -> tuple[Catalogue, RollCallOptions, list[str] | No
             "need the method roll_call"
         )
     names = getattr(classifier, "feature_names_in_", None)
-    options = METHODS[classifier.method].make_options(**classifier.options or {})
     # A single name is that of a column of vectors only if there are more dimensions.
-    return catalogue.to("cpu"), options, None if names is None or len(names) != catalogue.dim else names.tolist()
+    return catalogue, None if names is None or len(names) != catalogue.dim else names.tolist()
 
 
 def _cores() -> int:
@@ -205,7 +201,6 @@ class _Run:
     source: Source
     layout: Layout
     catalogue: Catalogue
-    options: RollCallOptions
     out: Path
     threads: int
     reporter: Reporter
@@ -322,7 +317,7 @@ class _Run:
                 items = np.sort(order[start : ends[last - 1]])
                 groups = bucket.group_of[items] - first
                 vectors = bucket.vectors if len(items) == len(bucket.rows) else bucket.vectors[items]
-                portion.label(self.catalogue, vectors, groups, bucket.rows[items], self.options)
+                portion.label(self.catalogue, vectors, groups, bucket.rows[items])
             first = last
         portion.write(file, self._what(file))
 
@@ -335,7 +330,7 @@ class _Run:
         )
         for start in range(0, len(items), 2**16):
             vectors[start : start + 2**16] = bucket.vectors[items[start : start + 2**16]]
-        found = solve_large(self.catalogue, vectors, folder / "run", **asdict(self.options))
+        found = solve_large(self.catalogue, vectors, folder / "run")
         portion.take(found, bucket.rows[items])
         shutil.rmtree(folder)
 

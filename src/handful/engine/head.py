@@ -1,0 +1,236 @@
+"""Head: S_k(z) = <z, W_k> + b_k, nats under equal shares of all classes; fitted once per catalogue.
+
+1. `W, b` by logistic regression on the examples, `min Σ_n r_n CE(y_n, x_n W + b) + |W|²/(2C)`, with r = 1 at first and
+   C = 30 for rows of unit length.
+2. Every example is scored by a head that did not see it (five folds). Copies of a row share a fold. A class with one
+   distinct example stays in training.
+3. They tell the temperature T and the chance r_n that a label is right (`handful.engine.left_out`). If at least one
+   label is expected to be wrong, the head of all examples is fitted with these weights.
+4. `S = (x W + b - ln s)/T`: subtracting ln s takes the numbers of examples out of the odds.
+
+Names of classes are further examples, of a weight that left-out examples choose (`handful.engine.named`); s is then the
+number of examples and that weight together.
+
+Training costs N·K·d per evaluation. Beyond `FULL_WORK` each example is compared with the `RIVALS` classes nearest to
+its own; beyond `MOST_NUMBERS`, or if some examples are not known, the head is made of class means in a space where the
+classes are round: `LinearHead.of_means`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from handful.engine.class_means import ENOUGH_FOR_SPREAD, fit_means, head_of_means, usual_slope
+from handful.engine.left_out import FEWEST_LEFT_OUT, FOLDS, Judged, LeftOutExamples, dealt
+from handful.engine.logistic import Bools, Floats, Ints, class_sums, logistic, logistic_near, nearest_classes
+from handful.engine.named import USUAL_WORTH, HeadRows, NameVectors, Train
+
+# Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
+INVERSE_RIDGE = 30.0
+# T if nothing can be left out. Left-out temperatures at one shot were 0.35 to 0.43 on three banks.
+USUAL_TEMPERATURE = 0.37
+# Left-out examples by which the worth of names is chosen; each worth that is tried takes a head per fold.
+ENOUGH_TO_CHOOSE = 200.0
+# Other classes that an example is compared with, its own included, and what one such comparison costs in comparisons
+# with all classes: rows have to be gathered.
+RIVALS, COST_OF_NEAR = 64, 8
+# κ of the class means from which training against near classes starts, for rows of unit length.
+NEAR_SLOPE = 20.0
+# N·K·d up to which an example is compared with all classes (20 s for one head, on one core), and up to which all folds
+# are left out and not one of them; and numbers of the examples up to which a head is trained.
+FULL_WORK, FOLDED_WORK, MOST_NUMBERS = 2**33, 2**30, 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """S_k(z) = <z, W_k> + b_k: nats under equal shares of all classes, whatever their numbers of examples.
+
+    Make one with `fit_head` or `LinearHead.of_means`. Points and means have the origin of the points given there.
+
+    Attributes
+    ----------
+    weights, offsets
+        W [class, dim] and b [class].
+    means
+        Class means [class, dim]; doubtful examples count less.
+    mass
+        Effective number of examples of each class, Σ r_n.
+    spread
+        Mean squared distance of an example from the mean of its class, unbiased; None if there are too few examples.
+    temperature
+        T, already part of weights and offsets.
+    wrong_share
+        ε, the share of wrong labels among the examples.
+    confidence
+        Mean of the largest probability of left-out examples; None if nothing could be left out.
+    left_out
+        What was found about single examples; may be empty.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> codes = np.repeat(np.arange(10), 5)
+    >>> points = rng.normal(size=(10, 16))[codes] + 0.5 * rng.normal(size=(50, 16))
+    >>> head = fit_head(points, codes, 10)
+    >>> bool((head.scores(points).argmax(1) == codes).all()), head.typical_shots, len(head.left_out.rows)
+    (True, 5.0, 50)
+    """
+
+    weights: Floats
+    offsets: Floats
+    means: Floats
+    mass: Floats
+    spread: float | None
+    temperature: float
+    wrong_share: float
+    confidence: float | None
+    left_out: LeftOutExamples
+
+    @property
+    def typical_shots(self) -> float:
+        """Harmonic mean of the numbers of examples, K / Σ 1/mass."""
+        return len(self.mass) / float((1 / self.mass.astype(np.float64)).sum())
+
+    def scores(self, points: Floats) -> Floats:
+        """`S_nk` [item, class]."""
+        return np.asarray(points @ self.weights.T + self.offsets)
+
+    @classmethod
+    def of_names(cls, names: Floats) -> LinearHead:
+        """W = t - mean of t, b = 0: a catalogue of names alone, whose scale the items have to tell."""
+        weights, offsets = names - names.mean(0), np.zeros_like(names[:, 0])
+        return cls._judged(weights, offsets, names, np.ones_like(offsets), None, Judged.nothing(1.0))
+
+    @classmethod
+    def of_means(cls, means: Floats, shots: Floats, points: Floats, codes: Ints) -> LinearHead:
+        """Make one of class means, for any number of classes: `handful.engine.class_means`.
+
+        Parameters
+        ----------
+        means, shots
+            Mean [class, dim] and number of all examples of each class, known or not.
+        points, codes
+            Some of these examples.
+        """
+        weights, offsets, spread, judged = fit_means(means, shots, points, codes)
+        return cls._judged(weights, offsets, means, shots, spread, judged)
+
+    @classmethod
+    def _judged(
+        cls, weights: Floats, offsets: Floats, means: Floats, mass: Floats, spread: float | None, judged: Judged
+    ) -> LinearHead:
+        found, t, wrong_share, confidence = judged
+        return cls(weights / t, offsets / t, means, mass, spread, t, wrong_share, confidence, found)
+
+
+def fit_head(
+    points: Floats, codes: Ints, n_classes: int, square_norm: float | None = None, names: NameVectors | None = None
+) -> LinearHead:
+    """Fit a head to all examples of a catalogue, and to the names of its classes.
+
+    Parameters
+    ----------
+    points, codes
+        The examples [point, dim], at least one of every class that has no name, and their classes 0 … K-1.
+    n_classes
+        K.
+    square_norm
+        Mean squared norm of the examples before their origin was moved, so that the ridge does not depend on the
+        origin; that of `points` if it was not moved.
+    names
+        Names of some of the classes or of all, about the same origin.
+    """
+    rows, right, dim = HeadRows(points, codes, n_classes), np.ones_like(points[:, 0]), points.shape[1]
+    n_rows = len(points) + (0 if names is None else len(names.codes))
+    if n_rows * dim > MOST_NUMBERS:
+        shots = rows.shots
+        means: Floats = class_sums(points, codes, n_classes, right) / np.maximum(shots, 1)[:, None]
+        if names is not None:
+            means, shots = names.blended(means, shots)
+        return LinearHead.of_means(means, shots, points, codes)
+
+    work = n_rows * n_classes * min(n_rows, dim)
+    near = work > FULL_WORK
+    folded = (COST_OF_NEAR * n_rows * RIVALS * dim if near else work) <= FOLDED_WORK
+    if square_norm is None:
+        square_norm = float((points**2).sum(1, dtype=np.float64).mean())
+    train = _trainer(n_classes, math.sqrt(square_norm or 1.0), near)
+    if names is not None:
+        rows = _with_names(rows, names, train)
+    judged, left_out = Judged.nothing(USUAL_TEMPERATURE), _left_out(rows, FOLDS if folded else 1)
+    if left_out:
+        folds = [rows.without(train, out) for out in left_out]
+        judged = Judged.of_folds(folds, rows.shots)
+        judged = judged.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
+    right[judged.found.rows] = np.maximum(judged.found.right, 1e-9)
+    if float((1 - right).sum(dtype=np.float64)) < 1:
+        right[:] = 1
+    # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would
+    # win items that look like nothing in particular.
+    right /= np.minimum(np.bincount(codes, right, n_classes), 1).astype(right.dtype)[codes]
+    x, y, each = rows.joined(np.ones(len(points), dtype=bool), right)
+    mass = np.bincount(y, each, n_classes).astype(points.dtype)
+    means = class_sums(x, y, n_classes, each) / mass[:, None]
+    weights, offsets = train(x, y, each)
+    if near and not left_out:
+        judged = Judged.nothing(NEAR_SLOPE / (square_norm or 1.0) / usual_slope(means))
+    spread = _spread(points, codes, n_classes, right)
+    return LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, judged)
+
+
+def _trainer(n_classes: int, length: float, near: bool) -> Train:
+    """Return what fits W and b; b follows the numbers of examples."""
+
+    def train(points: Floats, codes: Ints, each: Floats) -> tuple[Floats, Floats]:
+        # About their mean and of unit length, rows of any origin and scale take the same steps to the minimum.
+        centre = points.mean(0)
+        x = (points - centre) / length
+        if near:
+            mass = np.bincount(codes, each, n_classes).astype(x.dtype)
+            means = class_sums(x, codes, n_classes, each) / mass[:, None]
+            w, b = head_of_means(means, mass, _spread(x, codes, n_classes, each) or 0.0, NEAR_SLOPE)
+            rivals = nearest_classes(means, RIVALS)
+            weights, offsets = logistic_near(x, codes, rivals, (w, b + np.log(mass)), INVERSE_RIDGE, each)
+        else:
+            weights, offsets = logistic(x, codes, n_classes, INVERSE_RIDGE, each)
+        weights = weights / length
+        return weights, offsets - weights @ centre
+
+    return train
+
+
+def _with_names(rows: HeadRows, names: NameVectors, train: Train) -> HeadRows:
+    """Add names, each worth as many examples as left-out examples say."""
+    everywhere, named = bool((rows.shots > 0).all()), replace(rows, names=names)
+    ones = np.ones_like(rows.points[:, 0])
+    means = class_sums(rows.points, rows.codes, rows.n_classes, ones) / np.maximum(rows.shots, 1)[:, None]
+    if not names.say_something(means, rows.shots):
+        return rows if everywhere else named
+    best = replace(named, worth=USUAL_WORTH)
+    left_out = _left_out(best, FOLDS, ENOUGH_TO_CHOOSE)
+    if left_out:
+        best = best.of_best_worth(train, left_out)
+    return rows if best.worth == 0 and everywhere else best
+
+
+def _left_out(rows: HeadRows, n_folds: int, enough: float = math.inf) -> list[Bools]:
+    """Return sets of examples to leave out, until there are enough; none if there are too few examples or classes."""
+    folds = dealt(rows.points, rows.codes, rows.of_names > 0)
+    if (folds >= 0).sum() < FEWEST_LEFT_OUT or rows.n_classes == 1:
+        return []
+    sets = [folds == fold for fold in range(n_folds) if (folds == fold).any()]
+    n_out = np.cumsum([out.sum() for out in sets])
+    return sets[: 1 + int((n_out < enough).sum())]
+
+
+def _spread(points: Floats, codes: Ints, n_classes: int, each: Floats) -> float | None:
+    """Σ r_n |x_n - μ_y|² / (Σ r_n - K), or None if there are too few examples."""
+    mass = np.bincount(codes, each, n_classes).astype(points.dtype)
+    freedom = float(each.sum(dtype=np.float64)) - int((mass > 0).sum())
+    if freedom < ENOUGH_FOR_SPREAD:
+        return None
+    means = class_sums(points, codes, n_classes, each) / np.maximum(mass, 1)[:, None]
+    return float(np.dot(each, ((points - means[codes]) ** 2).sum(1))) / freedom

@@ -1,0 +1,174 @@
+"""What examples say about a head that has not seen them: its temperature, and how likely each label is right.
+
+`T, ε = argmax Σ_n (1/s_y) ln[(1-ε) p_n(y_n) + ε/K]` with `p_n = softmax((l_n - ln s)/T)` of the left-out logits l.
+`r_n = (1-ε) p_n(y_n) / [...]` is the chance that a label is right.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from handful.engine.logistic import BLOCK_NUMBERS, Bools, Floats, Ints
+
+FOLDS = 5
+# With fewer examples to leave out, nothing is judged.
+FEWEST_LEFT_OUT = 20
+TEMPERATURES = np.logspace(-1, 1, 55)
+# Share of wrong labels: limits, and updates at each temperature.
+LEAST_WRONG, MOST_WRONG, WRONG_STEPS = 1e-4, 0.5, 15
+
+
+class LeftOutExamples(NamedTuple):
+    """What was found about examples that a head had not seen; arrays of one length, in the order of the rows."""
+
+    rows: Ints  # which of the examples given
+    right: Floats  # chance that the label is right
+    own: Floats  # probability of its own class
+    rival: Ints  # the most probable other class
+    lead: Floats  # nats by which the rival is more probable than its own class
+    score: Floats  # S of its own class, if it were an item; NaN with class means
+    rival_score: Floats  # S of the rival
+
+
+class Margins(NamedTuple):
+    """Left-out logits, compared with that of the example's own class."""
+
+    behind: Floats  # -ln p(y) at each of the `TEMPERATURES`, [temperature, some]
+    lead: Floats  # logit of the best other class minus its own
+    rival: Ints
+
+    @classmethod
+    def of(cls, logits: Floats, own: Ints) -> Margins:
+        """Compare logits [some, class]; they are overwritten."""
+        places = np.arange(len(own))
+        logits -= logits[places, own][:, None]
+        top = logits.max(1, keepdims=True)
+        below = logits - top
+        behind = [top[:, 0] / t + np.log(np.exp(below / t).sum(1)) for t in TEMPERATURES.tolist()]
+        logits[places, own] = -np.inf
+        rival = logits.argmax(1)
+        return cls(np.array(behind, np.float64), logits[places, rival].astype(np.float64), rival)
+
+    @classmethod
+    def joined(cls, parts: list[Margins]) -> Margins:
+        """Put those of several sets of examples one after the other."""
+        return cls(*(np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)))
+
+
+class Fold(NamedTuple):
+    """Examples, and a head that has not seen them."""
+
+    rows: Ints
+    points: Floats
+    own: Ints
+    weights: Floats
+    offsets: Floats
+    log_shots: Floats  # logarithm of the numbers of examples that the head has seen
+
+    def margins(self) -> list[Margins]:
+        """Score the examples, block by block; ln s is taken off."""
+        offsets = self.offsets - self.log_shots
+        return [
+            Margins.of(self.points[some] @ self.weights.T + offsets, self.own[some])
+            for some in blocks(len(self.rows), len(offsets))
+        ]
+
+    def logits(self, classes: Ints) -> Floats:
+        """Logit of one class for each example."""
+        return np.asarray((self.points * self.weights[classes]).sum(1) + self.offsets[classes])
+
+
+class Judged(NamedTuple):
+    """What left-out examples say: about each of them, T, ε, and the mean of their largest probabilities."""
+
+    found: LeftOutExamples
+    temperature: float
+    wrong_share: float
+    confidence: float | None
+
+    @classmethod
+    def nothing(cls, temperature: float) -> Judged:
+        """Nothing can be left out."""
+        no_row, no_number = np.zeros(0, np.int64), np.zeros(0)
+        found = LeftOutExamples(no_row, no_number, no_number, no_row, no_number, no_number, no_number)
+        return cls(found, temperature, 0.0, None)
+
+    @classmethod
+    def of_folds(cls, folds: list[Fold], shots: Floats) -> Judged:
+        """Judge by heads that have not seen an example each; classes weigh alike."""
+        margins = Margins.joined([part for fold in folds for part in fold.margins()])
+        own = np.concatenate([fold.own for fold in folds])
+        return cls.of(margins, np.concatenate([fold.rows for fold in folds]), 1 / shots[own], len(shots))
+
+    @classmethod
+    def of(cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int) -> Judged:
+        """T and ε maximise the likelihood; `weights` are those of the examples."""
+        likelihoods, wrong = likelihood(margins, weights, n_classes)
+        best = int(likelihoods.argmax())
+        share, temperature = float(wrong[best]), float(TEMPERATURES[best])
+        p, lead = np.exp(-margins.behind[best]), margins.lead / temperature
+        top = np.exp(np.maximum(lead, 0) - margins.behind[best])
+        right = (1 - share) * p / ((1 - share) * p + share / n_classes)
+        o, unknown = np.argsort(rows), np.full_like(p, np.nan)
+        found = LeftOutExamples(rows[o], right[o], p[o], margins.rival[o], lead[o], unknown, unknown)
+        return cls(found, temperature, share, float(np.average(top, weights=weights)))
+
+    def with_scores(self, folds: list[Fold], mass: Floats, *, shorter: bool) -> Judged:
+        """Add the scores that a head of all examples would give.
+
+        A head that saw s' of the s examples of a class has `shorter` weights. Logits times √(s/s') have the level of
+        items. Weights that start from class means are not shorter.
+        """
+        scores = np.empty((2, len(self.found.rows)))
+        for fold in folds:
+            places = np.searchsorted(self.found.rows, fold.rows)
+            longer = np.exp(0.5 * (np.log(mass[fold.own]) - fold.log_shots[fold.own])) if shorter else 1.0
+            for row, classes in enumerate((fold.own, self.found.rival[places])):
+                scores[row, places] = (longer * fold.logits(classes) - np.log(mass[classes])) / self.temperature
+        return self._replace(found=self.found._replace(score=scores[0], rival_score=scores[1]))
+
+
+def likelihood(margins: Margins, weights: Floats, n_classes: int, share: float | None = None) -> tuple[Floats, Floats]:
+    """Return at each temperature the mean log-likelihood and ε: the `share`, or that which maximises it."""
+    w = weights.astype(np.float64) / weights.sum(dtype=np.float64)
+    p, wrong = np.exp(-margins.behind), np.full((len(margins.behind), 1), 0.05 if share is None else share)
+    for _ in range(WRONG_STEPS if share is None else 0):
+        right = (1 - wrong) * p / ((1 - wrong) * p + wrong / n_classes)
+        wrong = np.clip((1 - right) @ w, LEAST_WRONG, MOST_WRONG)[:, None]
+    return np.log((1 - wrong) * p + wrong / n_classes) @ w, wrong[:, 0]
+
+
+def dealt(points: Floats, codes: Ints, named: Bools) -> Ints:
+    """Return a fold for each example, -1 if its class has one distinct example and is not `named`.
+
+    The distinct rows of a class are dealt to the folds in the order of their distance from the mean of all examples.
+    Folds therefore depend neither on the order of the examples nor on numbers of classes, origin or orientation.
+    """
+    classes, inverse, shots = distinct(points, codes)
+    away = ((points - points.mean(0, dtype=np.float64).astype(points.dtype)) ** 2).sum(1, dtype=np.float64)
+    distances = np.zeros(len(classes))
+    np.maximum.at(distances, inverse, away)
+    order = np.lexsort((distances, classes))
+    counts = np.bincount(classes)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order)) - (np.cumsum(counts) - counts)[classes[order]]
+    # Not the same fold first in all classes; those without examples are the last.
+    means = np.where(counts > 0, np.bincount(classes, distances * shots) / np.maximum(np.bincount(codes), 1), np.inf)
+    folds = (rank + means.argsort(kind="stable").argsort()[classes]) % FOLDS
+    return np.where((counts[classes] > 1) | named[classes], folds, -1)[inverse]
+
+
+def distinct(points: Floats, codes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the class of each distinct row, by class and content; the row of each example; its number of examples."""
+    whole = np.ascontiguousarray(points + 0.0)  # minus zero is zero
+    _, content = np.unique(whole.view(np.dtype((np.void, whole.strides[0])))[:, 0], return_inverse=True)
+    keys, inverse, shots = np.unique(codes * len(codes) + content, return_inverse=True, return_counts=True)
+    return keys // len(codes), inverse, shots
+
+
+def blocks(n_rows: int, n_classes: int) -> list[slice]:
+    """Cut rows so that their scores of all classes fit a cache."""
+    size = max(1, BLOCK_NUMBERS // n_classes)
+    return [slice(at, at + size) for at in range(0, n_rows, size)]

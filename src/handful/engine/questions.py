@@ -1,0 +1,112 @@
+"""Questions: which items of a batch a person should look at first, by what their answers say about other items.
+
+A wrong label is seldom alone: if a class is mistaken for its neighbour, all its items are. So one answer speaks for
+all items of the same class, and ten answers about one class say little more than one.
+
+- `e_m = 1 - (1 - g_m) max_k q_mk`: the chance that the label of item m is wrong; g is the chance that it is unknown.
+- `r_nm = σ(A + B cos(z_n, z_m))`: the chance that items n and m have the same class, `r_nn = 1`. A and B are fitted by
+  logistic regression to how far the labels of two items agree, `Σ_k q_nk q_mk`. No examples are needed for it.
+- The questions Q are chosen one after another, each with the largest gain in
+
+      worth(Q) = Σ_m e_m max_{n in Q} r_nm,
+
+  the expected number of wrong labels that the answers speak for. The worth is submodular: chosen in this way, it is at
+  least 1 - 1/e of the largest possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from handful.engine.levels import logistic_line
+
+Floats = npt.NDArray[np.floating]
+
+# Items that are compared with one another: those whose labels are most likely wrong.
+MOST_ASKED_ABOUT = 2048
+# Items whose pairs A and B are fitted to.
+MOST_PAIRED = 512
+# An answer speaks for an item if they share a class with at least this chance.
+SPEAKS_FOR = 0.5
+
+
+class Question(NamedTuple):
+    """An item that a person should look at.
+
+    Attributes
+    ----------
+    item : int
+        Position in the batch.
+    worth : float
+        Expected number of wrong labels that its answer speaks for, beyond those of the questions before.
+    speaks_for : int
+        Number of other items that probably have the same class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from handful.estimators import PaddleClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(20, 16))
+    >>> X, y = centres + 0.7 * rng.normal(size=(20, 16)), np.arange(20)
+    >>> batch = centres[[3] * 12 + [7] * 8] + 0.7 * rng.normal(size=(20, 16))
+    >>> first, second = PaddleClassifier().fit(X, y).questions(batch, 2)
+    >>> first.speaks_for, second.speaks_for
+    (7, 11)
+    """
+
+    item: int
+    worth: float
+    speaks_for: int
+
+
+def questions_about(
+    points: Floats, probabilities: Floats, unknown: Floats, n: int, answered: Collection[int] = ()
+) -> list[Question]:
+    """Return the first n questions about a batch, in order of their worth.
+
+    Parameters
+    ----------
+    points
+        The items [item, dim], about the centre of the class means.
+    probabilities, unknown
+        q [item, class], and the chance [item] that each belongs to no class; NaN counts as zero.
+    n
+        Number of questions; as many as items that are not answered, if these are fewer.
+    answered
+        Items that are not asked about again.
+    """
+    q = probabilities.astype(np.float64)
+    wrong = 1 - (1 - np.nan_to_num(unknown)) * q.max(1)
+    wrong[list(answered)] = 0
+    kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_ASKED_ABOUT])
+    directions = points.astype(np.float64)
+    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
+    together = _chances(directions, q, kept)
+    errors, covered, askable = wrong[kept], np.zeros(len(kept)), ~np.isin(kept, list(answered))
+    found: list[Question] = []
+    for _ in range(min(n, int(askable.sum()))):
+        gains = np.maximum(together - covered, 0) @ errors
+        place = int(np.where(askable, gains, -1).argmax())
+        others = int((together[place] >= SPEAKS_FOR).sum()) - 1
+        found.append(Question(int(kept[place]), float(gains[place]), others))
+        covered = np.maximum(covered, together[place])
+        askable[place] = False
+    return found
+
+
+def _chances(directions: Floats, q: Floats, kept: npt.NDArray[np.intp]) -> Floats:
+    """`r_nm` of the items that are kept."""
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST_PAIRED)).round().astype(int))
+    pairs = np.triu_indices(len(some), 1)
+    agree = (q[some] @ q[some].T)[pairs].clip(0, 1)
+    cosines = (directions[some] @ directions[some].T)[pairs]
+    a, b = logistic_line(cosines, agree, np.ones_like(agree)) if len(agree) else (0.0, 0.0)
+    chances = expit(max(b, 0.0) * (directions[kept] @ directions[kept].T) + a)
+    np.fill_diagonal(chances, 1.0)
+    return np.asarray(chances)

@@ -1,0 +1,29 @@
+"""Left-out examples: copies share a fold, wrong labels are found."""
+
+import numpy as np
+
+from handful.engine.head import LinearHead, fit_head
+from handful.engine.left_out import dealt
+from tests.engine.catalogues_at_hand import doubtful, drawn, means_of
+
+
+def test_copies_share_a_fold_and_do_not_vouch_for_one_another():
+    points = np.random.default_rng(0).normal(size=(60, 200)).astype(np.float32)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    twice, codes = np.vstack([points, points]), np.tile(np.arange(60) % 6, 2)
+    folds = dealt(twice, codes, np.zeros(6, dtype=bool))
+    assert (folds[:60] == folds[60:]).all()
+    assert set(folds) == {0, 1, 2, 3, 4}
+    for head in (fit_head(twice, codes, 6), LinearHead.of_means(*means_of(twice, codes), twice, codes)):
+        assert len(head.left_out.rows) == 120
+        assert (head.left_out.lead < 0).mean() < 0.4
+
+
+def test_wrong_labels_are_found_and_count_less():
+    points, codes, _, _ = drawn(20, 6, noise=0.7)
+    points, given, wrong = doubtful(points, codes)
+    head = fit_head(points, given, 20)
+    found = set(head.left_out.rows[head.left_out.right < 0.5])
+    assert len(found & set(wrong)) >= 0.8 * len(wrong)
+    assert len(found - set(wrong)) <= 0.2 * len(found)
+    assert head.mass.sum() < 120 - 0.6 * len(wrong)

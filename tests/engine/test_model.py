@@ -1,0 +1,106 @@
+"""The whole model on made-up batches: what is known in advance, another place, another order, another scale."""
+
+import numpy as np
+
+from handful.engine.head import LinearHead
+from handful.engine.left_out import Judged
+from handful.engine.model import Context, Reference, label_batch
+
+
+def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, dim))
+    examples = centres[:, None] + noise * rng.normal(size=(n_classes, shots, dim))
+    means = examples.mean(1)
+    truth = np.repeat(chosen, n_items // len(chosen))
+    points = centres[truth] + noise * rng.normal(size=(len(truth), dim))
+    precision = 1 / (noise**2 * (1 + 1 / shots))
+    return points, reference(precision * means, -precision * (means**2).sum(1) / 2, means, shots, noise**2 * dim), truth
+
+
+def reference(weights, offsets, means, shots, spread):
+    found, t, wrong, confidence = Judged.nothing(1.0)
+    mass = np.full(len(means), float(shots))
+    return Reference(LinearHead(weights, offsets, means, mass, spread, t, wrong, confidence, found))
+
+
+def test_one_example_gains_most():
+    joint, alone = [], []
+    for seed in range(8):
+        points, classes, truth = made_up(seed)
+        joint.append((label_batch(points, classes).probabilities.argmax(1) == truth).mean())
+        alone.append((classes.head.scores(points).argmax(1) == truth).mean())
+    assert np.mean(joint) > np.mean(alone) + 0.1
+
+
+def test_rows_are_probabilities_and_an_excluded_class_has_none():
+    points, classes, truth = made_up(0, shots=5)
+    log_shares = np.full(40, -np.log(39))
+    log_shares[truth[0]] = -np.inf
+    found = label_batch(points, classes, Context(log_shares))
+    assert np.allclose(found.probabilities.sum(1), 1)
+    assert not found.probabilities[:, truth[0]].any()
+    assert found.presence.min() >= 0
+    assert found.presence.max() <= 1
+
+
+def test_order_and_scale_do_not_matter():
+    points, classes, _ = made_up(1, shots=5)
+    found = label_batch(points, classes)
+    order = np.random.default_rng(0).permutation(len(points))
+    head = classes.head
+    scaled = reference(head.weights / 7, head.offsets, 7 * head.means, 5, 49 * head.spread)
+    again = label_batch(7 * points[order], scaled)
+    assert np.allclose(again.probabilities, found.probabilities[order], atol=1e-4)
+    assert np.allclose(again.presence, found.presence, atol=1e-4)
+
+
+def test_a_batch_from_another_place_is_labelled_as_at_home():
+    points, classes, truth = made_up(2, shots=5)
+    offset = 0.8 * np.ones(16)
+    there = label_batch(points + offset, classes).probabilities.argmax(1) == truth
+    unmoved = classes.head.scores(points + offset).argmax(1) == truth
+    assert there.mean() > unmoved.mean() + 0.1
+
+
+def test_one_item():
+    points, classes, _ = made_up(3, shots=5)
+    found = label_batch(points[:1], classes)
+    assert np.isfinite(found.probabilities).all()
+    assert found.probabilities.argmax() == classes.head.scores(points[:1]).argmax()
+
+
+def test_a_part_decides_for_a_large_batch():
+    points, classes, truth = made_up(4, n_items=45, shots=5)
+    rng = np.random.default_rng(0)
+    many = np.repeat(points, 40, 0) + 0.05 * rng.normal(size=(1800, 16))
+    found = label_batch(many, classes)
+    order = rng.permutation(1800)
+    again = label_batch(many[order], classes)
+    assert (found.probabilities.argmax(1) == np.repeat(truth, 40)).mean() > 0.9
+    assert np.flatnonzero(found.presence > 0.5).tolist() == [3, 9, 14]
+    assert np.allclose(again.probabilities, found.probabilities[order], atol=1e-4)
+
+
+def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():
+    points, classes, truth = made_up(5, shots=5)
+    given = np.full(45, -1)
+    given[0], given[1] = 30, -2
+    allowed = np.ones((45, 40), bool)
+    allowed[2, truth[2]] = False
+    found = label_batch(points, classes, Context(allowed=allowed, given=given))
+    assert found.probabilities[0].argmax() == 30
+    assert found.rejected[1]
+    assert found.probabilities[2, truth[2]] == 0
+    assert found.presence[30] > 0.5
+
+
+def test_weights_decide_between_two_classes_that_look_alike():
+    points, classes, truth = made_up(6, shots=5)
+    head = classes.head
+    twin = np.r_[0:40, truth[0]]
+    doubled = reference(head.weights[twin], head.offsets[twin], head.means[twin], 5, head.spread)
+    shares = np.full(41, 1 / 41)
+    shares[truth[0]], shares[40] = 1e-4, 0.05
+    found = label_batch(points[:1], doubled, Context(np.log(shares)))
+    assert found.probabilities[0, 40] > 10 * found.probabilities[0, truth[0]]
