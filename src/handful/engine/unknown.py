@@ -68,8 +68,6 @@ class Verdict:
         How much the batch may differ from the catalogue.
     grid : Floats
         Posterior of place, width and share.
-    lone : bool
-        Whether items stand alone.
     interval : tuple of float
         Of the share, 90 %.
     evidence : float
@@ -81,7 +79,6 @@ class Verdict:
     levels: Levels
     sigma: float
     grid: Floats
-    lone: bool
     interval: tuple[float, float]
     evidence: float
     drift: float
@@ -108,9 +105,8 @@ class Verdict:
         False
         """
         t, n, w = (np.asarray(values, dtype=np.float64) for values in looks)
-        lone = float(n.sum()) < 2 * len(n)
         sigma = min(LEAST_DRIFT + DRIFT_OF_FAR * float(np.log(max(far, 1.0))), MOST_DRIFT)
-        base, ratio = _densities(levels, sigma, t, n, lone)
+        base, ratio = _densities(levels, sigma, t, n)
         mixed = (1 - _RHO) + _RHO * ratio[:, :, None]
         log = np.log(mixed) @ w + (base @ w)[..., None]
         log *= min(1.0, MOST_GROUPS / max(float(w.sum()), 1e-9))
@@ -125,7 +121,6 @@ class Verdict:
             levels,
             sigma,
             grid,
-            lone,
             _interval(grid, each.mean(-1), np.sqrt(variance)),
             max((1 - nothing) / nothing * SPIKE / (1 - SPIKE), np.finfo(np.float64).tiny),
             float(grid.sum((1, 2)) @ DRIFTS) * UNIT * sigma,
@@ -136,7 +131,7 @@ class Verdict:
         found = np.empty(len(t))
         for start in range(0, len(t), BLOCK_ITEMS):
             some = slice(start, start + BLOCK_ITEMS)
-            _, ratio = _densities(self.levels, self.sigma, t[some].astype(np.float64), sizes[some], self.lone)
+            _, ratio = _densities(self.levels, self.sigma, t[some].astype(np.float64), sizes[some])
             part = _RHO * ratio[:, :, None]
             found[some] = np.einsum("dws,dwsn->n", self.grid, part / (part + 1 - _RHO))
         return found.clip(0, 1)
@@ -145,25 +140,20 @@ class Verdict:
 _RHO = np.concatenate([[0.0], (np.arange(SHARES) + 0.5) / SHARES])[:, None]
 
 
-def _densities(levels: Levels, sigma: float, t: Floats, n: Floats, lone: bool) -> tuple[Floats, Floats]:
+def _densities(levels: Levels, sigma: float, t: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Log-density of known items, and how many times as likely unknown ones are: [drift, width, item] each.
 
-    The log of the latter is a parabola in t. Beyond its turning point it is nearly constant: an item farther out is
+    The log of the latter is a parabola in t. Before its turning point it is nearly constant: an item farther out is
     never less likely to be unknown.
     """
     level, known, other = (base + extra / n for base, extra in (levels.level, levels.known, levels.unknown))
     level = np.maximum(level, LEAST_LEVEL)
-    if lone:
-        # Unknown items that vary less would explain any batch: its middle is narrow.
-        both = (known + other) / 2
-        known, other = np.where(known > other, both, known), np.where(known > other, both, other)
+    other = np.maximum(known, other)  # unknown items that vary less would explain any batch: its middle is narrow
     x = (t - UNIT * sigma * DRIFTS[:, None])[:, None]
     widths = 4.0 ** (sigma * WIDTHS)[:, None]
     v0, v1 = widths * known, widths * other
-    wider = np.where(np.abs(v0 - v1) < 1e-4, 1e-4, v0 - v1)
-    turn = level * v0 / wider
-    inner = np.where(wider > 0, np.minimum(x, turn), np.maximum(x, turn))
-    log = 0.5 * np.log(v0 / v1) + inner**2 / (2 * v0) - (inner - level) ** 2 / (2 * v1) + 1e-3 * (x - inner)
+    outer = np.maximum(x, -level * v0 / np.maximum(v1 - v0, 1e-4))
+    log = 0.5 * np.log(v0 / v1) + outer**2 / (2 * v0) - (outer - level) ** 2 / (2 * v1) + 1e-3 * (x - outer)
     return -(x**2) / (2 * v0) - 0.5 * np.log(v0), np.exp(np.minimum(log, MOST_RATIO))
 
 

@@ -1,0 +1,215 @@
+"""Voices, groceries and mass spectra: labels, classes present and items of no class, with data that nobody tuned on.
+
+    python studies/real_uses.py DATA NAME [--only clips ...] [--batches 50]
+    python studies/real_uses.py --compare NAME OLDER
+
+Only the public interface is called, so any version of handful can be measured: install it, choose a NAME for it, and
+compare the two on the same batches. Every cell is measured with and without items of no class.
+
+- **utterances**, **clips** (`audiomnist-speakers`): 3 rows of each of 60 voices; 4 to 6 voices with 10 to 20 rows each,
+  two of which are not in the catalogue if something is unknown.
+- **groceries** (`grocery-efflite0`): 5 photographs of each of 81 kinds; 75 photographs of 6 kinds, taken in shops; two
+  more kinds with 25 photographs if something is unknown.
+- **spectra** (`massbank-two-labs`): the library of one laboratory, 1,152 compounds; all spectra that laboratory 1 has
+  of 10 to 30 compounds, and of a quarter as many that the library lacks. **candidates**: the same with the compounds
+  whose precursor mass is within 0.01 of that of any spectrum of the batch.
+
+Results are saved in `studies/results/real_uses/NAME.json`, one value per batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import roc_auc_score
+
+import handful
+
+RESULTS = Path(__file__).parent / "results" / "real_uses"
+CELLS = ("utterances", "clips", "groceries", "spectra", "candidates")
+LABORATORY, TOLERANCE = 1, 0.01
+
+Rows = npt.NDArray[np.int64]
+
+
+class Drawn(NamedTuple):
+    """A catalogue and a batch; labels of items that the catalogue lacks are not among its labels."""
+
+    examples: npt.NDArray[np.float32]
+    labels: Rows
+    items: npt.NDArray[np.float32]
+    truth: Rows
+    candidates: list[int] | None = None
+
+
+def array(file: Path) -> npt.NDArray[Any]:
+    """Read an array; features as single precision, labels as whole numbers."""
+    found = np.load(file)
+    return np.asarray(found, dtype=np.float32 if found.dtype.kind == "f" else np.int64)
+
+
+def voices(data: Path, part: str, unknown: bool, rng: np.random.Generator) -> Drawn:
+    """Draw a recording of a few voices."""
+    folder = data / "audiomnist-speakers"
+    features, labels = (
+        array(folder / f"{part or 'features'}.npy"),
+        array(folder / f"{part + '_' * bool(part)}labels.npy"),
+    )
+    rows = [rng.permutation(np.flatnonzero(labels == k)) for k in range(60)]
+    there = rng.choice(60, int(rng.integers(4, 7)), replace=False)
+    gone = there[:2] if unknown else there[:0]
+    examples = np.concatenate([rows[k][:3] for k in range(60) if k not in gone])
+    items = np.concatenate([rows[k][3 : 3 + int(rng.integers(10, 21))] for k in there])
+    return Drawn(features[examples], labels[examples], features[items], labels[items])
+
+
+def groceries(data: Path, unknown: bool, rng: np.random.Generator) -> Drawn:
+    """Draw photographs of a shop."""
+    folder = data / "grocery-efflite0"
+    features, labels, split = (array(folder / f"{name}.npy") for name in ("features", "labels", "original_split"))
+    kinds = rng.permutation(81)
+    gone, there = (kinds[:2], kinds[2:8]) if unknown else (kinds[:0], kinds[:6])
+    examples = [rng.permutation(np.flatnonzero((labels == k) & (split == 0)))[:5] for k in range(81) if k not in gone]
+    of = [rng.permutation(np.flatnonzero(np.isin(labels, some) & (split == 2))) for some in (there, gone)]
+    held, items = np.concatenate(examples), np.concatenate([of[0][:75], of[1][:25]])
+    return Drawn(features[held], labels[held], features[items], labels[items])
+
+
+def spectra(data: Path, listed: bool, unknown: bool, rng: np.random.Generator) -> Drawn:
+    """Draw all spectra of a few compounds."""
+    folder = data / "massbank-two-labs"
+    (features, labels, masses), (items, truth, theirs) = (
+        [array(folder / f"{part}{what}.npy") for what in ("", "_labels", "_precursor")]
+        for part in ("reference", "query")
+    )
+    here = array(folder / "query_lab.npy") == LABORATORY
+    known, other = (np.unique(truth[here & some]) for some in (truth < 1152, truth >= 1152))
+    n = int(rng.integers(10, 31))
+    chosen = rng.choice(known, n, replace=False)
+    if unknown:
+        chosen = np.concatenate([chosen, rng.choice(other, max(n // 4, 1), replace=False)])
+    rows = np.flatnonzero(here & np.isin(truth, chosen))
+    near = np.abs(masses[:, None] - theirs[rows]).min(1) < TOLERANCE
+    return Drawn(features, labels, items[rows], truth[rows], np.unique(labels[near]).tolist() if listed else None)
+
+
+def drawn(data: Path, cell: str, unknown: bool, number: int) -> Drawn:
+    """Draw a batch of a cell, the same for every version."""
+    rng = np.random.default_rng([CELLS.index("spectra" if cell == "candidates" else cell), unknown, number])
+    if cell == "groceries":
+        return groceries(data, unknown, rng)
+    if cell in ("utterances", "clips"):
+        return voices(data, "short" if cell == "clips" else "", unknown, rng)
+    return spectra(data, cell == "candidates", unknown, rng)
+
+
+@cache
+def classifier() -> Any:
+    """Return the estimator of the default, whatever this version calls it."""
+    return getattr(handful, "BatchClassifier", None) or handful.PaddleClassifier
+
+
+def means_of(batch: Drawn) -> Rows:
+    """Label every item by the nearest class mean."""
+    classes, codes = np.unique(batch.labels, return_inverse=True)
+    means = np.zeros((len(classes), batch.items.shape[1]))
+    np.add.at(means, codes, batch.examples)
+    means /= np.bincount(codes)[:, None]
+    distances = (means**2).sum(1) - 2 * batch.items @ means.T
+    if batch.candidates is not None:
+        distances[:, ~np.isin(classes, batch.candidates)] = np.inf
+    return np.asarray(classes[distances.argmin(1)])
+
+
+def figures(model: Any, batch: Drawn) -> dict[str, float]:
+    """Measure one batch; all but `loss` in percent."""
+    known = np.isin(batch.truth, model.classes_)
+    with warnings.catch_warnings(action="ignore"):
+        found = model.infer(batch.items, candidates=batch.candidates)
+    code, there = np.searchsorted(model.classes_, batch.truth[known]), np.isin(model.classes_, batch.truth)
+    right, present = found.labels[known] == batch.truth[known], found.presence >= 0.5
+    q = np.asarray(found.probabilities)[known]
+    share, (low, high), rejected = float((~known).mean()), found.unknown_interval, np.asarray(found.rejected)
+    values = {
+        "joint": right.mean(),
+        "means": (means_of(batch)[known] == batch.truth[known]).mean(),
+        "precision": there[present].mean() if present.any() else 1.0,
+        "recall": present[there].mean(),
+        "brier": ((found.presence - there) ** 2).sum() / there.sum(),
+        "over": q.max(1).mean() - right.mean(),
+        "known_rejected": rejected[known].mean(),
+        "said": np.mean(found.unknown),
+        "share": share,
+        "covers": float(low <= share <= high),
+    }
+    if share:
+        values["unknown_rejected"] = rejected[~known].mean()
+        values["auroc"] = roc_auc_score(~known, found.unknown)
+    loss = float(-np.log(np.maximum(q[np.arange(len(code)), code], 1e-12)).mean())
+    return {name: round(100 * float(value), 3) for name, value in values.items()} | {"loss": round(loss, 4)}
+
+
+def measured(data: Path, cell: str, unknown: bool, n: int) -> Iterator[dict[str, float]]:
+    """Measure the batches of a cell; the library of spectra is fitted once."""
+    library = None
+    for number in range(n):
+        batch = drawn(data, cell, unknown, number)
+        with warnings.catch_warnings(action="ignore"):
+            model = library or classifier()().fit(batch.examples, batch.labels)
+        library = model if cell in ("spectra", "candidates") else None
+        yield figures(model, batch)
+
+
+def compare(name: str, older: str) -> None:
+    """Print every figure of two versions, and the paired difference with its 95 % interval."""
+    new, old = (json.loads((RESULTS / f"{one}.json").read_text(encoding="utf-8")) for one in (name, older))
+    print(f"| batch | figure | {older} | {name} | difference |\n|---|---|---|---|---|")
+    for cell in [cell for cell in new if cell in old]:
+        for figure in new[cell][0]:
+            a, b = (np.array([batch[figure] for batch in one[cell]]) for one in (old, new))
+            n = min(len(a), len(b))
+            gain = b[:n] - a[:n]
+            half = 1.96 * gain.std(ddof=1) / np.sqrt(n)
+            print(f"| {cell} | {figure} | {a[:n].mean():.2f} | {b[:n].mean():.2f} | {gain.mean():+.2f} ± {half:.2f} |")
+
+
+def main() -> None:
+    """Measure the cells asked for and keep them, or compare two versions."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
+    parser.add_argument("name", nargs="?", help="name of what is measured, for its file of results")
+    parser.add_argument("--only", nargs="+", choices=CELLS, default=CELLS)
+    parser.add_argument("--batches", type=int, default=50, help="batches per cell")
+    parser.add_argument("--compare", nargs=2, metavar=("NAME", "OLDER"))
+    given = parser.parse_args()
+    if given.compare:
+        return compare(*given.compare)
+    if given.name is None:
+        parser.error("say where the data are and how to name the results")
+    file = RESULTS / f"{given.name}.json"
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    for cell in given.only:
+        for unknown in (False, True):
+            what = f"{cell}, {'some' if unknown else 'nothing'} unknown"
+            kept[what] = list(measured(given.data, cell, unknown, given.batches))
+            means = {key: round(float(np.mean([one[key] for one in kept[what]])), 2) for key in kept[what][0]}
+            print(what, means, flush=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lines = ",\n".join(
+                f" {json.dumps(key)}: [\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+                for key, value in kept.items()
+            )
+            file.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    main()
