@@ -89,7 +89,7 @@ class Frame:
     def space(self, geometry: str, max_iter: int) -> Space[Any]:
         """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
         if self.geometry(geometry, max_iter) == "feature":
-            return FeatureSpace.of(self.query, self.query_mask, self.support)
+            return FeatureSpace(self.query, self.query_mask, self.support)
         return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
 
     def geometry(self, name: str, max_iter: int) -> str:
