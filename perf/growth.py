@@ -37,7 +37,7 @@ BANK_ROWS = 4096
 
 
 def operations(geometry: str, classes: int, queries: int, dimensions: int, shots: int) -> float:
-    """Multiplications and additions of one task, without its working set."""
+    """Multiplications and additions of one task."""
     once = classes * shots * dimensions
     if geometry == "feature":
         return once + N_ITER * 4.0 * queries * classes * dimensions

@@ -10,14 +10,13 @@ class means and takes the nearest; "each alone" does so with the head. Time is t
 machine does not change the ratio. Memory is the peak of anonymous pages (`RssAnon`), without mapped files.
 
 With --scratch the data are kept there, and with --json every measurement is saved as soon as it is made. Called again
-with both, the script skips what has been measured, and compares with the saved labels of the exact run.
+with both, the script skips what has been measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import resource
 import shutil
 import tempfile
@@ -30,19 +29,17 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
-from handful.engine.head import LinearHead
 from handful.large import LargeSolution, Progress, solve
-from handful.large.candidates import Contenders
 from handful.large.inputs import read_rows
 from handful.shapes import Float
 
 PRESENT = 0.5  # as in handful.estimators
 BLOCK = 8192
-EXACT_LABELS = "exact_labels.npy"
+# Numbers in a block of scores, and the fewest and most queries of a block.
+SCORE_NUMBERS, FEWEST_ROWS, MOST_ROWS = 2**23, 16, 4096
 
 
 def main() -> None:
@@ -55,9 +52,6 @@ def main() -> None:
     parser.add_argument("--shots", type=int, default=5, help="examples of each class")
     parser.add_argument("--spread", type=float, default=1.0, help="centres' spread over that around them")
     parser.add_argument("--even", action="store_true", help="classes that occur have equally many queries")
-    parser.add_argument("--list-length", type=int, default=None)
-    parser.add_argument("--faiss", choices=["faiss_ivf", "faiss_hnsw"], action="append", default=[])
-    parser.add_argument("--paddle", action="store_true", help="published PADDLE too, at the scale of a head of means")
     parser.add_argument("--json", type=Path, default=None, help="write the figures there")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for data and runs, which stay there")
     parser.add_argument("--progress", action="store_true")
@@ -72,7 +66,7 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Run the bare pass and the streamed methods on the same banks; return all figures."""
+    """Run the bare passes and the streamed batch on the same banks; return all figures."""
     k_eff = arguments.k_eff or max(2, min(1000, arguments.k // 10))
     data = Synthetic(arguments.k, k_eff, arguments.d, arguments.spread, even=arguments.even)
     catalogue, queries = data.banks(folder, arguments.shots, arguments.q)
@@ -85,20 +79,21 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         start = time.process_time()
         summed = Catalogue.of_bank(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
-        figures["scale"] = scale_of_means(summed)
-        passes = {"nearest": Contenders.of_prototypes(summed.means)}
+        means = summed.means.numpy()
         start = time.process_time()
         head = summed.head
         figures["head_cpu"] = time.process_time() - start
-        passes["alone"] = Contenders.of(torch.from_numpy(head.weights), torch.from_numpy(head.offsets))
-        del head
-        for name in list(passes):
-            contenders = passes.pop(name)
+        passes = {
+            "nearest": (means, -0.5 * np.square(means).sum(-1)),
+            "alone": (head.weights, head.offsets),
+        }
+        for name, (weights, offsets) in passes.items():
             with Memory() as memory:
                 start = time.process_time()
-                best = best_classes(contenders, summed.origin, queries)
+                best = best_classes(weights, offsets, summed.origin.numpy(), queries)
                 cpu = time.process_time() - start
             figures[name] = {"cpu": cpu, "peak_mb": memory.peak_mb, **scores(best, queries.labels, arguments.k)}
+        del means, head, passes
         del summed
         note(arguments.json, figures)
     bare = figures["nearest"]["cpu"]
@@ -106,33 +101,13 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     show("nearest prototype", figures["nearest"], bare)
     show("each alone", figures["alone"], bare)
 
-    for shortlist in ("exact", *arguments.faiss):
-        if shortlist not in figures:
-            found, measured = streamed(arguments, folder, catalogue, queries, "roll_call", shortlist)
-            labels = found.labels()
-            measured |= scores(labels, queries.labels, arguments.k, found) | data.stray(found)
-            measured["ratio"] = measured["cpu"] / bare
-            if shortlist == "exact":
-                np.save(folder / EXACT_LABELS, labels)
-            else:
-                measured["equal_labels"] = float((labels == np.load(folder / EXACT_LABELS)).mean())
-                measured["of_exact_cpu"] = measured["cpu"] / figures["exact"]["cpu"]
-                # Sums of the catalogue come before the index, its head after it.
-                measured["index_cpu"] = measured["stages"]["index"] - figures["catalogue_cpu"]
-            figures[shortlist] = measured
-            note(arguments.json, figures)
-        show(f"roll_call, {shortlist}", figures[shortlist], bare)
-    if arguments.paddle:
-        # Published PADDLE knows no scale: give it features multiplied by one.
-        scale = figures["scale"]
-        banks = {"catalogue": catalogue, "queries": queries}
-        scaled = [data.scaled(folder / f"scaled-{name}", bank, scale) for name, bank in banks.items()]
-        found, figures["paddle"] = streamed(arguments, folder, scaled[0], scaled[1], "paddle", "exact")
-        figures["paddle"] |= scores(found.labels(), queries.labels, arguments.k, found)
-        figures["paddle"] |= data.stray(found) | data.drift(found, scale)
-        figures["paddle"]["ratio"] = figures["paddle"]["cpu"] / bare
-        show("paddle", figures["paddle"], bare)
+    if "streamed" not in figures:
+        found, measured = streamed(arguments, folder, catalogue, queries)
+        measured |= scores(found.labels(), queries.labels, arguments.k, found) | data.stray(found)
+        measured["ratio"] = measured["cpu"] / bare
+        figures["streamed"] = measured
         note(arguments.json, figures)
+    show("roll_call", figures["streamed"], bare)
     return figures
 
 
@@ -154,15 +129,10 @@ def note(file: Path | None, figures: dict[str, Any]) -> None:
 
 
 def streamed(
-    arguments: argparse.Namespace,
-    folder: Path,
-    catalogue: FeatureBank,
-    queries: FeatureBank,
-    method: str,
-    shortlist: str,
+    arguments: argparse.Namespace, folder: Path, catalogue: FeatureBank, queries: FeatureBank
 ) -> tuple[LargeSolution, dict[str, Any]]:
     """Run `handful.large.solve` from its beginning; CPU seconds by stage are those up to a stage's last report."""
-    place = folder / f"{method}-{shortlist}"
+    place = folder / "run"
     # What is there is of a run that was cut short: it would be resumed, and only its rest measured.
     shutil.rmtree(place, ignore_errors=True)
     stages: dict[str, float] = {}
@@ -177,51 +147,26 @@ def streamed(
             print(progress, flush=True)
 
     with Memory() as memory:
-        found = solve(
-            catalogue,
-            queries,
-            place,
-            method=method,
-            transform="raw",
-            shortlist=shortlist,
-            list_length=arguments.list_length,
-            index_folder=folder,
-            on_progress=listen,
-        )
+        found = solve(catalogue, queries, place, transform="raw", on_progress=listen)
     cpu = time.process_time() - start
-    figures = {
-        "cpu": cpu,
-        "peak_mb": memory.peak_mb,
-        "stages": stages,
-        "n_iter": found.n_iter,
-        "converged": found.converged,
-        "living": len(found.living),
-        "readmitted": found.readmitted,
-        "dropped_mass": found.dropped_mass,
-        "largest_dropped_mass": found.largest_dropped_mass,
-        "joint_weight": found.joint_weight,
-    }
+    figures = {"cpu": cpu, "peak_mb": memory.peak_mb, "stages": stages, "joint_weight": found.joint_weight}
     return found, figures
 
 
-def scale_of_means(catalogue: Catalogue) -> float:
-    """√κ of a head of class means, whose scores are `-½κ‖z - μ‖²` up to constants."""
-    examples = catalogue.examples
-    codes = torch.from_numpy(np.searchsorted(catalogue.classes, examples.labels))
-    head = LinearHead.of_means(
-        catalogue.means.numpy(), catalogue.shots.numpy(), (examples.points - catalogue.origin).numpy(), codes.numpy()
-    )
-    return math.sqrt(float(np.linalg.norm(head.weights[0])) / float(catalogue.means[0].norm()))
-
-
-def best_classes(contenders: Contenders, origin: Float[Tensor, "dim"], queries: FeatureBank) -> np.ndarray:
+def best_classes(
+    weights: Float[np.ndarray, "class dim"],
+    offsets: Float[np.ndarray, "class"],
+    origin: Float[np.ndarray, "dim"],
+    queries: FeatureBank,
+) -> np.ndarray:
     """Run the bare engine: blocks, one product each, the best of every row."""
-    size = contenders.rows_at_once()
-    labels = torch.empty(queries.n_rows, dtype=torch.int64)
+    size = max(FEWEST_ROWS, min(MOST_ROWS, SCORE_NUMBERS // len(weights)))
+    labels = np.empty(queries.n_rows, np.int64)
     for start in range(0, queries.n_rows, size):
-        points = read_rows(queries, np.arange(start, min(start + size, queries.n_rows)), "raw").sub_(origin)
-        labels[start : start + size] = contenders.scores(points).max(-1).indices
-    return labels.numpy()
+        rows = np.arange(start, min(start + size, queries.n_rows))
+        found = read_rows(queries, rows, "raw").numpy() - origin
+        labels[rows] = (found @ weights.T + offsets).argmax(-1)
+    return labels
 
 
 def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution | None = None) -> dict[str, float]:
@@ -249,25 +194,8 @@ def show(name: str, figures: dict[str, Any], bare: float) -> None:
     if "stages" in figures:
         stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in figures["stages"].items())
         print(
-            f"    {figures['n_iter']} iterations, converged {figures['converged']}, {figures['living']} living, "
-            f"{figures['readmitted']} readmitted, dropped mass {figures['dropped_mass']:.2e} "
-            f"(largest {figures['largest_dropped_mass']:.2e}); CPU s: {stages}"
-        )
-        weight = figures["joint_weight"]
-        print(
-            f"    {100 * figures['stray_queries']:.2f} % of the queries with classes that do not occur"
-            + ("" if weight is None else f"; weight of the joint answer {weight:.3f}")
-        )
-    if "drift_median" in figures:
-        print(
-            f"    distance to the true centre, over that of the support mean: median {figures['drift_median']:.3f}, "
-            f"of classes with 5 queries or fewer {figures['drift_small']:.3f}, 99th percentile "
-            f"{figures['drift_99']:.3f}"
-        )
-    if "equal_labels" in figures:
-        print(
-            f"    {100 * figures['equal_labels']:.3f} % of the labels of the exact run, "
-            f"in {figures['of_exact_cpu']:.2f} of its CPU time, of which {figures['index_cpu']:.1f} s for the index"
+            f"    CPU s: {stages}; {100 * figures['stray_queries']:.2f} % of the queries in absent classes; "
+            f"weight of the joint answer {figures['joint_weight']:.3f}"
         )
 
 
@@ -291,7 +219,6 @@ class Synthetic:
         # Every class that occurs has a query at least.
         rest = self.present[rng.choice(len(self.present), max(0, n_query - len(self.present)), p=self.shares)]
         truth = rng.permutation(np.concatenate([self.present, rest])[:n_query])
-        self.sizes = np.bincount(truth, minlength=self.k)
         return self._write(folder / "catalogue", labels, 2), self._write(folder / "queries", truth, 3)
 
     def _write(self, path: Path, labels: np.ndarray, seed: int) -> FeatureBank:
@@ -308,31 +235,6 @@ class Synthetic:
             classes = labels[start : start + BLOCK]
             noise = rng.standard_normal((len(classes), self.dim), dtype=np.float32)
             yield (self.centres[classes] + noise * self.spectrum).astype(np.float16)
-
-    def scaled(self, path: Path, bank: FeatureBank, factor: float) -> FeatureBank:
-        """Return a bank with its features multiplied."""
-        blocks = (block.astype(np.float32) * factor for block in bank.blocks())
-        names = bank.class_names
-        store.write(
-            path, blocks, bank.labels, dtype="float32", dim=bank.dim, class_names=names, provenance={}, splits={}
-        )
-        return FeatureBank.load(path)
-
-    def drift(self, found: LargeSolution, factor: float) -> dict[str, float]:
-        """Distance of prototypes of classes that occur to their true centre, over that of their support means."""
-        living = found.living.numpy()
-        there = np.isin(living, self.present)
-        centres = factor * self.centres[living[there]]
-        after, before = (
-            np.linalg.norm(values.numpy()[there] - centres, axis=-1)
-            for values in (found.prototypes, found.support_means)
-        )
-        ratio, small = after / before, self.sizes[living[there]] <= 5
-        return {
-            "drift_median": float(np.median(ratio)),
-            "drift_small": float(np.median(ratio[small])) if small.any() else math.nan,
-            "drift_99": float(np.quantile(ratio, 0.99)),
-        }
 
     def stray(self, found: LargeSolution) -> dict[str, float]:
         """Share of the queries that went to classes that do not occur."""

@@ -19,7 +19,6 @@ from torch import Tensor
 
 import handful
 from handful.inference.frame import Frame
-from handful.inference.working_set import WorkingSetProblem
 from handful.methods import paddle
 
 N_QUERY, DIM, N_ITER, REPEATS = 75, 512, 20, 7
@@ -88,7 +87,7 @@ def denormal_ratio() -> tuple[float, float]:
     """
     task = random_tasks(160, 5, 16, scale=5.0)
     frame = Frame(task)
-    problem = WorkingSetProblem(frame.space("gram", N_ITER), None, frame.n_query, torch.ones_like(frame.n_query))
+    problem = paddle.Problem(frame.space("gram", N_ITER), frame.n_query, torch.ones_like(frame.n_query))
     start = state = paddle.init(problem)
     for _ in range(30):
         state, u = paddle.step(problem, state, floor=1e-6)

@@ -1,7 +1,6 @@
-"""What transduction costs compared with induction: PADDLE, plain and calibrated, against the bare nearest prototype.
+"""What transduction costs compared with induction: PADDLE against the bare nearest prototype.
 
     python perf/price_of_induction.py [--bank clinc150=PATH ...] [--out docs/results/price_of_induction.json]
-    python perf/price_of_induction.py --profile
 
 Tasks are row numbers in a bank in memory in single precision, |Q| = 75, five classes in each query. The bare
 pass reads the support once, sums it by class, multiplies the queries with the prototypes and takes the largest. It is
@@ -12,17 +11,12 @@ iterations, on points already copied out, eight tasks at a time, denormals flush
 
 All measurements alternate within one process, and a figure is the median over the rounds: CPU milliseconds per task on
 one thread, wall-clock milliseconds on two.
-
-With `--profile` it prints where the time of the two methods goes instead: shares of CPU time by stage, on one thread,
-under Python's own profiler, which makes stages of many small calls look a little longer than they are.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
 import json
-import pstats
 import statistics
 import time
 from collections.abc import Callable
@@ -42,7 +36,7 @@ BARE_CHUNKS = (4, 16)
 PUBLIC_CHUNK = 8
 SHAPES = {(20, 5): 600, (160, 5): 300, (160, 20): 300, (227, 10): 280}  # (classes, shots): tasks
 BANK_SHOTS, BANK_TASKS = (5, 10), 200
-# What we aim at: PADDLE over bare, by (classes, shots); calibrated PADDLE may take 1.5 times that.
+# What we aim at: PADDLE over bare, by (classes, shots).
 AIMS = {(20, 5): 3.0, (160, 5): 1.8, (160, 20): 1.3, (227, 10): 1.6}
 
 
@@ -121,7 +115,6 @@ def contenders(case: Case) -> dict[str, Callable[[], Tensor]]:
         **{f"bare {chunk}": plain(chunk) for chunk in BARE_CHUNKS},
         "paddle": library("paddle"),
         "paddle 20": library("paddle", max_iter=N_ITER, tol=0.0),
-        "calibrated": library("calibrated_paddle"),
     }
 
 
@@ -167,9 +160,7 @@ def measure(case: Case, n_threads: int) -> dict[str, Any]:
         "threads": n_threads,
         "bare_ms": round(base, 3),
         "paddle_ms": round(times["paddle"], 3),
-        "calibrated_ms": round(times["calibrated"], 3),
         "paddle_ratio": ratio("paddle"),
-        "calibrated_ratio": ratio("calibrated"),
     }
     if n_threads == 1:
         public = public_milliseconds(case)
@@ -179,61 +170,12 @@ def measure(case: Case, n_threads: int) -> dict[str, Any]:
     return row
 
 
-# Stages by the function that does them, and the stage within which it is called, if any.
-STAGES: dict[str, dict[str, tuple[str, str | None]]] = {
-    "paddle": {
-        "products": ("space", None),
-        "sums of the support": ("moments_of", "products"),
-        "first iterations, most classes": ("_start", None),
-        "putting tasks together": ("joined", None),
-        "further iterations, few classes": ("fixed_point", None),
-        "writing the answer": ("_write", "further iterations, few classes"),
-        "checking classes that left": ("would_return", None),
-    },
-    "calibrated": {
-        "comparing with all classes": ("compare", None),
-        "scale": ("squared_scale", "comparing with all classes"),
-        "sums of the support": ("moments_of", "comparing with all classes"),
-        "two passes, few classes": ("settle", None),
-        "move, answer, check": ("assign", None),
-    },
-}
-
-
-def shares(function: Callable[[], object], stages: dict[str, tuple[str, str | None]]) -> dict[str, float]:
-    """Percent of the CPU time spent in each stage, and in none of them."""
-    profiler = cProfile.Profile(time.process_time)
-    profiler.runcall(function)
-    stats: dict[Any, Any] = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
-    whole = max(cumulative for _, _, _, cumulative, _ in stats.values())
-    seconds = dict.fromkeys(stages, 0.0)
-    for stage, (wanted, within) in stages.items():
-        spent = sum(s[3] for (path, _, name), s in stats.items() if name == wanted and "handful" in path)
-        seconds[stage] += spent
-        if within is not None:
-            seconds[within] -= spent
-    seconds["all else"] = whole - sum(seconds.values())
-    return {stage: 100 * spent / whole for stage, spent in seconds.items()}
-
-
-def profile(cases: list[Case]) -> None:
-    """Print one line per case and method."""
-    torch.set_num_threads(1)
-    for case in cases:
-        entrants = contenders(case)
-        for method, stages in STAGES.items():
-            entrants[method]()
-            found = ", ".join(f"{stage} {share:.0f}" for stage, share in shares(entrants[method], stages).items())
-            print(f"{case.name} K={case.n_classes} {case.shots} shots, {method}, percent: {found}", flush=True)
-
-
 def main() -> None:
     """Print the table, and write it if a file was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bank", action="append", default=[], metavar="NAME=PATH", help="a bank to measure as well")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--profile", action="store_true", help="print where the time goes instead")
     arguments = parser.parse_args()
     cases = [Case("synthetic", synthetic_bank(k, s), s, n) for (k, s), n in SHAPES.items()]
     for name, _, path in (entry.partition("=") for entry in arguments.bank):
@@ -242,11 +184,7 @@ def main() -> None:
             continue
         bank = read_bank(Path(path))
         cases += [Case(name, bank, shots, BANK_TASKS) for shots in BANK_SHOTS]
-    if arguments.profile:
-        profile(cases)
-        return
-    columns = ["classes", "shots", "threads", "bare_ms", "paddle_ms", "calibrated_ms"]
-    columns += ["paddle_ratio", "calibrated_ratio", "aim", "public_ratio"]
+    columns = ["classes", "shots", "threads", "bare_ms", "paddle_ms", "paddle_ratio", "aim", "public_ratio"]
     print(" " * 12 + "".join(f"{column.removesuffix('_ratio'):>14}" for column in columns))
     rows = []
     for n_threads in arguments.threads:

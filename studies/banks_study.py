@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -37,23 +37,42 @@ import numpy as np
 import torch
 
 import handful
-from field import QUICK, SLOW, Setting, published, run, setting
+from handful.benchmark.completion import CellProgress, complete
 from handful.benchmark.journal import Journal
 from handful.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
 from handful.benchmark.plan import Banks, Cell, Plan, bound_plan
 from handful.benchmark.run import Material, trace_of
 from handful.reports.summary import Estimate, Result, columns_of, paired_difference, results
+from handful.transforms import parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "studies" / "results" / "study"
+QUICK = ("nearest_prototype", "prior_em", "paddle", "soft_kmeans", "laplacian_shot", "bd_cspn")
+SLOW = ("pt_map", "paddle_gd", "baseline", "baseline_pp", "tim_adm", "ici", "alpha_tim", "tim")
 K_EFFS, QUERIES, SHOTS = (1, 2, 5, 10, 20, 50), (10, 25, 75, 200, 500, 1000), (5, 10, 20)
 N_TASKS, FEWER_TASKS, SLOW_TASKS = 1000, 300, 30
 METRICS = ("accuracy", "presence_precision", "presence_recall", "proportion_error", "n_iter", "cpu_seconds")
 WEIGHT_BANKS = ("clinc150", "banking77")
 SWEEP_BANKS, OPTIMISER_BANK = ("hwu64", "banking77"), "clinc150"
-SCALED: Setting = setting("l2_times", {}, factor=5.0)
 # Not in SLOW's order: what the paper's figure has comes first.
 SWEPT_SLOW = ("alpha_tim", "tim_adm", "baseline", "tim", "ici")
+
+
+Setting = Mapping[str, Any]  # transform, parameters, options
+
+
+def setting(transform: str, options: Mapping[str, Any], **parameters: Any) -> Setting:
+    """Transform, its parameters, and options of the method."""
+    return {"transform": transform, "parameters": parameters, "options": dict(options)}
+
+
+def published(method: str) -> Setting:
+    """Defaults after the method's own transform."""
+    name = handful.METHODS[method].transform
+    return setting("l2" if "base_mean" in parameters_of(name) else name, {})
+
+
+SCALED: Setting = setting("l2_times", {}, factor=5.0)
 
 
 def settings(methods: Iterable[str]) -> Iterator[tuple[str, Setting]]:
@@ -140,6 +159,23 @@ def stage(name: str, banks: Banks, most: int, budget: float) -> Plan:
 STAGES = ("table", "k_eff", "n_query", "weights", "pt_map", "slow", "sweep-slow", "optimiser")
 
 
+def run(folder: Path, plan: Plan, banks: Banks) -> Journal:
+    """Add a plan to a run and complete it."""
+    if (folder / "plan.json").exists():
+        journal = Journal(folder)
+        new = {cell.content_hash for cell in plan}
+        journal.extend((*(cell for cell in journal.plan if cell.content_hash not in new), *plan))
+    else:
+        journal = Journal.create(folder, plan)
+
+    def report(state: CellProgress) -> None:
+        if state.done >= state.wanted:
+            print(f"{state.cell.method:<18} {state.cell.bank:<26} {state.done} tasks", flush=True)
+
+    complete(journal, banks, on_progress=report)
+    return journal
+
+
 def traces(banks: Banks) -> dict[str, dict[str, list[float]]]:
     """Seconds, criterion and objective of both optimisers on one task, thinned to what a plot shows."""
     name = next(key for key in banks if key.startswith(OPTIMISER_BANK))
@@ -171,7 +207,6 @@ def keep(folders: Sequence[Path]) -> None:
     summaries: dict[str, list[dict[str, Any]]] = {}
     for column in columns_of(list(found.values())):
         alone = next((r for r in column.results if r.cell.method == "nearest_prototype"), None)
-        first = {id(result) for result in column.best()}
         for result in column.results:
             entry = {
                 **{key: v for key, v in result.cell.to_mapping().items() if key not in ("n_tasks", "cpu_budget")},
@@ -180,7 +215,6 @@ def keep(folders: Sequence[Path]) -> None:
                 "n_tasks": len(result.tasks),
                 "n_failed": result.n_failed,
                 **{metric: _rounded(result.estimate(metric)) for metric in METRICS},
-                "first": id(result) in first,
             }
             if alone is not None:
                 entry["gain"] = _rounded(paired_difference(result, alone))

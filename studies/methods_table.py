@@ -67,7 +67,6 @@ PUBLIC = "public code"
 ROWS = [
     Row("nearest_prototype"),
     Row("roll_call"),
-    Row("calibrated_paddle"),
     Row("bd_cspn"),
     Row("bd_cspn", {"sharpness": 50.0, "public_code": True}, "raw", PUBLIC),
     Row("prior_em"),
@@ -255,8 +254,7 @@ Budgets used: {budgets} CPU minutes per cell.
   laplacian_shot, eol), which needs the mean feature of base classes: these banks have none, so `l2` is used instead.
 - Rows called "{PUBLIC}" are the versions in PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
   pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
-- No option was tuned on these banks, but `roll_call` and `calibrated_paddle` as a whole were built on them; other
-  banks and tuned competitors are in [against the field](../field_results.md).
+- No option was tuned on these banks, but `roll_call` as a whole was built on them.
 - `oslo`, `ostim` and `eol` expect items that have none of the classes, and these batches have none; `eol` is told that
   half of them are. `em_dirichlet`, `transclip` and `stata` are made for names of classes; here the mean of the five
   examples stands for the name.

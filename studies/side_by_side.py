@@ -8,7 +8,6 @@ The rules, by the names that results use:
   the same labels as `head` where all classes have equally many examples.
 - `head_emq`, `prototype_emq`: EM for the class proportions (EMQ) on the scores of the head, or on half squared
   distances to class means, at a fixed sharpness.
-- `before`: `calibrated_paddle`, the default until `roll_call` replaced it.
 - `roll_call`: the default, through `PaddleClassifier`.
 """
 
@@ -27,7 +26,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-import handful
 from handful.estimators import PaddleClassifier
 from handful.reports.summary import Estimate
 
@@ -137,18 +135,14 @@ class Catalogue:
 
     def _stack(self, batches: Sequence[Batch], emq: Sharpness | None) -> Iterable[Outcome]:
         points = torch.from_numpy(np.stack([batch.points for batch in batches]))
-        task = handful.TaskBatch(self.examples[None], self.codes[None], points, len(self.classes))
-        with warnings.catch_warnings(action="ignore"):
-            before = handful.solve("calibrated_paddle", task)
         halves, scores = self.half_distances(points), self.scores(points)
         with_shares = scores * self.head.temperature + torch.from_numpy(np.log(self.head.mass))
         labels = {
             "prototype": halves.argmin(-1),
             "head": scores.argmax(-1),
             "logistic": with_shares.argmax(-1),
-            "before": before.predictions,
         }
-        likely = {"before": before.log_assignments.exp()}
+        likely: dict[str, Tensor] = {}
         if emq is not None:
             likely["head_emq"] = proportions_by_em(scores * (self.head.temperature / emq.temperature))
             likely["prototype_emq"] = proportions_by_em(-(emq.factor**2) * halves)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import handful
-from banks_study import KEPT, SCALED
-from field import QUICK, SLOW, TUNING_BANKS
+from banks_study import KEPT, QUICK, SCALED, SLOW
 from handful.benchmark.plan import Cell
 from handful.reports.summary import Column, Estimate, Result, columns_of
 
@@ -67,12 +66,12 @@ class Study:
 
     @property
     def banks(self) -> list[str]:
-        """Those that it was tuned on first."""
-        return sorted({r.cell.bank for r in self.found}, key=lambda bank: (bank not in TUNING_BANKS, bank))
+        """Names of the banks."""
+        return sorted({r.cell.bank for r in self.found})
 
     @property
     def labels(self) -> list[str]:
-        """Ours first, then quick and slow ones."""
+        """Quick ones first, then slow ones."""
         order = (*QUICK, *SLOW)
         return sorted({r.label for r in self.found}, key=lambda label: (order.index(label.split(",")[0]), label))
 

@@ -7,8 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from handful.large import LargeSolution, solve
-from handful.large.crew import Crew, Executor, in_process
+from handful.large.executors import Executor, in_process
 from handful.large.on_ray import on_ray
+from handful.machine.ray_cluster import connected
 from tests.large_at_hand import Problem
 
 # A server that has imported everything, and started no thread, forks the processes to be killed.
@@ -48,16 +48,16 @@ class Setting:
         self, folder: Path, on_progress: Callable[[Any], None] | None = None, executor: Executor | None = None
     ) -> LargeSolution:
         """Begin or resume the run in a folder."""
-        hire = executor or in_process(self.workers)
-        return solve(self.catalogue, self.queries, folder, executor=hire, on_progress=on_progress, **self.arguments)
+        executor = executor or in_process(self.workers)
+        return solve(self.catalogue, self.queries, folder, executor=executor, on_progress=on_progress, **self.arguments)
 
 
 def differences(one: LargeSolution, other: LargeSolution) -> list[str]:
-    """Names of all that differs by a bit, the bytes that were sent aside: these are of one process."""
+    """Names of all that differs by a bit, the folder aside."""
     different = [
         name
         for name, value in vars(one).items()
-        if name not in ("folder", "bytes_sent", "bytes_received") and not np.array_equal(value, getattr(other, name))
+        if name != "folder" and not np.array_equal(value, getattr(other, name))
     ]
     for part, again in itertools.zip_longest(one.answers(), other.answers(), fillvalue={}):
         different += [
@@ -142,13 +142,12 @@ def _drive_on(setting: Setting, folder: Path, began: Any, stage: Any, ended: Any
 
 
 def drive_on_ray(setting: Setting, folder: Path, address: str, began: Any, ended: Any) -> None:
-    """Solve over a cluster, in a process of its own; `began` is set once there are workers."""
+    """Solve over a cluster, in a process of its own; `began` is set once it is connected."""
 
-    @contextmanager
-    def hire(work: Any) -> Iterator[Crew]:
-        with on_ray(address)(work) as crew:
+    def hire(work: Any, decided: Any) -> Generator[int, None, None]:
+        with connected(address):
             began.set()
-            yield crew
+            yield from on_ray()(work, decided)
 
     setting.solve(folder, executor=hire)
     ended.set()

@@ -13,7 +13,7 @@ from tests.tasks_at_hand import random_task
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(
         UnknownNameError,
-        match="no method is called 'padle'; there are roll_call, calibrated_paddle, paddle, soft_kmeans",
+        match="no method is called 'padle'; there are roll_call, paddle, soft_kmeans",
     ):
         handful.solve("padle", random_task(0))
 
@@ -38,11 +38,6 @@ def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
     assert tasks_per_chunk(task, 3) == CHUNK_NUMBERS // (n_numbers + 3 * 800 * 40)
 
 
-def test_a_method_that_works_through_blocks_gets_larger_chunks():
-    task = random_task(0, n_tasks=1, n_classes=40, shots=20)
-    assert tasks_per_chunk(task, 0, in_blocks=True) == CHUNK_NUMBERS // (15**2 + 3 * 15 * 40)
-
-
 def test_chunks_are_equally_large(monkeypatch):
     sizes = []
     paddle = handful.METHODS["paddle"]
@@ -50,6 +45,6 @@ def test_chunks_are_equally_large(monkeypatch):
         paddle, solve=lambda task, options: sizes.append(task.n_tasks) or paddle.solve(task, options)
     )
     monkeypatch.setattr(handful.dispatch, "METHODS", {"paddle": counted})
-    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 3 * 15 * 6))
+    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (15 + 6) * 8))
     handful.solve("paddle", random_task(0, n_tasks=6))
     assert sizes == [3, 3]

@@ -35,7 +35,6 @@ FOR = {
     "parquet": "Parquet files",
     "plots": "figures of reports; `handful demo`",
     "anndata": "`.h5ad` files",
-    "faiss": "shortlists for catalogues of very many classes",
     "ray": "a cluster",
     "s3": "folders at `s3://`",
     "train": "training a backbone",

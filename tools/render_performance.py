@@ -23,39 +23,10 @@ Row = dict[str, Any]
 def price(results: Row) -> str:
     """Render the ratios to the bare pass."""
     titles = ["bank", "K", "shots", "d", "threads", "bare ms", "`paddle` ms", "ratio", "aim"]
-    titles += ["`calibrated_paddle` ratio", "public code's arithmetic over ours"]
+    titles += ["public code's arithmetic over ours"]
     columns = ["name", "classes", "shots", "dim", "threads", "bare_ms", "paddle_ms", "paddle_ratio", "aim"]
-    columns += ["calibrated_ratio", "public_ratio"]
+    columns += ["public_ratio"]
     return markdown_table(titles, ([row.get(column, "–") for column in columns] for row in results["rows"]))
-
-
-def working_set(results: Row) -> str:
-    """Render what leaving classes out changed."""
-    titles = ("bank", "K", "tasks", "queries labelled otherwise", "tasks beyond 1e-4", "largest difference")
-    return markdown_table(
-        titles,
-        (
-            (
-                row["bank"],
-                row["classes"],
-                row["tasks"],
-                f"{row['queries_labelled_otherwise']} of {row['queries']}",
-                row["tasks_further_than_1e-4"],
-                f"{row['largest_difference']:.1e}",
-            )
-            for row in sorted(results["rows"], key=lambda row: str(row["bank"]))
-        ),
-    )
-
-
-def memory(results: Row) -> str:
-    """Render counted peaks against the formula."""
-    titles = ("K", "shots", "T", "B", "w", "counted MB", "formula MB", "formula / counted")
-    columns = ("classes", "shots", "tasks", "block", "width", "counted_mb", "formula_mb")
-    return markdown_table(
-        titles,
-        ([*(row[c] for c in columns), f"{row['formula_mb'] / row['counted_mb']:.2f}"] for row in results["rows"]),
-    )
 
 
 def one_catalogue(results: Row) -> str:
@@ -99,10 +70,8 @@ def growing(results: Row) -> str:
 
 SECTIONS: dict[str, tuple[Path, Callable[[Row], str]]] = {
     "price": (ROOT / "perf" / "results" / "price_of_induction.json", price),
-    "working set": (ROOT / "studies" / "results" / "working_set.json", working_set),
     "one catalogue": (ROOT / "perf" / "results" / "one_catalogue.json", one_catalogue),
     "growing": (ROOT / "perf" / "results" / "one_catalogue.json", growing),
-    "memory": (ROOT / "perf" / "results" / "memory.json", memory),
 }
 
 

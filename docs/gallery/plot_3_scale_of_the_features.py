@@ -3,7 +3,7 @@ Accuracy against the scale of the features
 ==========================================
 
 Unit-length vectors times a factor. Published PADDLE compares distances with nats, so its answer depends on the
-factor; ``calibrated_paddle`` finds its own. (The default, ``roll_call``, does not depend on the factor either.)
+factor; that of nearest prototype does not. (The default, ``roll_call``, does not depend on the factor either.)
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ def accuracies(method):
 
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
-for method, mark in (("paddle", "o"), ("calibrated_paddle", "s"), ("nearest_prototype", "^")):
+for method, mark in (("paddle", "o"), ("nearest_prototype", "^")):
     axis.plot(factors, accuracies(method), marker=mark, label=method)
 axis.set(xscale="log", xlabel="length of every feature vector", ylabel="accuracy, %")
 axis.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])

@@ -20,7 +20,6 @@ first = handful.draw(
 CATALOGUE = handful.FixedSupport(first.support[0])
 READY = {
     "roll_call": ("l2", {}),
-    "calibrated_paddle": ("l2", {}),
     "paddle": ("l2_times", {"factor": 4.0}),
     "laplacian_shot": ("l2", {}),
     "bd_cspn": ("l2", {}),
@@ -42,18 +41,18 @@ for k_eff in K_EFF:
         gains[method].append(accuracy(method, transform, parameters, task, truth) - alone)
 
 # %%
-# With few intents present, ``roll_call`` and both PADDLEs gain. The more are present, the less the batch helps. With
-# all 150 present, one sentence of each, there is nothing to gain: ``roll_call`` and ``calibrated_paddle`` are then
-# level with nearest prototype. Published PADDLE still pays for every class it uses.
+# With few intents present, ``roll_call`` and PADDLE gain. The more are present, the less the batch helps. With all
+# 150 present, one sentence of each, there is nothing to gain: ``roll_call`` is then level with nearest prototype.
+# PADDLE still pays for every class it uses.
 
 for method, values in gains.items():
     print(f"{method:<18}", *(f"{value:+6.1f}" for value in values))
 
 # %%
-# In a picture, from which published PADDLE falls out:
+# In a picture, from which PADDLE falls out:
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
-for (method, values), mark in zip(gains.items(), "so^Dv", strict=True):
+for (method, values), mark in zip(gains.items(), "so^D", strict=True):
     axis.plot(K_EFF, values, marker=mark, label=method)
 axis.axhline(0, color="black", linewidth=1)
 axis.set(

@@ -33,5 +33,4 @@ lower.set_xlabel("λ (dotted: λ = |Q|)")
 figure.legend(*upper.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize="small")
 
 # %%
-# A larger λ gives fewer classes. The best λ depends on the scale of the features, which ``calibrated_paddle`` estimates
-# from the support.
+# A larger λ gives fewer classes. The best λ depends on the scale of the features.

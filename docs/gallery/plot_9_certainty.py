@@ -22,13 +22,12 @@ spec = handful.TaskSpec(CATALOGUE, handful.UniformOverPool(k_eff=10), n_query=10
 task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(40)))
 READY = {
     "roll_call": handful.transform("l2", task),
-    "calibrated_paddle": handful.transform("l2", task),
     "paddle": handful.transform("range_scale", task),
 }
 
 figure, axis = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
 axis.plot([50, 100], [50, 100], color="black", linewidth=1, linestyle=":")
-for (method, ready), mark in zip(READY.items(), "s^o", strict=True):
+for (method, ready), mark in zip(READY.items(), "so", strict=True):
     solution = handful.solve(method, ready)
     certainty = solution.log_assignments.exp().amax(-1).flatten().numpy()
     right = (solution.predictions == truth).flatten().numpy()
@@ -46,8 +45,7 @@ axis.legend(frameon=False)
 # %%
 # Most groups are in the upper right corner: certain, and right. ``roll_call`` keeps close to the dotted line. Its head
 # is calibrated on examples that were left out, and its joint answer is mixed with that of each item alone.
-# ``calibrated_paddle`` is overconfident, most where its certainty is low: proportions found in the batch make its
-# probabilities more extreme.
+# ``paddle`` states a little more than it keeps.
 #
 # This is one clean catalogue with five examples of each intent. With a single example per class, or with items that
 # belong to no class, probabilities are further off: :doc:`/harm_results`.

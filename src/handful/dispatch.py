@@ -12,8 +12,6 @@ from handful.task import TaskBatch
 CHUNK_NUMBERS = 16_000_000
 # Arrays of shape [query, class] in memory at the same time during an iteration.
 LIVE_ASSIGNMENTS = 8
-# How many of them remain after their block of tasks, if a method works in blocks on a shrinking set of classes.
-LASTING_ASSIGNMENTS = 3
 
 
 def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
@@ -46,7 +44,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number that brings them near one"
     refuse_beyond_reach(task, chosen.degree, advice)
-    most = tasks_per_chunk(task, chosen.support_arrays, in_blocks=chosen.in_blocks)
+    most = tasks_per_chunk(task, chosen.support_arrays)
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # about equal sizes: a small last chunk would be inefficient
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
@@ -62,19 +60,16 @@ def named(method: object) -> Method:
     return METHODS[method]
 
 
-def tasks_per_chunk(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
+def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     """How many tasks to solve at once: as many as fit in `CHUNK_NUMBERS`, at `numbers_per_task` each, at least one."""
-    return max(1, CHUNK_NUMBERS // numbers_per_task(task, support_arrays, in_blocks=in_blocks))
+    return max(1, CHUNK_NUMBERS // numbers_per_task(task, support_arrays))
 
 
-def numbers_per_task(task: TaskBatch, support_arrays: int, *, in_blocks: bool = False) -> int:
+def numbers_per_task(task: TaskBatch, support_arrays: int) -> int:
     """`|Q|² + (8|Q| + r|S|) K + (|Q| + K) d`: Gram matrix, assignments in flight, centred query and support sums.
 
-    r is the number of arrays of shape [support, class] that a method keeps; zero if the support is summed once. If a
-    method works in blocks, it is `|Q|² + 3|Q|K`: points and most assignments are freed with their block.
+    r is the number of arrays of shape [support, class] that a method keeps; zero if the support is summed once.
     """
     n_query, n_classes = task.query_slots, task.n_classes
-    if in_blocks:
-        return n_query**2 + LASTING_ASSIGNMENTS * n_query * n_classes
     rows = LIVE_ASSIGNMENTS * n_query + support_arrays * task.support_slots
     return n_query**2 + rows * n_classes + (n_query + n_classes) * task.dim

@@ -42,7 +42,6 @@ def test_import_is_light():
         "open_clip",
         "lightning",
         "typer",
-        "faiss",
         "fsspec",
         "s3fs",
         "sklearn",
@@ -77,12 +76,12 @@ def test_method_files_stay_short():
     assert {name: length for name, length in lengths.items() if length > 230} == {}
 
 
-# What reads whole files: the guard against pipes, files of the package itself, and the checkpoint of a streamed run.
+# What reads whole files: the guard against pipes, files of the package itself, and `run.json` of a streamed run.
 READERS = {
     "machine/untrusted.py",
     "benchmark/versions.py",
     "classification/page.py",
-    "large/checkpoint.py",
+    "large/run_file.py",
     "reports/published.py",
 }
 

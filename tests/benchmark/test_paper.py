@@ -10,7 +10,6 @@ from handful.benchmark.paper import (
     accuracy_against_weight,
     best_weight_against_n_query,
     optimisation,
-    optimisation_traces,
     partition_term,
     table1,
     table2,
@@ -108,12 +107,6 @@ def test_the_studies_of_the_weight_are_on_tiered_and_hold_the_default(banks):
         weights = {c.options["complexity_weight"] for c in wider if c.spec.n_query == n_query}
         assert min(weights) < n_query < max(weights)
         assert n_query in weights
-
-
-def test_the_criterion_is_followed_over_time():
-    traces = optimisation_traces({"tiered": random_bank(n_classes=5, dim=2, least=40, most=45)})
-    assert set(traces) == {"paddle", "paddle_gd"}
-    assert traces["paddle"].change.shape == (1, len(traces["paddle"].seconds))
 
 
 def test_missing_banks_are_named(banks):

@@ -44,12 +44,6 @@ def test_examples_added_are_as_if_there_from_the_start(seed, cut):
     assert grown.examples.positions.tolist() == list(range(9))
 
 
-@given(seed=seeds, cut=st.integers(1, 8))
-def test_examples_taken_away_are_as_if_never_there(seed, cut):
-    labels, X = np.random.default_rng(seed).permutation(LABELS), rows(seed)
-    assert_same(Catalogue.of(X, labels).without_examples(X[cut:], labels[cut:]), Catalogue.of(X[:cut], labels[:cut]))
-
-
 @given(seed=seeds, leaving=st.sets(st.sampled_from(["ant", "bee", "cat"]), min_size=1))
 def test_classes_taken_out_are_as_if_never_there(seed, leaving):
     X, kept = rows(seed), ~np.isin(LABELS, list(leaving))
@@ -79,7 +73,6 @@ def test_a_catalogue_never_changes():
     before = catalogue.means.clone(), catalogue.content_hash
     catalogue.with_examples(X, LABELS)
     catalogue.without(np.array(["ant"]))
-    catalogue.without_examples(X[:2], LABELS[:2])
     assert torch.equal(catalogue.means, before[0])
     assert Catalogue.of(X, LABELS).content_hash == before[1] != Catalogue.of(X + 1, LABELS).content_hash
 
@@ -134,10 +127,6 @@ def test_what_was_added_or_removed_has_another_head():
     X, labels = clouds(8, 5)
     catalogue = Catalogue.of(X, labels)
     assert len(catalogue.head.left_out.rows) == 40
-    fewer = catalogue.without_examples(X[:1], labels[:1])
-    assert fewer.n_examples == 40  # given so far
-    assert fewer.head.mass.sum() == 39
-    assert len(fewer.head.left_out.rows) == 39
     assert len(catalogue.without(np.array([3])).head.weights) == 7
     assert len(catalogue.with_examples(X[:1] + 1, np.array([8])).head.weights) == 9
 
@@ -181,8 +170,6 @@ def test_what_does_not_fit_is_refused():
         catalogue.without(LABELS)
     with pytest.raises(LabelError, match="labels must be of the catalogue's kind"):
         catalogue.with_examples(rows(0), np.arange(9))
-    with pytest.raises(LabelError, match="must be examples of the catalogue"):
-        catalogue.without_examples(rows(0, 1), np.array(["fly"]))
     with pytest.raises(LabelError, match="same transform"):
         catalogue + Catalogue.of(rows(0), LABELS, "raw")
     with pytest.raises(OptionError, match="range_scale"):
@@ -215,18 +202,13 @@ def test_several_vectors_of_a_name_are_averaged_at_unit_length():
     torch.testing.assert_close(named.names.points, torch.full((2, 2), 0.5**0.5))
 
 
-def test_a_name_goes_with_its_class_and_stays_when_examples_go():
+def test_a_name_goes_with_its_class():
     vectors, labels = names_of(["ant", "emu"])
     catalogue = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
     assert catalogue.classes.tolist() == ["ant", "bee", "cat", "dog", "emu"]
     assert catalogue.shots.tolist() == [3, 2, 2, 2, 0]
     assert catalogue.without(np.array(["ant"])).names.classes.tolist() == ["emu"]
     assert catalogue.without(np.array(["ant", "emu"])).names is None
-    ants = LABELS == "ant"
-    fewer = catalogue.without_examples(rows(0)[ants], LABELS[ants])
-    assert fewer.classes.tolist() == ["ant", "bee", "cat", "dog", "emu"]
-    assert fewer.shots.tolist() == [0, 2, 2, 2, 0]
-    assert np.isfinite(fewer.head.weights).all()
 
 
 def test_catalogues_with_names_are_added_and_the_later_name_counts():

@@ -12,7 +12,7 @@ from handful.classification import label
 from handful.cli import printed
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.large.shard import Work
+from handful.large import shard
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
         raise RuntimeError("the machine went down")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "_save", interrupted)
+        patch.setattr(shard, "seal", interrupted)
         with pytest.raises(RuntimeError, match="went down"):
             run(capsys, *arguments)
     assert (folder / "p.csv.run" / "answers").exists()

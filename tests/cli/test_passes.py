@@ -11,11 +11,9 @@ from tests.cli.test_terminal import until_written
 
 
 def reports(on_progress):
-    on_progress(Progress("embed the batch", 0, 1500, 3000, None, 60.0, 65.0))
-    on_progress(Progress("compare", 0, 1, 2, None, 60.0, 65.0))
-    on_progress(Progress("compare", 0, 2, 2, None, 120.0, 0.0))
-    on_progress(Progress("iterate", 1, 1, 1, 31.4, 121.0, None))
-    on_progress(Progress("iterate", 2, 1, 1, 0.25, 122.0, 3.0))
+    on_progress(Progress("embed the batch", 1500, 3000, 60.0, 65.0))
+    on_progress(Progress("label", 1, 2, 60.0, 65.0))
+    on_progress(Progress("label", 2, 2, 120.0, 0.0))
 
 
 def written(*, terminal):
@@ -27,12 +25,11 @@ def written(*, terminal):
 
 def test_a_bar_a_pass_with_what_is_left():
     last = written(terminal=True).rsplit("labelling photos", 1)[1]
-    embed, compare, iterate = last.splitlines()[1:4]
+    embed, label = last.splitlines()[1:3]
     assert "1,500 of 3,000 items" in embed
-    assert "compare" in compare
-    assert "2 of 2 parts" in compare
-    assert "2 iterations, change 0.25" in iterate
-    assert "3 s left" in iterate
+    assert "label" in label
+    assert "2 of 2 parts" in label
+    assert "0 s left" in label
 
 
 def test_short_work_says_nothing_without_a_terminal(capsys):
@@ -43,5 +40,5 @@ def test_short_work_says_nothing_without_a_terminal(capsys):
 def test_long_work_says_where_it_is_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(lines, "FIRST_LINE", 0.05)
     with passes("labelling photos", Console(file=io.StringIO(), force_terminal=False)) as on_progress:
-        on_progress(Progress("compare", 0, 1, 2, None, 60.0, 65.0))
-        until_written(capsys, "handful: labelling photos: compare, 1 of 2 parts, 1:05 min left, ")
+        on_progress(Progress("label", 1, 2, 60.0, 65.0))
+        until_written(capsys, "handful: labelling photos: label, 1 of 2 parts, 1:05 min left, ")

@@ -23,7 +23,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import handful
-import handful.inference.calibration
 from handful import METHODS, FeatureBank, TaskBatch
 from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
@@ -467,10 +466,8 @@ class LargeArrays(TorchDispatchMode):
         return result
 
 
-def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name, monkeypatch):
+def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name):
     """Few queries and dimensions, so that only arrays of shape [support, class] are large."""
-    # Calibration takes tasks in blocks of a fixed size; a block of one task shows that nothing outlives its block.
-    monkeypatch.setattr(handful.inference.calibration, "MARGIN_BLOCK_NUMBERS", 1)
     n_classes, shots, most = 30, 5, []
     for n_tasks in (1, 2):
         task = random_task(7, n_tasks=n_tasks, n_classes=n_classes, shots=shots, n_query=2, dim=3, dtype=torch.float32)

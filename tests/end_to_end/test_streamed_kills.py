@@ -28,9 +28,6 @@ from tests.kills_at_hand import (
 )
 from tests.large_at_hand import large_problem
 
-METHODS = ("roll_call", "paddle")
-LISTS = {"list_length": 12}
-
 # After that many kills a run is timed again: other work on the machine comes and goes.
 TIMED_EVERY = 5
 
@@ -41,9 +38,9 @@ def no_fsync(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def small_setting(place, method):
+def small_setting(place):
     problem = large_problem(n_classes=50, n_query=200, n_present=6, shots=(3, 4), apart=1.2, even=True)
-    return Setting.of(problem, place, method=method, shard_rows=100, **(LISTS if method == "paddle" else {}))
+    return Setting.of(problem, place, shard_rows=100)
 
 
 def killed_at_every_place(kill, setting, place):
@@ -60,21 +57,19 @@ def killed_at_every_place(kill, setting, place):
     return number - 1, different
 
 
-@pytest.mark.parametrize("method", ["roll_call", pytest.param("paddle", marks=pytest.mark.slow)])
-def test_killed_at_every_report_of_progress(method, tmp_path, no_fsync):
-    places, different = killed_at_every_place(killed_at_report, small_setting(tmp_path, method), tmp_path)
-    print(f"{method}: killed at each of {places} reports, {places - len(different)} answers equal")
-    assert places >= (15 if method == "paddle" else 3)
+def test_killed_at_every_report_of_progress(tmp_path, no_fsync):
+    places, different = killed_at_every_place(killed_at_report, small_setting(tmp_path), tmp_path)
+    print(f"killed at each of {places} reports, {places - len(different)} answers equal")
+    assert places >= 3
     assert different == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_killed_after_every_file(method, tmp_path, no_fsync):
+def test_killed_after_every_file(tmp_path, no_fsync):
     """What is on disk changes only when a file appears under its name, so these are all states a kill can leave."""
-    places, different = killed_at_every_place(killed_after_file, small_setting(tmp_path, method), tmp_path)
-    print(f"{method}: killed after each of {places} files, {places - len(different)} answers equal")
-    assert places >= (9 if method == "paddle" else 5)
+    places, different = killed_at_every_place(killed_after_file, small_setting(tmp_path), tmp_path)
+    print(f"killed after each of {places} files, {places - len(different)} answers equal")
+    assert places >= 5
     assert different == {}
 
 
@@ -90,7 +85,7 @@ def killed_at_random(setting, place, times, seed):
             different = differences(setting.solve(place / "killed"), whole)
             outcomes[stage, "equal" if not different else f"differs in {different}"] += 1
         shutil.rmtree(place / "killed", ignore_errors=True)
-    print(f"\n{times} kills in runs of {min(seconds):.1f} to {max(seconds):.1f} s, {whole.n_iter} iterations")
+    print(f"\n{times} kills in runs of {min(seconds):.1f} to {max(seconds):.1f} s")
     for (stage, outcome), count in sorted(outcomes.items()):
         print(f"{count:4d} after a report of {stage!r}: {outcome}")
     return sum(count for (_, outcome), count in outcomes.items() if outcome == "equal")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from handful.engine.model import Context
-from handful.engine.names_alone import label_by_names, weights_of_names
-from handful.engine.scores import NATS, unit_of
+from handful.engine.names_alone import label_by_names
 
 
 def batch(classes, n_items=60, n_classes=80, dim=24, noise=1.3, seed=0, domain=0.0):
@@ -79,8 +78,3 @@ def test_one_class_and_equal_names_are_no_trouble():
     names, points, _ = batch([3, 7, 20])
     assert label_by_names(points, names[:1]).probabilities.min() > 0.999
     np.testing.assert_allclose(label_by_names(points, names[[0, 0, 0, 0]]).probabilities, 0.25)
-
-
-def test_weights_of_names_have_the_scale_of_the_items():
-    names, points, _ = batch([3, 7, 20])
-    assert unit_of(points @ weights_of_names(points, names).T) == pytest.approx(NATS)

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 import handful
 from handful import TaskBatch
-from handful.inference import working_set
 from handful.inference.frame import Frame, data_fit
-from handful.inference.working_set import WorkingSetProblem, WorkingSetState
 from handful.methods import paddle
 from tests.oracles.em import em
 from tests.tasks_at_hand import random_task
@@ -27,9 +25,7 @@ def test_sixty_iterations_of_independent_em(factor, geometry):
         for t in range(3)
     ]
     for n in (1, 2, 3, 10, 30, 60):
-        solution = handful.solve(
-            "paddle", task, complexity_weight=factor * 25, max_iter=n, tol=0.0, geometry=geometry, working_set=False
-        )
+        solution = handful.solve("paddle", task, complexity_weight=factor * 25, max_iter=n, tol=0.0, geometry=geometry)
         for t, trajectory in enumerate(trajectories):
             responsibilities, proportions, means = trajectory[n - 1]
             np.testing.assert_allclose(solution.log_assignments[t].exp(), responsibilities, atol=1e-10, rtol=0)
@@ -78,13 +74,13 @@ def test_the_printed_order_of_updates_can_raise_the_objective():
     for seed in range(20):
         task = random_task(seed, n_tasks=1, spread=2.0)
         frame = Frame(task)
-        problem = WorkingSetProblem(frame.space("feature", 1), None, frame.n_query, torch.ones(1, dtype=torch.float64))
+        problem = paddle.Problem(frame.space("feature", 1), frame.n_query, torch.ones(1, dtype=torch.float64))
         state, values = paddle.init(problem), []
         previous = torch.zeros(1, 15, 6, dtype=torch.float64)  # no query has been assigned yet
         for _ in range(15):
             prototypes = paddle.update_prototypes(problem.space.support, problem.space.moments(previous))
             fresh, u = paddle.step(problem, state, floor=0.0)
-            state, previous = WorkingSetState(prototypes, fresh.dual), u.weights
+            state, previous = paddle.State(prototypes, fresh.dual), u.weights
             fit = data_fit(frame, u.weights, prototypes + frame.origin.unsqueeze(-2))
             p = u.weights.mean(-2)
             barrier = torch.xlogy(u.weights, u.weights).sum()
@@ -188,34 +184,12 @@ def test_options_outside_their_range_are_refused(option, value):
         handful.solve("paddle", random_task(0), **{option: value})
 
 
-@given(seed=seeds, spread=st.sampled_from([0.5, 1.0, 2.0]), geometry=st.sampled_from(["feature", "gram"]))
-def test_the_working_set_changes_no_answer(seed, spread, geometry):
-    task = random_task(seed, n_classes=24, n_query=30, spread=spread)
-    a, b = (handful.solve("paddle", task, working_set=w, geometry=geometry) for w in (True, False))
-    assert torch.equal(a.predictions, b.predictions)
-    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-4, rtol=0)
-    torch.testing.assert_close(a.objective, b.objective, atol=1e-3, rtol=0)
-
-
-def returning_class() -> TaskBatch:
-    """Class 1 loses everything at first, then class 0 walks away and leaves it the three queries near by."""
-    query = torch.cat([torch.full((20, 1), -20.0), torch.full((3, 1), 3.0)]).double()
-    return TaskBatch.single(torch.tensor([[0.0], [10.0]]).double(), [0, 1], query, n_classes=2)
-
-
 @pytest.mark.parametrize("geometry", ["feature", "gram"])
-def test_a_class_that_would_return_is_let_in_again(geometry):
-    task = returning_class()
+def test_a_class_that_lost_everything_comes_back(geometry):
+    """Class 1 loses nearly all at first, then class 0 walks away and leaves it the three queries near by."""
+    query = torch.cat([torch.full((20, 1), -20.0), torch.full((3, 1), 3.0)]).double()
+    task = TaskBatch.single(torch.tensor([[0.0], [10.0]]).double(), [0, 1], query, n_classes=2)
     ordinary = random_task(3, n_tasks=1, n_classes=2, n_query=23, dim=1, n_present=1)
-    both = TaskBatch.pad([ordinary, task, ordinary])
-    for posed, row in ((task, 0), (both, 1)):
+    for posed, row in ((task, 0), (TaskBatch.pad([ordinary, task, ordinary]), 1)):
         solution = handful.solve("paddle", posed, geometry=geometry)
-        full = handful.solve("paddle", posed, geometry=geometry, working_set=False)
         assert solution.predictions[row, :23].tolist() == [0] * 20 + [1] * 3
-        torch.testing.assert_close(solution.log_assignments.exp(), full.log_assignments.exp())
-        assert solution.n_iter[row] == full.n_iter[row]
-
-
-def test_without_the_check_that_class_would_be_lost(monkeypatch):
-    monkeypatch.setattr(working_set, "would_return", lambda *_: torch.zeros(1, dtype=torch.bool))
-    assert handful.solve("paddle", returning_class()).predictions.unique().tolist() == [0]

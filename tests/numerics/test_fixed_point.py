@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from handful.numerics.fixed_point import concatenated, fixed_point, replace_tasks, take
+from handful.numerics.fixed_point import concatenated, fixed_point, take
 
 
 @dataclass(frozen=True)
@@ -65,53 +65,6 @@ def test_taking_tasks_leaves_what_is_shared():
     assert take(tree, torch.tensor([True, False, True]), 3).value.tolist() == [0, 2]
     assert take(tree, torch.tensor([2, 1]), 3).value.tolist() == [2, 1]
     assert take(Target(torch.tensor([7])), torch.tensor([True, False, True]), 3).value.tolist() == [7]
-
-
-def test_solving_some_tasks_again():
-    outcome, again = run([4.0, 16.0, 2.0], tol=1.0), run([64.0], tol=1.0)
-    merged = replace_tasks(outcome, torch.tensor([1]), again)
-    assert merged.n_iter.tolist() == [2, 6, 1]
-    assert merged.answer.value.tolist() == [1.0, 1.0, 1.0]
-
-
-def test_narrowing_hands_on_and_the_answers_are_merged():
-    def narrow(problem: Target, state: torch.Tensor, previous: torch.Tensor):
-        assert torch.equal(state, previous / 2)
-        width = max(1, state.shape[-1] - 1)
-        return Target(problem.value[:, :width]), state[:, :width]
-
-    outcome = fixed_point(
-        halve,
-        lambda _, new, old: (new - old).abs().amax(-1),
-        Target(torch.zeros(2, 3)),
-        torch.tensor([[4.0, 4.0, 4.0], [16.0, 16.0, 16.0]]),
-        n_tasks=2,
-        device=torch.device("cpu"),
-        max_iter=50,
-        tol=1.0,
-        narrow=narrow,
-        merge=lambda pieces: {
-            int(row): answer.value[i].tolist() for rows, answer in pieces for i, row in enumerate(rows)
-        },
-    )
-    assert outcome.n_iter.tolist() == [2, 4]
-    assert outcome.answer == {0: [1.0, 1.0], 1: [1.0]}
-
-
-def test_iterations_already_done_count():
-    outcome = fixed_point(
-        halve,
-        lambda _, new, old: (new - old).abs(),
-        Target(torch.zeros(2)),
-        torch.tensor([4.0, 64.0]),
-        n_tasks=2,
-        device=torch.device("cpu"),
-        max_iter=10,
-        tol=1.0,
-        done=7,
-    )
-    assert outcome.n_iter.tolist() == [9, 10]
-    assert outcome.converged.tolist() == [True, False]
 
 
 def test_matrices_that_lie_column_by_column_stay_so():

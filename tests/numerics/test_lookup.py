@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.numerics.lookup import Lookup, moments_of, read, rows_of
+from handful.numerics.lookup import Lookup, moments_of, read
 from handful.numerics.moments import labelled_moments
 
 
@@ -65,10 +65,3 @@ def test_it_travels_without_the_rest_of_the_table():
     again = pickle.loads(pickle.dumps(points))
     assert torch.equal(again.read(), points.read())
     assert len(again.table) == 6
-
-
-def test_some_rows_of_each_task_from_a_table_or_from_a_tensor():
-    points, positions = lookup(0), torch.tensor([[6, 0], [1, 1], [3, 2]])
-    expected = torch.stack([points.read()[t, positions[t]] for t in range(3)])
-    assert torch.equal(rows_of(points, positions), expected)
-    assert torch.equal(rows_of(points.read(), positions), expected)

@@ -18,7 +18,7 @@ Batch, Outcome = side_by_side.Batch, side_by_side.Outcome
 
 def outcome(ours, alone, catalogue=0, items=None, diagnostics=()):
     """Answers of the default and, the same for all others, of each item alone."""
-    others = dict.fromkeys(("prototype", "head", "logistic", "before"), np.array(alone, bool))
+    others = dict.fromkeys(("prototype", "head", "logistic"), np.array(alone, bool))
     places = np.arange(len(ours)) if items is None else np.array(items)
     return Outcome(catalogue, places, {**others, "roll_call": np.array(ours, bool)}, diagnostics=diagnostics)
 
@@ -148,7 +148,7 @@ def test_a_batch_is_labelled_by_every_rule(monkeypatch):
     assert one.called.tolist() == [False, True]
     assert one.diagnostics == ("something",)
     assert one.doubt.tolist() == [0.25] * 4
-    assert set(one.right) == {"prototype", "head", "logistic", "before", "head_emq", "prototype_emq", "roll_call"}
+    assert set(one.right) == {"prototype", "head", "logistic", "head_emq", "prototype_emq", "roll_call"}
 
 
 def test_batches_of_several_sizes_keep_their_order(monkeypatch):

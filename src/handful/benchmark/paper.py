@@ -13,9 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from handful.benchmark.plan import Banks, Cell, Plan, named_bank
-from handful.benchmark.run import Material, trace_of
 from handful.errors import PlanError
-from handful.numerics.fixed_point import Trace
 from handful.tasks import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool
 from handful.tasks.support import SupportRule
 
@@ -124,20 +122,11 @@ def partition_term(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cp
 
 
 def optimisation(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
-    """Seconds and accuracy of α-TIM, projected gradient and PADDLE; tiered-ImageNet, 20 shots, K_eff = 5.
-
-    The curves of the criterion against time are `optimisation_traces`.
-    """
+    """Seconds and accuracy of α-TIM, projected gradient and PADDLE; tiered-ImageNet, 20 shots, K_eff = 5."""
     return tuple(
         _cell(banks, "tiered", method, ShotsPerClass(20), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
         for method in ("alpha_tim", "paddle_gd", "paddle")
     )
-
-
-def optimisation_traces(banks: Banks, *, seed: int = SEED, index: int = 0) -> dict[str, Trace]:
-    """Criterion and elapsed time at each iteration of projected gradient and PADDLE, on one task of `optimisation`."""
-    cells = optimisation(banks, n_tasks=1, seed=seed)[1:]
-    return {cell.method: trace_of(cell, Material.of(cell, banks), index) for cell in cells}
 
 
 def accuracy_against_weight(

@@ -302,22 +302,6 @@ class Catalogue:
             self, parts=(*self.parts, nothing), names=added if self.names is None else self.names.then(added)
         )
 
-    def without_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue without these of its examples; a class that has none left, nor a name, is removed."""
-        points, labels = transform_rows(self.transform, features.to(self.origin)), np.asarray(labels)
-        leaving = self._summed(points, same_kind(labels, self.classes))
-        known = self._known(leaving.classes)
-        shots = known.shots - leaving.shots
-        if len(known.classes) < len(leaving.classes) or bool((shots < 0).any()):
-            raise LabelError("the examples to remove must be examples of the catalogue; some have no class there")
-        sums = known.means * known.shots.unsqueeze(-1) - leaving.means * leaving.shots.unsqueeze(-1)
-        rest = ClassMeans(known.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
-        gone = rest.classes[(shots == 0).cpu().numpy()]
-        if self.names is not None:
-            gone = gone[places_of(gone, self.names.classes) < 0]
-        fewer = replace(self, parts=(*self.parts, rest), examples=self.examples.rows(~self._same_rows(points, labels)))
-        return fewer.without(gone) if len(gone) else fewer
-
     def without(self, labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue without the classes of these labels."""
         whole = self._whole
@@ -408,17 +392,3 @@ class Catalogue:
 
     def _kept(self, examples: Examples) -> Examples:
         return examples.sample(max(2, KEPT_NUMBERS // self.dim))
-
-    def _same_rows(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which kept examples are these, each matched once."""
-        wanted: dict[tuple[Any, bytes], int] = {}
-        for label, point in zip(labels.tolist(), points.cpu().numpy(), strict=True):
-            wanted[label, point.tobytes()] = wanted.get((label, point.tobytes()), 0) + 1
-        found = np.zeros(len(self.examples.labels), dtype=bool)
-        for row, (label, point) in enumerate(
-            zip(self.examples.labels.tolist(), self.examples.points.cpu().numpy(), strict=True)
-        ):
-            if wanted.get((label, point.tobytes()), 0) > 0:
-                wanted[label, point.tobytes()] -= 1
-                found[row] = True
-        return found

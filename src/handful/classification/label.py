@@ -44,7 +44,7 @@ from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
-from handful.large.crew import Executor
+from handful.large.executors import Executor
 from handful.methods import METHODS
 from handful.shapes import Float
 
@@ -162,7 +162,7 @@ def classify(
     device : str
         Where the backbone runs.
     folder : path, optional
-        Where a streamed batch keeps shortlists and checkpoint. Called again with the same folder, an interrupted run
+        Where a streamed batch keeps its answers. Called again with the same folder, an interrupted run
         resumes. By default a temporary folder.
     executor : callable, optional
         What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
@@ -327,8 +327,6 @@ def classify(
         place = Path(work) / "run" if folder is None else Path(folder)
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
         answers = Answers.streamed(run).with_given(classed)
-        assert run.confidence is not None
-        assert run.joint_weight is not None
         diagnostics = diagnose(fitted.head, len(points), run.confidence)
         counts, presence = run.expected_counts.numpy(), run.presence.numpy()
         return Classified(
@@ -357,7 +355,7 @@ def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> 
         assert listener is not None
         spent = time.monotonic() - begun
         left = spent / done * (total - done) if done else None
-        listener(large.Progress(f"embed the {side}", 0, done, total, None, spent, left))
+        listener(large.Progress(f"embed the {side}", done, total, spent, left))
 
     return None if listener is None else report
 

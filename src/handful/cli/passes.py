@@ -15,7 +15,7 @@ from handful.cli.terminal import duration, now_and_then
 if TYPE_CHECKING:
     from handful.large import Progress
 
-ITERATE, EMBED = "iterate", "embed"
+EMBED = "embed"
 
 
 @contextmanager
@@ -50,17 +50,12 @@ def passes(what: str, console: Console | None = None) -> Iterator[Callable[[Prog
                 bars.update(bar, total=max(1, finished), completed=max(1, finished), left="")
                 bar, shown = bars.add_task(progress.stage, total=None, counted="", left=""), progress.stage
             counted, left = _counted(progress), _left(progress)
-            if progress.stage == ITERATE:
-                bars.update(bar, completed=progress.iteration, counted=counted, left=left)
-            else:
-                bars.update(bar, total=progress.total, completed=progress.done, counted=counted, left=left)
+            bars.update(bar, total=progress.total, completed=progress.done, counted=counted, left=left)
 
         yield report
 
 
 def _counted(progress: Progress) -> str:
-    if progress.stage == ITERATE:
-        return f"{progress.iteration} iterations, change {progress.change:.2g}"
     what = "items" if progress.stage.startswith(EMBED) else "parts"
     return f"{progress.done:,} of {progress.total:,} {what}"
 

@@ -75,8 +75,8 @@ class LinearHead:
     >>> codes = np.repeat(np.arange(10), 5)
     >>> points = rng.normal(size=(10, 16))[codes] + 0.5 * rng.normal(size=(50, 16))
     >>> head = fit_head(points, codes, 10)
-    >>> bool((head.scores(points).argmax(1) == codes).all()), head.typical_shots, len(head.left_out.rows)
-    (True, 5.0, 50)
+    >>> bool((head.scores(points).argmax(1) == codes).all()), len(head.left_out.rows)
+    (True, 50)
     """
 
     weights: Floats
@@ -88,11 +88,6 @@ class LinearHead:
     wrong_share: float
     confidence: float | None
     left_out: LeftOutExamples
-
-    @property
-    def typical_shots(self) -> float:
-        """Harmonic mean of the numbers of examples, K / Σ 1/mass."""
-        return len(self.mass) / float((1 / self.mass.astype(np.float64)).sum())
 
     def scores(self, points: Floats) -> Floats:
         """`S_nk` [item, class]."""

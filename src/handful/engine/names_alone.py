@@ -33,9 +33,3 @@ def label_by_names(points: Floats, names: Floats, context: Context | None = None
         excluded = np.isneginf(context.log_shares)
         banned = excluded if banned is None else banned | excluded
     return label_scores(in_nats(scores, unit_of(scores, banned)), context)
-
-
-def weights_of_names(points: Floats, names: Floats) -> Floats:
-    """`c t_k / u`, weights of a linear head that has the scale of these items."""
-    tilted = names - names.mean(0)
-    return np.asarray(tilted * in_nats(np.ones(1), unit_of(points @ tilted.T))[0])

@@ -59,11 +59,6 @@ class Prior:
         with np.errstate(divide="ignore"):
             return cls(log_softmax(np.log(weights.astype(np.float64)), axis=-1), concentration)
 
-    @property
-    def banned(self) -> npt.NDArray[np.bool_]:
-        """Classes of weight zero, [batch, class]."""
-        return np.isneginf(self.log_shares)
-
 
 class Leaning(NamedTuple):
     """What weights make of a batch."""

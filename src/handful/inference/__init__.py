@@ -1,1 +1,1 @@
-"""What methods share: tasks in centred coordinates, heads, presence, calibration, iteration, working sets, descents."""
+"""What methods share: tasks in centred coordinates, alternation, descents, outliers, and features beyond reach."""

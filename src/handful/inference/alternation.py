@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from handful.inference.frame import Frame, Labels
+from handful.inference.frame import Frame
 from handful.numerics.fixed_point import Outcome, fixed_point
 from handful.numerics.simplex import SoftLabels
 from handful.shapes import Float, Int
@@ -68,17 +68,7 @@ def alternate(
 
 
 def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
-    """Return the solution at the last U."""
-    return solution_at(frame, labelled(frame, outcome), measure)
-
-
-def labelled(frame: Frame, outcome: Outcome[SoftLabels]) -> Outcome[Labels]:
-    """Return the outcome with its soft labels as logarithms."""
-    return Outcome(frame.labels(outcome.answer), outcome.n_iter, outcome.converged, outcome.trace)
-
-
-def solution_at(frame: Frame, outcome: Outcome[Labels], measure: Measure) -> Solution:
-    """Wrap labels over all classes.
+    """Return the solution at the last U.
 
     Prototypes are the class means over the support and the query assigned by that U. `measure` computes the objective
     there, on first use.

@@ -35,11 +35,10 @@ GRAM_BLOCK_NUMBERS = 2_000_000
 
 @dataclass(frozen=True)
 class Labels:
-    """Soft labels of every query over all classes, with proportions and normalisers."""
+    """Soft labels of every query over all classes, with proportions."""
 
     log_assignments: Float[Tensor, "task query class"]
     proportions: Float[Tensor, "task class"]
-    log_normaliser: Float[Tensor, "task query"]  # ln Σ_k exp(logits_k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ class Frame:
     def space(self, geometry: str, max_iter: int) -> Space[Any]:
         """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
         if self.geometry(geometry, max_iter) == "feature":
-            return FeatureSpace.of(self.query, self.query_mask, self.support)
+            return FeatureSpace(self.query, self.query_mask, self.support)
         return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
 
     def geometry(self, name: str, max_iter: int) -> str:
@@ -133,7 +132,7 @@ class Frame:
 
     def labels(self, u: SoftLabels) -> Labels:
         """Return the soft labels as logarithms, -inf for padded queries."""
-        return Labels(self.hide_padding(u.log()), self.proportions(u.weights), u.log_normaliser())
+        return Labels(self.hide_padding(u.log()), self.proportions(u.weights))
 
     def solution(
         self,

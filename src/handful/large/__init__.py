@@ -1,4 +1,4 @@
-"""Batches that do not fit in memory: the same updates, streamed over blocks of queries, here or over a Ray cluster."""
+"""Batches that do not fit in memory: the default, streamed over blocks of queries, here or over a Ray cluster."""
 
 from handful.large.progress import Progress
 from handful.large.solution import LargeSolution

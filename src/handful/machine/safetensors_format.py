@@ -31,7 +31,7 @@ def write_tensors(
     """Write named tensors; the file appears complete or not at all."""
     try:
         with written_whole(Path(path)) as place:
-            save_tensors(place, tensors, metadata, what)
+            _save(place, tensors, metadata or {}, what)
     except FileFormatError:
         raise
     except (OSError, ValueError) as error:  # a folder of that name, a full disk, a name with NUL
@@ -40,15 +40,13 @@ def write_tensors(
         ) from error
 
 
-def save_tensors(
-    place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, what: str = ""
-) -> None:
+def _save(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], what: str) -> None:
     """Write named tensors to a file that no process reads yet."""
     # Copies, because the package accepts no tensors that share memory or are not contiguous.
     held = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    notes = dict(metadata or {})
+    notes = dict(metadata)
     try:
         save_file(held, place, notes | {SEAL: _digest(what, notes, sorted(held), held.__getitem__)})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:

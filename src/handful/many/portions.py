@@ -85,7 +85,7 @@ class Portion:
             },
             torch.from_numpy(rows),
             {
-                "joint_weight": torch.tensor([found.joint_weight or 0.0]),
+                "joint_weight": torch.tensor([found.joint_weight]),
                 "unknown_items": torch.tensor([int(found.rejected().sum())]).int(),
             },
             torch.from_numpy(rows[:1]),

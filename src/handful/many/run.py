@@ -30,9 +30,8 @@ from handful.errors import OptionError
 from handful.estimators import TransductiveClassifier
 from handful.large import Progress
 from handful.large import solve as solve_large
-from handful.large.checkpoint import begin, refuse_another
 from handful.large.progress import Reporter
-from handful.large.solve import run_name_of
+from handful.large.run_file import begin, refuse_another, run_name_of
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
 from handful.machine.safetensors_format import is_whole, read_tensors, write_tensors
@@ -239,7 +238,7 @@ class _Run:
         file = self._work / "survey.safetensors"
         if self._missing([file]):
             began = time.monotonic()
-            starts = survey(self.source, lambda done, total: self.reporter.shard("survey", 0, done, total, began))
+            starts = survey(self.source, lambda done, total: self.reporter.part("survey", done, total, began))
             write_tensors(file, {} if starts is None else {"starts": torch.from_numpy(starts)}, what=self._what(file))
         found, _ = read_tensors(file, self._what(file))
         return found["starts"].numpy() if "starts" in found else None
@@ -349,7 +348,7 @@ class _Run:
                     work(*job)
                     with lock:
                         finished[0] += 1
-                        self.reporter.shard(stage, 0, finished[0], total, began)
+                        self.reporter.part(stage, finished[0], total, began)
             except BaseException:
                 failed.set()
                 raise

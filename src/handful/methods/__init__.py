@@ -8,7 +8,6 @@ from handful.methods import (
     baseline,
     baseline_pp,
     bd_cspn,
-    calibrated_paddle,
     em_dirichlet,
     eol,
     ici,
@@ -32,7 +31,6 @@ from handful.methods.method import Method
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "roll_call": roll_call.METHOD,
-        "calibrated_paddle": calibrated_paddle.METHOD,
         "paddle": paddle.METHOD,
         "soft_kmeans": soft_kmeans.METHOD,
         "paddle_gd": paddle_gd.METHOD,

@@ -34,8 +34,6 @@ class Method:
         Number of arrays of shape [support, class] in memory at the same time; zero if the support is summed once.
     degree : int
         Highest power of a feature that the method computes; `solve` refuses features whose power would overflow.
-    in_blocks : bool
-        Whether the method reads points a few tasks at a time, so that the points of a chunk are never all in memory.
     rejects : bool
         Whether the method says of each query how sure it is that none of the classes fits, in `Solution.unknown`.
 
@@ -54,7 +52,6 @@ class Method:
     citation: str
     support_arrays: int = 0
     degree: int = 2
-    in_blocks: bool = False
     rejects: bool = False
 
     def make_options(self, **values: object) -> Any:

@@ -26,7 +26,7 @@ def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
     """Compare every query with every support mean."""
     frame = Frame(task)
     prototypes = frame.support.mean()
-    u = softmax(FeatureSpace.of(frame.query, frame.query_mask, frame.support).scores(prototypes))
+    u = softmax(FeatureSpace(frame.query, frame.query_mask, frame.support).scores(prototypes))
     return frame.solution(u, find_prototypes=support_means)
 
 

@@ -30,18 +30,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from handful.inference.alternation import alternate, labelled, solution_at
-from handful.inference.frame import GEOMETRIES, Frame, Labels, data_length
-from handful.inference.working_set import WorkingSetProblem, WorkingSetState, iterate, mean_move
+from handful.inference.alternation import alternate, as_solution
+from handful.inference.frame import GEOMETRIES, Frame, data_length
 from handful.methods.method import Method, require
 from handful.numerics.entropy import entropy
-from handful.numerics.fixed_point import Outcome, replace_tasks
-from handful.numerics.geometry import Averages
+from handful.numerics.geometry import Averages, Space
 from handful.numerics.simplex import SoftLabels, softmax
 from handful.shapes import Float
 from handful.solution import DescriptionLength, Solution
@@ -66,9 +64,6 @@ class PaddleOptions:
         A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it always takes `max_iter` iterations.
     geometry : {"auto", "feature", "gram"}
         How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
-    working_set : bool
-        Whether classes that have lost their mass may leave the computation. They are checked at the end, and a task in
-        which one would return is solved again with all classes.
     record : bool
         Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
     """
@@ -78,7 +73,6 @@ class PaddleOptions:
     max_iter: int = 100
     tol: float = 1e-6
     geometry: str = "auto"
-    working_set: bool = True
     record: bool = False
 
     def __post_init__(self) -> None:
@@ -89,6 +83,23 @@ class PaddleOptions:
         require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
         require(self.tol >= 0, "tol must be at least 0", self.tol)
         require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+
+
+@dataclass(frozen=True)
+class Problem(Generic[P]):
+    """What stays the same while a task is solved."""
+
+    space: Space[P]
+    n_query: Float[Tensor, "task"]
+    tilt: Float[Tensor, "task"]
+
+
+@dataclass(frozen=True)
+class State(Generic[P]):
+    """What one iteration passes to the next."""
+
+    prototypes: P
+    dual: Float[Tensor, "#task class"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,21 +125,19 @@ def update_prototypes(support: Averages[P], query: Averages[P]) -> P:
     return (support + query).mean()
 
 
-def step(
-    problem: WorkingSetProblem[P], state: WorkingSetState[P], floor: float
-) -> tuple[WorkingSetState[P], SoftLabels]:
+def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], SoftLabels]:
     """Update U, then V, then W from the new U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
     dual = update_dual(query.mass, problem.n_query, floor)
     prototypes = update_prototypes(problem.space.support, query)
-    return WorkingSetState(prototypes, dual), u
+    return State(prototypes, dual), u
 
 
-def init(problem: WorkingSetProblem[P]) -> WorkingSetState[P]:
+def init(problem: Problem[P]) -> State[P]:
     """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant that does not affect U."""
     support = problem.space.support
-    return WorkingSetState(support.mean(), torch.full_like(support.mass, 1 - math.log(problem.space.n_classes)))
+    return State(support.mean(), torch.full_like(support.mass, 1 - math.log(support.mass.shape[-1])))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,33 +162,20 @@ def description_length(
     return DescriptionLength(data_length(frame, weights), complexity_weight(frame, options) * partition)
 
 
+def mean_move(problem: Problem[P], new: State[P], old: State[P]) -> Float[Tensor, "task"]:
+    """`mean_k ‖w_k - w_k'‖`; a class without mass does not move."""
+    moves = problem.space.moves(new.prototypes, old.prototypes)
+    return moves.where(new.dual > -torch.inf, 0).mean(-1)
+
+
 def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
-    """Sum the support once, iterate `step` until each task converges, check the classes that were left out."""
+    """Sum the support once, then iterate `step` until each task converges."""
     frame, measure = Frame(task), partial(description_length, options=options)
+    space = frame.space(options.geometry, options.max_iter)
+    problem = Problem(space, frame.n_query, complexity_weight(frame, options) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)
-
-    def pose(part: Frame) -> tuple[WorkingSetProblem[Any], WorkingSetState[Any]]:
-        space = part.space(options.geometry, options.max_iter)
-        tilt = complexity_weight(part, options) / part.n_query
-        problem = WorkingSetProblem(space, part.query_mask, part.n_query, tilt)
-        return problem, init(problem)
-
-    def over_all_classes(part: Frame) -> Outcome[Labels]:
-        outcome = alternate(advance, mean_move, measure, *pose(part), frame=part, options=options)
-        return labelled(part, outcome)
-
-    # Below λ = |Q|, or with a floor, no class ever loses all its mass; and a trace needs all classes.
-    never_out = options.proportion_floor > 0 or bool((complexity_weight(frame, options) < frame.n_query).any())
-    if never_out or options.record or not options.working_set:
-        return solution_at(frame, over_all_classes(frame), measure)
-    # In feature space tasks may share one support array, so they are solved together.
-    together = frame.geometry(options.geometry, options.max_iter) == "feature"
-    blocks = [frame] if together else frame.blocks()
-    outcome, wrong = iterate(advance, pose, frame, blocks, max_iter=options.max_iter, tol=options.tol)
-    if bool(wrong.any()):
-        rows = wrong.nonzero().squeeze(-1)
-        outcome = replace_tasks(outcome, rows, over_all_classes(frame.select(rows)))
-    return solution_at(frame, outcome, measure)
+    outcome = alternate(advance, mean_move, measure, problem, init(problem), frame=frame, options=options)
+    return as_solution(frame, outcome, measure)
 
 
 METHOD = Method(
@@ -187,7 +183,6 @@ METHOD = Method(
     options=PaddleOptions,
     transform="range_scale_public_code",
     solve=solve,
-    in_blocks=True,
     citation=(
         "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
         "Transductive Minimum Description Length Inference. NeurIPS 2022."

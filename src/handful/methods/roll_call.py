@@ -63,7 +63,7 @@ def _solved(task: TaskBatch) -> Solution:
         shares[t] = torch.from_numpy(found.expected_counts / max(float(found.expected_counts.sum()), LEAST))
         unknown[t, there] = torch.from_numpy(_unknown(found)).float()
     log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
-    labels = Labels(log_q, shares, torch.zeros_like(log_q[..., 0]))
+    labels = Labels(log_q, shares)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
     solution = frame.solution(labels, n_iter=ones, converged=ones > 0, find_prototypes=support_means)
     return replace(solution, unknown=unknown.to(log_q))

@@ -12,7 +12,6 @@ from handful.networks.batch_norm import BatchNorm
 from handful.shapes import Float
 
 WIDTHS = (32, 64, 128, 256)
-DIM = WIDTHS[-1]
 
 
 class Conv4(nn.Module):

@@ -15,7 +15,6 @@ from handful.networks.batch_norm import BatchNorm
 from handful.shapes import Float
 
 WIDTHS = (64, 128, 256, 512)
-DIM = WIDTHS[-1]
 
 
 class BasicBlock(nn.Module):

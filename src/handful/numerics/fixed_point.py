@@ -9,7 +9,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -55,10 +55,7 @@ def fixed_point(
     max_iter: int,
     tol: float,
     observe: Callable[[AnyAnswer, Int[Tensor, "task"]], Float[Tensor, "task"]] | None = None,
-    narrow: Callable[[AnyProblem, AnyState, AnyState], tuple[AnyProblem, AnyState]] | None = None,
-    merge: Callable[[list[tuple[Tensor, AnyAnswer]]], Any] | None = None,
-    done: int = 0,
-) -> Outcome[Any]:
+) -> Outcome[AnyAnswer]:
     """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
 
     Parameters
@@ -73,13 +70,6 @@ def fixed_point(
     observe : callable, optional
         `observe(answer, rows)` returns one number per task to record at each iteration; `rows` are the positions in
         the batch of the tasks in `answer`.
-    narrow : callable, optional
-        `narrow(problem, state, previous)` may return a smaller problem and the state that belongs to it.
-    merge : callable, optional
-        Combines the answers of disjoint tasks, given as pairs (positions, answer). By default answers are joined along
-        the task axis, which requires all other axes to match.
-    done : int
-        Iterations already done to reach `state`; they count towards `max_iter`.
     """
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
@@ -88,7 +78,7 @@ def fixed_point(
     finished: list[tuple[Tensor, AnyAnswer]] = []
     trace = _Recorder(n_tasks) if observe is not None else None
 
-    for iteration in range(done + 1, max_iter + 1):
+    for iteration in range(1, max_iter + 1):
         previous = state
         state, answer = step(problem, previous)
         if tol > 0 or trace is not None:
@@ -106,13 +96,10 @@ def fixed_point(
                 # The answer need not be cut: the next iteration makes a new one.
                 if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
                     problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
-                    previous = take(previous, running, len(rows))
                     rows, running = rows[running], running[running]
-        if narrow is not None and iteration < max_iter:
-            problem, state = narrow(problem, state, previous)
     if bool(running.any()):
         finished.append((rows[running], _taken(answer, running)))
-    return Outcome((merge or merged)(finished), n_iter, converged, trace.trace() if trace is not None else None)
+    return Outcome(merged(finished), n_iter, converged, trace.trace() if trace is not None else None)
 
 
 def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
@@ -128,28 +115,9 @@ def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
     return tree
 
 
-def chosen(rows: Bool[Tensor, "task"], yes: Tree, no: Tree) -> Tree:
-    """Take some tasks from one dataclass of tensors, the others from another; all tensors have a task axis."""
-
-    def either(a: Tensor, b: Tensor) -> Tensor:
-        return a.where(rows.reshape(-1, *[1] * (a.ndim - 1)), b)
-
-    names = [f.name for f in dataclasses.fields(cast(Any, yes))]
-    return type(yes)(**{name: either(getattr(yes, name), getattr(no, name)) for name in names})
-
-
 def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
     """`take`, without a copy when all tasks are chosen."""
     return tree if bool(rows.all()) else take(tree, rows, len(rows))
-
-
-def replace_tasks(
-    outcome: Outcome[AnyAnswer], rows: Int[Tensor, "task"], other: Outcome[AnyAnswer]
-) -> Outcome[AnyAnswer]:
-    """Replace the outcome of some tasks with that of solving them again; neither outcome may have a trace."""
-    kept = torch.ones(len(outcome.n_iter), dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
-    order = torch.cat([kept.nonzero().squeeze(-1), rows])
-    return merged([(order[: len(order) - len(rows)], take(outcome, kept, len(kept))), (rows, other)])
 
 
 def concatenated(trees: list[Tree]) -> Tree:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from handful.numerics.moments import Moments, soft_moments
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Bool, Float
 
 # The setup products of Gram space are computed once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
@@ -57,11 +57,6 @@ class Space(Protocol[P]):
     """What an alternating method needs from a geometry; P is the type in which it stores prototypes."""
 
     @property
-    def n_classes(self) -> int:
-        """Total number of classes of a task."""
-        ...
-
-    @property
     def support(self) -> Averages[P]:
         """Moments of the labelled points."""
         ...
@@ -78,10 +73,6 @@ class Space(Protocol[P]):
         """Return `‖w_k - w_k'‖`."""
         ...
 
-    def restrict(self, prototypes: P, classes: Int[Tensor, "task kept"]) -> tuple[Space[P], P]:
-        """Return this space and these prototypes for some classes of each task only."""
-        ...
-
 
 @dataclass(frozen=True)
 class FeatureSpace:
@@ -90,17 +81,6 @@ class FeatureSpace:
     query: Float[Tensor, "task query dim"]
     query_mask: Bool[Tensor, "task query"] | None
     support: Moments
-    n_classes: int
-
-    @classmethod
-    def of(
-        cls,
-        query: Float[Tensor, "task query dim"],
-        query_mask: Bool[Tensor, "task query"] | None,
-        support: Moments,
-    ) -> FeatureSpace:
-        """Use the points as they are."""
-        return cls(query, query_mask, support, support.mass.shape[-1])
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> Moments:
         """`Σ_n u_nk` and `Σ_n u_nk z_n`."""
@@ -116,18 +96,6 @@ class FeatureSpace:
     ) -> Float[Tensor, "#task class"]:
         """`‖w_k - w_k'‖`."""
         return (new - old).square().sum(-1).sqrt_()
-
-    def restrict(
-        self, prototypes: Float[Tensor, "#task class dim"], classes: Int[Tensor, "task kept"]
-    ) -> tuple[FeatureSpace, Float[Tensor, "task kept dim"]]:
-        """Keep the rows of the chosen classes."""
-        rows = classes.unsqueeze(-1).expand(-1, -1, self.query.shape[-1])
-
-        def kept(values: Tensor) -> Tensor:
-            return values.expand(len(classes), -1, -1).gather(1, rows)
-
-        support = Moments(columns_of(self.support.mass, classes), kept(self.support.sums))
-        return FeatureSpace(self.query, self.query_mask, support, self.n_classes), kept(prototypes)
 
 
 @dataclass(frozen=True)
@@ -167,7 +135,6 @@ class GramSpace:
     query_mask: Bool[Tensor, "task query"] | None
     support_norms: Float[Tensor, "#task class"]  # ‖P_k‖²
     support_mass: Float[Tensor, "#task class"]
-    n_classes: int
 
     @classmethod
     def of(
@@ -177,8 +144,8 @@ class GramSpace:
         support: Moments,
     ) -> GramSpace:
         """Compute the two products that the iterations use."""
-        n_tasks, n_classes = len(query), support.mass.shape[-1]
-        if n_classes < CLASS_BY_CLASS_BELOW:
+        n_tasks = len(query)
+        if support.mass.shape[-1] < CLASS_BY_CLASS_BELOW:
             cross = times_transposed(support.sums.expand(n_tasks, -1, -1), query).mT
         else:
             cross = times_transposed(query, support.sums)
@@ -189,7 +156,6 @@ class GramSpace:
             query_mask=query_mask,
             support_norms=squares.expand(n_tasks, -1),
             support_mass=support.mass.expand(n_tasks, -1),
-            n_classes=n_classes,
         )
 
     @property
@@ -203,10 +169,7 @@ class GramSpace:
         return GramMoments(weights.sum(-2), weights, with_support=False)
 
     def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
-        """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes.
-
-        A class that is dropped before the first use is never multiplied.
-        """
+        """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes."""
         found: Tensor | None = prototypes.__dict__.get("_products")
         if found is None:
             share = prototypes.on_support.unsqueeze(-2)
@@ -238,16 +201,6 @@ class GramSpace:
             return of_support
         return torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2).add_(of_support)
 
-    def restrict(
-        self, prototypes: GramPrototypes, classes: Int[Tensor, "task kept"]
-    ) -> tuple[GramSpace, GramPrototypes]:
-        """Keep the columns of the chosen classes."""
-        cross = columns_of(self.cross, classes)
-        norms, mass = columns_of(self.support_norms, classes), columns_of(self.support_mass, classes)
-        space = GramSpace(self.gram, cross, self.query_mask, norms, mass, self.n_classes)
-        on_query = None if prototypes.on_query is None else columns_of(prototypes.on_query, classes)
-        return space, GramPrototypes(columns_of(prototypes.on_support, classes), on_query)
-
 
 def masked(
     weights: Float[Tensor, "task query class"], query_mask: Bool[Tensor, "task query"] | None
@@ -270,15 +223,6 @@ def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bo
     """Compare `n · 4|Q|Kd` with `2|Q|(|Q|+K)d + n · 2|Q|²K` for the expected n iterations."""
     n = min(max_iter, EXPECTED_ITERATIONS)
     return n_query * (n * n_classes) + (n_query + n_classes) * dim < FEATURE_OPERATION * 2 * n * n_classes * dim
-
-
-def columns_of(values: Tensor, classes: Int[Tensor, "task kept"]) -> Tensor:
-    """Entries of the chosen classes along the last axis, per task; few classes are stored class by class."""
-    values = values.expand(len(classes), *values.shape[1:])
-    if values.ndim == 2:
-        return values.gather(-1, classes)
-    kept = values.gather(-1, classes.unsqueeze(1).expand(-1, values.shape[1], -1))
-    return kept.mT.contiguous().mT if classes.shape[-1] < CLASS_BY_CLASS_BELOW else kept
 
 
 def _gram_times(gram: Float[Tensor, "task query query"], weights: Float[Tensor, "task query class"]) -> Tensor:

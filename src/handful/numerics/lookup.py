@@ -73,17 +73,6 @@ def read(points: Tensor | Lookup) -> Float[Tensor, "task point dim"]:
     return points if isinstance(points, Tensor) else points.read()
 
 
-def rows_of(
-    points: Float[Tensor, "task point dim"] | Lookup, positions: Int[Tensor, "task chosen"]
-) -> Float[Tensor, "task chosen dim"]:
-    """`points[t, positions[t, i]]`, as one copy of whole rows: many times faster than `gather` along that axis."""
-    if isinstance(points, Lookup):
-        return Lookup(points.table, points.rows.gather(-1, positions)).read()
-    n, n_rows, dim = points.shape
-    first = n_rows * torch.arange(n, device=positions.device).unsqueeze(-1)
-    return Lookup(points.reshape(-1, dim), positions + first).read()
-
-
 def moments_of(
     points: Tensor | Lookup,
     labels: Int[Tensor, "task point"],

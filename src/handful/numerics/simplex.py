@@ -37,10 +37,6 @@ class SoftLabels:
     largest: Float[Tensor, "*batch 1"]  # of each row of logits
     log_total: Float[Tensor, "*batch 1"]  # ln Σ exp(logits - largest)
 
-    def log_normaliser(self) -> Float[Tensor, "*batch"]:
-        """`ln Σ_k exp(logits_k)`."""
-        return (self.largest + self.log_total).squeeze(-1)
-
     def log(self) -> Float[Tensor, "*batch class"]:
         """`ln u_nk`, exact where the weight itself counts as zero."""
         return (self.logits - self.largest).sub_(self.log_total)

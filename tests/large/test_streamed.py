@@ -1,4 +1,4 @@
-"""Roll call, streamed: the answer of `handful.engine.model.label`, whatever the shards."""
+"""A streamed batch: the answer of `handful.engine.model`, whatever the shards."""
 
 from functools import cache
 
@@ -8,8 +8,8 @@ import pytest
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.engine.model import label_batch
-from handful.large import decided, roll_call, solve
-from handful.large.crew import in_process
+from handful.large import decided, solve
+from handful.large.executors import in_process
 from handful.large.shard import Work
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
@@ -64,7 +64,6 @@ def test_all_that_is_said_about_a_batch_is_what_the_model_says_in_memory(name, t
     assert found.confidence == pytest.approx(float(expected.confidence.mean()), abs=1e-5)
     assert (found.unknown_interval, found.is_open) == (expected.interval, expected.is_open)
     assert (found.unknown_share is None) == np.isnan(expected.unknown).any() == (found.unknown_reason is not None)
-    assert (found.n_iter, found.converged, found.tol, found.dropped_mass) == (0, True, 0.0, 0.0)
 
 
 def test_joint_labels_are_better_than_those_of_each_query_alone(tmp_path):
@@ -103,12 +102,11 @@ def test_unknown_queries_are_found_if_there_are_any(n_gone, tmp_path):
 
 def test_what_cannot_tell_says_why(tmp_path):
     problem = large_problem(shots=1)
-    for method, why in (("roll_call", "add examples"), ("paddle", "PADDLE does not judge")):
-        found = solve(problem.catalogue, problem.queries, tmp_path / method, method=method)
-        assert np.isnan(column(found, "unknown")).all()
-        assert (found.unknown_share, found.unknown_interval, found.is_open) == (None, (0.0, 1.0), False)
-        assert why in found.unknown_reason
-        assert not found.rejected().any()
+    found = solve(problem.catalogue, problem.queries, tmp_path)
+    assert np.isnan(column(found, "unknown")).all()
+    assert (found.unknown_share, found.unknown_interval, found.is_open) == (None, (0.0, 1.0), False)
+    assert "add examples" in found.unknown_reason
+    assert not found.rejected().any()
 
 
 def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
@@ -180,12 +178,6 @@ def test_a_row_that_is_not_finite_is_named(tmp_path):
     features[321, 3] = np.nan
     with pytest.raises(Exception, match="row 321 "):
         solve(catalogue, FeatureBank.from_arrays(features, queries.labels, queries.class_names), tmp_path / "run")
-
-
-def test_a_class_of_almost_nothing_is_not_living(tmp_path):
-    catalogue, queries, *_ = batch()
-    found = solve(catalogue, queries, tmp_path / "run")
-    np.testing.assert_array_equal(found.living, np.flatnonzero(found.expected_counts >= roll_call.LEAST_COUNT))
 
 
 def test_copies_of_a_known_item_stay_known(tmp_path):

@@ -1,55 +1,27 @@
-"""Files of a run's folder: what the run was started with, and its current state.
+"""`run.json`, which says what a run was started with: its settings and a hash of all bytes of each input.
 
-`run.json` holds the settings and a hash of all bytes of each input; a different run in the same folder is refused. The
-checkpoint is one sealed safetensors file; its metadata hold everything but tensors as JSON. It is replaced in one step:
-after a kill it has the state of this iteration or of the previous one, never a mixture.
-
-A folder on disk has one writer, which holds its lock. A folder at a URL has no lock that would end with its holder.
-There, `run.json` is created by one writer only, so all writers have the same inputs and settings; and as a run is
-deterministic, each of them writes states of the same sequence and the same answers.
+A different run in the same folder is refused. A folder on disk has one writer, which holds its lock. A folder at a URL
+has no lock that would end with its holder. There, `run.json` is created by one writer only, so all writers have the
+same inputs and settings; and as a run is deterministic, each of them writes the same answers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
-from torch import Tensor
-
-from handful.errors import FileFormatError, HandfulError, OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.machine.folders import Folder, LocalFolder
-from handful.machine.safetensors_format import read_tensors, save_tensors
 from handful.machine.whole_file import UNFINISHED
 
-STATE_FILE, ABOUT_FILE = "state.safetensors", "run.json"
+ABOUT_FILE = "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
-PIECES = (STATE_FILE, "lists-*", "sums", "answers")
+PIECES = ("sums", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 6
-
-
-def save_state(folder: Folder, run_name: str, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-    """Replace the checkpoint."""
-    with folder.written(STATE_FILE) as place:
-        save_tensors(place, tensors, {"notes": json.dumps(dict(notes))}, run_name)
-
-
-def load_state(folder: Folder, run_name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Return tensors and notes of the last checkpoint, or None if there is none yet."""
-    try:
-        with folder.opened(STATE_FILE) as file:
-            if file is None:
-                return None
-            tensors, metadata = read_tensors(file, run_name)
-        notes: dict[str, Any] = json.loads(metadata["notes"])
-    except (HandfulError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFormatError(
-            f"{folder.called}/{STATE_FILE} is damaged ({error}); delete this file and call again: the iterations will "
-            "start again, from the existing lists"
-        ) from error
-    return tensors, notes
+FORMAT = 7
 
 
 def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
@@ -110,3 +82,9 @@ def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECE
             *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
         ):
             left.unlink(missing_ok=True)
+
+
+def run_name_of(about: Mapping[str, Any]) -> str:
+    """Hash what a run is started with; where its inputs are does not count."""
+    contents = {role: entry["content"] for role, entry in about["inputs"].items()}
+    return hashlib.sha256(json.dumps({**about, "inputs": contents}, sort_keys=True).encode()).hexdigest()[:16]
