@@ -13,21 +13,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+import numpy.typing as npt
 
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples
+from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.engine.head import LinearHead
 from handful.engine.left_out import LeftOutExamples
 from handful.engine.levels import Levels
 from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
-from handful.transforms import ROW_TRANSFORMS
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 5
+FORMAT, FORMAT_VERSION = "handful catalogue", 6
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -47,7 +46,7 @@ def save_catalogue(catalogue: Catalogue, path: str | os.PathLike[str]) -> None:
     >>> import tempfile
     >>> from pathlib import Path
     >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
-    >>> save_catalogue(Catalogue.of(torch.eye(3), np.array(["ant", "bee", "cat"])), place)
+    >>> save_catalogue(Catalogue.of(np.eye(3), np.array(["ant", "bee", "cat"])), place)
     >>> load_catalogue(place).classes.tolist()
     ['ant', 'bee', 'cat']
     """
@@ -74,7 +73,7 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
     >>> import tempfile
     >>> from pathlib import Path
     >>> place = Path(tempfile.mkdtemp()) / "catalogue.safetensors"
-    >>> save_catalogue(Catalogue.of(torch.eye(3), np.array([4, 5, 6])), place)
+    >>> save_catalogue(Catalogue.of(np.eye(3), np.array([4, 5, 6])), place)
     >>> print(load_catalogue(place).report())
     3 classes, 3 examples.
     3 classes have one example: 4, 5, 6.
@@ -91,7 +90,7 @@ def load_catalogue(path: str | os.PathLike[str]) -> Catalogue:
         ) from error
 
 
-def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Return the tensors of a catalogue, and everything else as values of JSON."""
     examples, head = catalogue.examples, catalogue.head
     tensors = {
@@ -99,14 +98,14 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "shots": catalogue.shots,
         "origin": catalogue.origin,
         "points": examples.points,
-        "codes": torch.from_numpy(places_of(examples.labels, catalogue.classes)),
-        "positions": torch.from_numpy(examples.positions),
-        **{f"head.{name}": torch.from_numpy(getattr(head, name)) for name in HEAD_TENSORS},
-        **{f"left_out.{name}": torch.from_numpy(column) for name, column in head.left_out._asdict().items()},
+        "codes": places_of(examples.labels, catalogue.classes),
+        "positions": examples.positions,
+        **{f"head.{name}": getattr(head, name) for name in HEAD_TENSORS},
+        **{f"left_out.{name}": column for name, column in head.left_out._asdict().items()},
     }
     if catalogue.names is not None:
         tensors["names.points"] = catalogue.names.points
-        tensors["names.codes"] = torch.from_numpy(places_of(catalogue.names.classes, catalogue.classes))
+        tensors["names.codes"] = places_of(catalogue.names.classes, catalogue.classes)
     about = {
         "classes": encode_labels(catalogue.classes),
         "transform": catalogue.transform,
@@ -117,11 +116,11 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, about
 
 
-def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Catalogue:
+def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> Catalogue:
     """Undo `parts_of`; a ValueError says what does not fit together."""
     classes = decode_labels(about["classes"])
     means, shots, origin = tensors["means"], tensors["shots"], tensors["origin"]
-    points, codes, positions = tensors["points"], tensors["codes"].numpy(), tensors["positions"].numpy()
+    points, codes, positions = tensors["points"], tensors["codes"], tensors["positions"]
     if means.ndim != 2 or codes.dtype != np.int64 or positions.dtype != np.int64:
         raise ValueError("means are not a table, or codes and positions are not whole numbers")
     n_classes, dim = means.shape
@@ -135,13 +134,13 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
     wrong = [name for name, (found, expected) in shapes.items() if found != expected]
     if wrong or n_classes == 0:
         raise ValueError(f"{', '.join(wrong) or 'means'} do not fit {n_classes} classes of {dim} features")
-    if len({tensor.dtype for tensor in (means, shots, origin, points)} | {torch.float32}) > 2 or any(
-        tensor.dtype not in (torch.float32, torch.float64) or not bool(tensor.isfinite().all())
+    if len({tensor.dtype for tensor in (means, shots, origin, points)} | {np.dtype(np.float32)}) > 2 or any(
+        tensor.dtype not in (np.float32, np.float64) or not bool(np.isfinite(tensor).all())
         for tensor in (means, shots, origin, points)
     ):
         raise ValueError("means, shots, origin and points must be finite numbers of float32 or float64")
     names = _names_of(tensors, classes, means)
-    without = shots if names is None else shots[np.setdiff1d(np.arange(n_classes), tensors["names.codes"].numpy())]
+    without = shots if names is None else shots[np.setdiff1d(np.arange(n_classes), tensors["names.codes"])]
     if (
         not bool((without >= 1).all())
         or not bool((shots >= 0).all())
@@ -165,30 +164,30 @@ def catalogue_of(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Cat
     ).with_fitted(head, _levels_of(about["levels"], head))
 
 
-def _names_of(tensors: Mapping[str, Tensor], classes: Any, means: Tensor) -> ClassNames | None:
+def _names_of(tensors: Mapping[str, npt.NDArray[Any]], classes: Any, means: npt.NDArray[Any]) -> ClassNames | None:
     """Read the names of classes, if there are any; a ValueError says what does not fit."""
     if "names.points" not in tensors:
         return None
     points, codes = tensors["names.points"], tensors["names.codes"]
-    if codes.dtype != torch.int64 or codes.ndim != 1 or points.shape != (len(codes), means.shape[1]) or len(codes) == 0:
+    if codes.dtype != np.int64 or codes.ndim != 1 or points.shape != (len(codes), means.shape[1]) or len(codes) == 0:
         raise ValueError("vectors and classes of names do not fit together")
-    increasing = torch.equal(codes, torch.unique(codes))
+    increasing = np.array_equal(codes, np.unique(codes))
     if not increasing or int(codes[0]) < 0 or int(codes[-1]) >= len(classes):
         raise ValueError("names must be of distinct classes, in increasing order")
-    if points.dtype != means.dtype or not bool(points.isfinite().all()):
+    if points.dtype != means.dtype or not bool(np.isfinite(points).all()):
         raise ValueError("vectors of names must be finite numbers of the type of the means")
-    return ClassNames(classes[codes.numpy()], points)
+    return ClassNames(classes[codes], points)
 
 
-def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: Tensor, n_examples: int) -> LinearHead:
+def _head_of(tensors: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Any], means: npt.NDArray[Any], n_examples: int) -> LinearHead:
     """Read the head of classes with these means; a ValueError says what does not fit."""
     n_classes = len(means)
     parts = {name: tensors[f"head.{name}"] for name in HEAD_TENSORS}
     for name, tensor in parts.items():
         shape = means.shape if name in ("weights", "means") else means.shape[:1]
-        if tensor.shape != shape or tensor.dtype != means.dtype or not bool(tensor.isfinite().all()):
+        if tensor.shape != shape or tensor.dtype != means.dtype or not bool(np.isfinite(tensor).all()):
             raise ValueError(f"{name} of the head are not finite numbers of the shape and type of the means")
-    found = LeftOutExamples(*(tensors[f"left_out.{name}"].numpy() for name in LeftOutExamples._fields))
+    found = LeftOutExamples(*(tensors[f"left_out.{name}"] for name in LeftOutExamples._fields))
     rows, rival = found.rows, found.rival
     if any(column.shape != rows.shape for column in found) or rows.ndim != 1:
         raise ValueError("the columns about left-out examples have different lengths")
@@ -207,9 +206,8 @@ def _head_of(tensors: Mapping[str, Tensor], numbers: Mapping[str, Any], means: T
     spread, temperature, wrong, confidence = values.values()
     if not temperature or wrong is None or not bool((parts["mass"] > 0).all()):
         raise ValueError("temperature, wrong_share and mass of the head must be positive numbers")
-    tables = {name: tensor.numpy() for name, tensor in parts.items()}
     return LinearHead(
-        **tables, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
+        **parts, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
     )
 
 

@@ -27,22 +27,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, merged
 from handful.catalogue.report import CatalogueReport, report_on
+from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.engine.head import LinearHead, fit_head
 from handful.engine.levels import Levels, fit_levels, unjudged
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
 from handful.engine.named import NameVectors
 from handful.engine.names_alone import label_by_names
 from handful.errors import LabelError, OptionError, TaskError
-from handful.numerics.moments import labelled_moments
 from handful.shapes import Float, Int
-from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23
@@ -60,7 +57,7 @@ class Catalogue:
 
     Attributes
     ----------
-    origin : Float[Tensor, "dim"]
+    origin : Float[np.ndarray, "dim"]
         Mean of the first examples. Distances do not depend on it, rounding does.
     transform : {"l2", "raw"}
         Applied to every row, of the catalogue and of a batch, before it is compared.
@@ -76,8 +73,8 @@ class Catalogue:
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-    >>> catalogue = Catalogue.of(torch.from_numpy(X[:95]), y[:95])
-    >>> catalogue.n_classes, catalogue.with_examples(torch.from_numpy(X[95:]), y[95:]).n_classes
+    >>> catalogue = Catalogue.of(X[:95], y[:95])
+    >>> catalogue.n_classes, catalogue.with_examples(X[95:], y[95:]).n_classes
     (19, 20)
     >>> print(catalogue.report())
     19 classes, 95 examples.
@@ -85,20 +82,20 @@ class Catalogue:
     """
 
     parts: tuple[ClassMeans, ...]  # for a class in several parts, the last one counts
-    origin: Float[Tensor, "dim"]
+    origin: Float[np.ndarray, "dim"]
     transform: str
     examples: Examples
     n_examples: int
     names: ClassNames | None = None
 
     @classmethod
-    def of(cls, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+    def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
         """Make one from labelled examples, at least one of every class."""
         return cls.streamed([features], [np.asarray(labels)], transform)
 
     @classmethod
     def streamed(
-        cls, blocks: Iterable[Float[Tensor, "row dim"]], labels: Iterable[npt.NDArray[Any]], transform: str = "l2"
+        cls, blocks: Iterable[Float[np.ndarray, "row dim"]], labels: Iterable[npt.NDArray[Any]], transform: str = "l2"
     ) -> Catalogue:
         """Make one from blocks of rows, each read once, and their labels."""
         if transform not in ROW_TRANSFORMS:
@@ -110,7 +107,7 @@ class Catalogue:
         for block, names in zip(blocks, labels, strict=True):
             points = transform_rows(transform, block, first=0 if made is None else made.n_examples)
             if made is None:
-                origin = points.mean(0, dtype=torch.float64).to(points.dtype)
+                origin = points.mean(0, dtype=np.float64).astype(points.dtype)
                 nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
                 made = cls((), origin, transform, nothing, 0)
             made = made._with_points(points, names)
@@ -119,7 +116,7 @@ class Catalogue:
         return made
 
     @classmethod
-    def of_names(cls, vectors: Float[Tensor, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+    def of_names(cls, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
         """Make one from vectors of names; several rows of one label are averaged."""
         labels = np.asarray(labels)
         if len(labels) == 0:
@@ -127,7 +124,7 @@ class Catalogue:
         points = transform_rows(transform, vectors)
         nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
         none = ClassMeans(labels[:0], points[:0, 0], points[:0])
-        origin = points.mean(0, dtype=torch.float64).to(points.dtype)
+        origin = points.mean(0, dtype=np.float64).astype(points.dtype)
         return cls((none,), origin, transform, nothing, 0).with_names(vectors, labels)
 
     @classmethod
@@ -140,7 +137,7 @@ class Catalogue:
                 "none; add an example, or restrict the bank with .classes(...)"
             )
         size = min(BLOCK_ROWS, max(1, SUMMED_NUMBERS // bank.dim))
-        blocks = (torch.from_numpy(block.astype(np.float32, copy=False)) for block in bank.blocks(size))
+        blocks = (block.astype(np.float32, copy=False) for block in bank.blocks(size))
         labels = bank.labels.astype(np.int64)
         return cls.streamed(blocks, (labels[start : start + size] for start in range(0, bank.n_rows, size)), transform)
 
@@ -152,12 +149,12 @@ class Catalogue:
         return self._whole.classes
 
     @property
-    def shots(self) -> Float[Tensor, "class"]:
+    def shots(self) -> Float[np.ndarray, "class"]:
         """Number of examples of each class."""
         return self._whole.shots
 
     @property
-    def means(self) -> Float[Tensor, "class dim"]:
+    def means(self) -> Float[np.ndarray, "class dim"]:
         """Their means, about the origin."""
         return self._whole.means
 
@@ -177,15 +174,14 @@ class Catalogue:
         return merged(self.parts)
 
     def points(
-        self, features: Float[np.ndarray, "item dim"] | Float[Tensor, "item dim"]
+        self, features: Float[np.ndarray, "item dim"]
     ) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
-        rows = features if isinstance(features, Tensor) else torch.from_numpy(np.asarray(features))
-        points = transform_rows(self.transform, rows.to(self.origin))
-        return np.ascontiguousarray((points if self.only_names else points - self.origin).numpy())
+        points = transform_rows(self.transform, self._rows(features))
+        return np.ascontiguousarray(points if self.only_names else points - self.origin)
 
     def label(
-        self, features: Float[np.ndarray, "item dim"] | Float[Tensor, "item dim"], context: Context
+        self, features: Float[np.ndarray, "item dim"], context: Context
     ) -> JointAnswer:
         """Label one batch of untransformed rows."""
         if context.given is not None and context.log_shares is not None:
@@ -199,7 +195,7 @@ class Catalogue:
             return label_by_names(points, self.head.means, context)
         return label_batch(points, self.reference, context)
 
-    def scores(self, features: Float[Tensor, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
+    def scores(self, features: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
         """Return the scores of untransformed rows, -inf where a class cannot occur."""
         points = self.points(features)
         if self.only_names:
@@ -218,11 +214,11 @@ class Catalogue:
         names, (points, codes) = self._named_points(), self._labelled_points()
         if names is not None and self.only_names:
             return LinearHead.of_names(names.points)
-        means, shots = self.means.numpy(), self.shots.numpy()
-        if len(codes) < int(self.shots.double().sum()):
+        means, shots = self.means, self.shots
+        if len(codes) < int(self.shots.sum(dtype=np.float64)):
             means, shots = (means, shots) if names is None else names.blended(means, shots)
             return LinearHead.of_means(means, shots, points, codes)
-        square_norm = float(self.examples.points.square().sum(1).double().mean())
+        square_norm = float((self.examples.points**2).sum(1).mean(dtype=np.float64))
         return fit_head(points, codes, self.n_classes, square_norm, names)
 
     @cached_property
@@ -239,14 +235,14 @@ class Catalogue:
 
     def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the kept examples, about the origin, and their classes."""
-        return (self.examples.points - self.origin).numpy(), places_of(self.examples.labels, self.classes)
+        return self.examples.points - self.origin, places_of(self.examples.labels, self.classes)
 
     def _named_points(self) -> NameVectors | None:
         """Return the names, about the origin if there are examples, and their classes."""
         if self.names is None:
             return None
         points = self.names.points if self.only_names else self.names.points - self.origin
-        return NameVectors(points.numpy(), places_of(self.names.classes, self.classes))
+        return NameVectors(points, places_of(self.names.classes, self.classes))
 
     def with_fitted(self, head: LinearHead, levels: Levels | None) -> Catalogue:
         """Return the same catalogue with what was fitted to it before, for instance read from a file."""
@@ -261,9 +257,9 @@ class Catalogue:
         numbers = (head.spread, head.temperature, head.wrong_share, head.confidence, self.levels)
         about = (self.transform, numbers, self.classes.dtype.str, self.classes.tolist())
         digest = hashlib.sha256(repr(about).encode())
-        tables = [self.origin.numpy(), self.shots.numpy(), self.means.numpy()]
+        tables = [self.origin, self.shots, self.means]
         tables += [head.weights, head.offsets, head.means, head.mass]
-        for table in tables if self.names is None else [*tables, self.names.points.numpy()]:
+        for table in tables if self.names is None else [*tables, self.names.points]:
             digest.update(repr((table.dtype, table.shape)).encode())
             digest.update(np.ascontiguousarray(table).data)
         return digest.hexdigest()
@@ -279,25 +275,23 @@ class Catalogue:
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
-    def with_examples(self, features: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def with_examples(self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with these examples added, of known or new classes."""
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
-        return self._with_points(transform_rows(self.transform, features.to(self.origin)), labels)
+        return self._with_points(transform_rows(self.transform, self._rows(features)), labels)
 
-    def with_names(self, vectors: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def with_names(self, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with names of known or new classes.
 
         Rows are transformed as examples are. Several of one label are averaged, and the mean is transformed again. The
         name that a class had before is replaced.
         """
         classes, codes = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
-        points = transform_rows(self.transform, vectors.to(self.origin))
-        own = torch.from_numpy(codes).to(points.device)
-        sums = points.new_zeros(len(classes), self.dim).index_add_(0, own, points)
-        means = sums / torch.bincount(own, minlength=len(classes)).unsqueeze(1)
-        added = ClassNames(classes, transform_rows(self.transform, means))
+        points = transform_rows(self.transform, self._rows(vectors))
+        means = _sums_by_class(points, codes, len(classes)) / np.bincount(codes)[:, None]
+        added = ClassNames(classes, transform_rows(self.transform, means.astype(points.dtype)))
         new = classes[places_of(classes, self.classes) < 0]
-        nothing = ClassMeans(new, self.origin.new_zeros(len(new)), self.origin.new_zeros(len(new), self.dim))
+        nothing = ClassMeans(new, *self._no_examples(len(new)))
         return replace(
             self, parts=(*self.parts, nothing), names=added if self.names is None else self.names.then(added)
         )
@@ -341,7 +335,7 @@ class Catalogue:
         given, _ = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
         return list(given[places_of(given, self.classes) < 0].tolist())
 
-    def _with_points(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+    def _with_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Add transformed examples."""
         added = self._and_known(self._summed(points, labels))
         positions = np.arange(self.n_examples, self.n_examples + len(labels))
@@ -353,30 +347,26 @@ class Catalogue:
             n_examples=self.n_examples + len(labels),
         )
 
-    def _summed(self, points: Float[Tensor, "row dim"], labels: npt.NDArray[Any]) -> ClassMeans:
+    def _summed(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> ClassMeans:
         """Return number and mean of the examples of each class, about the origin."""
         classes, codes = distinct(labels)
-        sums = points.new_zeros(len(classes), points.shape[-1])
-        shots = points.new_zeros(len(classes))
-        own = torch.from_numpy(codes).to(points.device)
-        size = max(1, SUMMED_NUMBERS // points.shape[-1])
+        sums, shots = np.zeros((len(classes), self.dim), points.dtype), np.bincount(codes).astype(points.dtype)
+        size = max(1, SUMMED_NUMBERS // self.dim)
         for start in range(0, len(points), size):
             rows = slice(start, start + size)
-            centred = points[rows] - self.origin
-            part = labelled_moments(centred.unsqueeze(0), own[rows].unsqueeze(0), None, len(classes))
-            sums, shots = sums + part.sums[0], shots + part.mass[0]
-        return ClassMeans(classes, shots, sums / shots.unsqueeze(-1))
+            sums += _sums_by_class(points[rows] - self.origin, codes[rows], len(classes))
+        return ClassMeans(classes, shots, sums / shots[:, None])
 
     def _and_known(self, added: ClassMeans) -> ClassMeans:
         """Add what is already known about these classes."""
         known = self._known(added.classes)
         if len(known.classes) == 0:
             return added
-        places = torch.from_numpy(places_of(known.classes, added.classes)).to(added.means.device)
-        shots, sums = added.shots.clone(), added.means * added.shots.unsqueeze(-1)
+        places = places_of(known.classes, added.classes)
+        shots, sums = added.shots.copy(), added.means * added.shots[:, None]
         shots[places] += known.shots
-        sums[places] += known.means * known.shots.unsqueeze(-1)
-        return ClassMeans(added.classes, shots, sums / shots.clamp(min=1).unsqueeze(-1))
+        sums[places] += known.means * known.shots[:, None]
+        return ClassMeans(added.classes, shots, sums / np.maximum(shots, 1)[:, None])
 
     def _known(self, classes: npt.NDArray[Any]) -> ClassMeans:
         """Return what the parts hold about these classes; others are left out."""
@@ -387,8 +377,26 @@ class Catalogue:
             if (places >= 0).any():
                 found.append(part.rows(places[places >= 0]))
                 wanted = wanted[places < 0]
-        empty = ClassMeans(classes[:0], self.origin[:0], self.origin.new_zeros(0, self.dim))
+        empty = ClassMeans(classes[:0], *self._no_examples(0))
         return merged(tuple(found)) if found else empty
+
+    def _rows(self, features: Any) -> Float[np.ndarray, "row dim"]:
+        return np.asarray(features, dtype=self.origin.dtype)
+
+    def _no_examples(self, n_classes: int) -> tuple[Float[np.ndarray, "class"], Float[np.ndarray, "class dim"]]:
+        return np.zeros(n_classes, self.origin.dtype), np.zeros((n_classes, self.dim), self.origin.dtype)
 
     def _kept(self, examples: Examples) -> Examples:
         return examples.sample(max(2, KEPT_NUMBERS // self.dim))
+
+
+def _sums_by_class(
+    points: Float[np.ndarray, "row dim"], codes: Int[np.ndarray, "row"], n_classes: int
+) -> Float[np.ndarray, "class dim"]:
+    """`Σ_n z_n` of each class: rows are brought together, and each run of them is added up."""
+    order = np.argsort(codes, kind="stable")
+    there, first = np.unique(codes[order], return_index=True)
+    sums = np.zeros((n_classes, points.shape[1]), points.dtype)
+    if len(points):
+        sums[there] = np.add.reduceat(points[order], first, axis=0)
+    return sums

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
-
 from handful.shapes import Float
 
 # A sample has rows of at least this many classes, if there are as many.
@@ -22,13 +19,12 @@ class ClassMeans:
     """Number and mean of the examples of some classes."""
 
     classes: npt.NDArray[Any]  # in increasing order
-    shots: Float[Tensor, "class"]
-    means: Float[Tensor, "class dim"]  # about the catalogue's origin
+    shots: Float[np.ndarray, "class"]
+    means: Float[np.ndarray, "class dim"]  # about the catalogue's origin
 
     def rows(self, kept: npt.NDArray[Any]) -> ClassMeans:
         """Keep some of the classes."""
-        places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.means.device)
-        return ClassMeans(self.classes[kept], self.shots[places], self.means[places])
+        return ClassMeans(self.classes[kept], self.shots[kept], self.means[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +32,17 @@ class ClassNames:
     """Vectors of the names of some classes, or of descriptions: one per class."""
 
     classes: npt.NDArray[Any]  # in increasing order
-    points: Float[Tensor, "class dim"]  # transformed
+    points: Float[np.ndarray, "class dim"]  # transformed
 
     def rows(self, kept: npt.NDArray[Any]) -> ClassNames:
         """Keep some of the classes."""
-        places = torch.from_numpy(np.arange(len(self.classes))[kept]).to(self.points.device)
-        return ClassNames(self.classes[kept], self.points[places])
+        return ClassNames(self.classes[kept], self.points[kept])
 
     def then(self, other: ClassNames) -> ClassNames:
         """Return these names and the others; of a class that has both, the other."""
         classes = np.concatenate([self.classes, other.classes])
         labels, first = np.unique(classes[::-1], return_index=True)
-        places = torch.from_numpy(len(classes) - 1 - first).to(self.points.device)
-        return ClassNames(labels, torch.cat([self.points, other.points])[places])
+        return ClassNames(labels, np.concatenate([self.points, other.points])[len(classes) - 1 - first])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +50,20 @@ class Examples:
     """Labelled rows, in the order in which they were given."""
 
     labels: npt.NDArray[Any]
-    points: Float[Tensor, "row dim"]  # transformed
+    points: Float[np.ndarray, "row dim"]  # transformed
     positions: npt.NDArray[np.int64]  # how many examples the catalogue had been given before each
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> Examples:
         """Keep some of the rows."""
         if kept.all():
             return self
-        places = torch.from_numpy(np.flatnonzero(kept)).to(self.points.device)
-        return Examples(self.labels[kept], self.points[places], self.positions[kept])
+        return Examples(self.labels[kept], self.points[kept], self.positions[kept])
 
     def then(self, other: Examples) -> Examples:
         """Return these rows and the others after them."""
         return Examples(
             np.concatenate([self.labels, other.labels]),
-            torch.cat([self.points, other.points]),
+            np.concatenate([self.points, other.points]),
             np.concatenate([self.positions, other.positions]),
         )
 
@@ -96,8 +89,8 @@ def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
     classes = np.concatenate([part.classes for part in parts])
     # The last of equal labels comes first when the parts are reversed.
     labels, first = np.unique(classes[::-1], return_index=True)
-    places = torch.from_numpy(len(classes) - 1 - first).to(parts[0].means.device)
-    shots, means = (torch.cat([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
+    places = len(classes) - 1 - first
+    shots, means = (np.concatenate([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
     return ClassMeans(labels, shots, means)
 
 

@@ -63,13 +63,12 @@ class CatalogueReport:
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from handful.catalogue import Catalogue
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.5 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
     >>> y[7] = 12  # it is a 1
-    >>> [(suspect.position, suspect.looks_like) for suspect in Catalogue.of(torch.tensor(X), y).report().suspects]
+    >>> [(suspect.position, suspect.looks_like) for suspect in Catalogue.of(X, y).report().suspects]
     [(7, 1)]
     """
 
@@ -107,7 +106,7 @@ class CatalogueReport:
 
 def report_on(known: ClassMeans, examples: Examples, left_out: LeftOutExamples) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
-    names, shots = known.classes.tolist(), known.shots.cpu().numpy()
+    names, shots = known.classes.tolist(), known.shots
     rows, right, _, rival, lead = left_out[:5]
     own = places_of(examples.labels[rows], known.classes)
     suspects = [

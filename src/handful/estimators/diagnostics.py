@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from handful.engine.head import LinearHead
 from handful.errors import (

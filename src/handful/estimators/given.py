@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
@@ -22,9 +20,9 @@ from handful.shapes import Float, Int
 
 
 def with_given(
-    catalogue: Catalogue, features: Float[Tensor, "item dim"] | Float[np.ndarray, "item dim"], given: Mapping[int, Any]
-) -> tuple[Catalogue, Int[np.ndarray, "item"] | None]:
-    """Add the given items to the catalogue; return it, and the class of each item, -1 where nothing was given.
+    catalogue: Catalogue, features: Float[np.ndarray, "item dim"], given: Mapping[int, Any]
+) -> tuple[Catalogue, Float[np.ndarray, "item dim"], Int[np.ndarray, "item"] | None]:
+    """Add the given items to the catalogue; return it, the batch, and the class of each item, -1 where none was given.
 
     Where nothing is given, the catalogue is the same, and None stands for the classes.
 
@@ -40,8 +38,8 @@ def with_given(
 
     Examples
     --------
-    >>> catalogue = Catalogue.of(torch.eye(3), np.array(["cat", "dog", "fox"]))
-    >>> more, codes = with_given(catalogue, torch.eye(3)[[1, 1, 0]], {2: "cat", 0: "wolf"})
+    >>> catalogue = Catalogue.of(np.eye(3), np.array(["cat", "dog", "fox"]))
+    >>> more, _, codes = with_given(catalogue, np.eye(3)[[1, 1, 0]], {2: "cat", 0: "wolf"})
     >>> more.classes.tolist(), codes.tolist()
     (['cat', 'dog', 'fox', 'wolf'], [3, -1, 0])
     """
@@ -52,15 +50,13 @@ def with_given(
         wrong = next(row for row in rows if not 0 <= row < len(features))
         raise LabelError(f"a label was given for row {wrong}, but the batch has rows 0 to {len(features) - 1}")
     if not rows:
-        return catalogue, None
+        return catalogue, features, None
     codes = np.full(len(features), -1, dtype=np.int64)
     codes[[row for row in rows if given[row] is None]] = NO_CLASS
     rows = [row for row in rows if given[row] is not None]
     if not rows:
-        return catalogue, codes
-    taken = features[rows]
-    points = taken if isinstance(taken, Tensor) else torch.from_numpy(np.asarray(taken, np.float32))
+        return catalogue, features, codes
     labels = np.asarray(labels_of([given[row] for row in rows]))
-    more = catalogue.with_examples(points, labels)
+    more = catalogue.with_examples(features[rows], labels)
     codes[rows] = places_of(labels, more.classes)
-    return more, codes
+    return more, features, codes

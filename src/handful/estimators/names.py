@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from handful.errors import LabelError, TaskError
-from handful.estimators.containers import labels_of
+from handful.estimators.containers import labels_of, vectors_of
 from handful.shapes import Float
 
 
-def rows_of_names(names: Any, dim: int | None) -> tuple[Float[Tensor, "row dim"], npt.NDArray[Any]]:
+def rows_of_names(names: Any, dim: int | None) -> tuple[Float[np.ndarray, "row dim"], npt.NDArray[Any]]:
     """Return one row per vector and the label of each.
 
     Parameters
@@ -29,7 +27,7 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[Tensor, "row dim"]
     --------
     >>> rows, labels = rows_of_names({"cat": [1.0, 0.0], "dog": [[0.0, 1.0], [0.2, 1.0]]}, 2)
     >>> rows.shape, labels.tolist()
-    (torch.Size([3, 2]), ['cat', 'dog', 'dog'])
+    ((3, 2), ['cat', 'dog', 'dog'])
     """
     if not isinstance(names, Mapping):
         raise LabelError(f"names must map labels to vectors, as in {{'cat': vector}}, got {type(names).__name__}")
@@ -37,7 +35,7 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[Tensor, "row dim"]
         raise LabelError("names must hold at least one class, got none")
     rows, counts = [], []
     for label, given in names.items():
-        vectors = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
+        vectors = np.asarray(vectors_of(given))
         if vectors.dtype.kind not in "fiu" or vectors.ndim not in (1, 2) or vectors.size == 0:
             raise TaskError(
                 f"the name of {label!r} must be a vector of numbers, or several as rows, got shape {vectors.shape} of "
@@ -55,4 +53,4 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[Tensor, "row dim"]
         rows.append(vectors)
         counts.append(len(vectors))
     labels = np.asarray(labels_of(list(names)))
-    return torch.from_numpy(np.concatenate(rows)), labels.repeat(counts)
+    return np.concatenate(rows), labels.repeat(counts)

@@ -15,18 +15,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from scipy.special import softmax
-from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
 from handful.engine.model import Context
 from handful.engine.prior import Prior
-from handful.estimators.answer_tables import as_array
-from handful.estimators.inference import Inference
+from handful.estimators.answer import Answer
 from handful.shapes import Float
-from handful.transforms import transform_rows
 
 # Fewer expected items than this are none.
 LEAST_SAID = 0.5
@@ -81,7 +77,7 @@ class Explanation:
     unknown : float
         Chance that the item belongs to none of the classes; NaN if the catalogue cannot tell.
     rejected : bool
-        Whether it counts as unknown, see `Inference`.
+        Whether it counts as unknown, see `Answer`.
     nearest : tuple of NearExample
         The nearest examples, the nearest first. A very large catalogue keeps only some of its examples.
 
@@ -139,8 +135,8 @@ class Explanation:
 
 def explained(
     catalogue: Catalogue,
-    found: Inference,
-    features: Float[Tensor, "item dim"],
+    found: Answer,
+    features: Float[np.ndarray, "item dim"],
     items: Sequence[int],
     *,
     prior: Prior | None = None,
@@ -152,7 +148,7 @@ def explained(
     ----------
     catalogue, found
         What the batch was compared with, and the answer.
-    features : Float[Tensor, "item dim"]
+    features : Float[np.ndarray, "item dim"]
         All items of the batch, as they were given.
     items
         Positions in the batch.
@@ -161,10 +157,10 @@ def explained(
     n_nearest
         Examples that each explanation has.
     """
-    chosen = features[torch.as_tensor(list(items), dtype=torch.int64, device=features.device)]
+    chosen = features[list(items)]
     scores = catalogue.scores(chosen, Context.of(prior))
     alone, near = softmax(scores, axis=1), _nearest(catalogue, chosen, found.classes.tolist(), n_nearest)
-    table, unknown, counts = as_array(found.probabilities), as_array(found.unknown), found.expected_counts
+    table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     # In a batch with unknown items, expected counts are those of known ones.
     known = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
     names = found.classes.tolist()
@@ -201,20 +197,21 @@ def explained(
 
 
 def _nearest(
-    catalogue: Catalogue, chosen: Float[Tensor, "item dim"], names: list[Any], most: int
+    catalogue: Catalogue, chosen: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
     examples = catalogue.examples
-    points = transform_rows(catalogue.transform, chosen.to(catalogue.origin))
+    points = catalogue.points(chosen)
     codes = places_of(examples.labels, catalogue.classes)
-    distances = torch.cdist(points.double(), examples.points.double())
-    found = distances.topk(min(most, distances.shape[1]), largest=False)
+    about = np.zeros_like(catalogue.origin) if catalogue.only_names else catalogue.origin
+    distances = cdist(points, examples.points - about)
+    rows_of = np.argsort(distances, axis=1, kind="stable")[:, :most]
     return [
         tuple(
             NearExample(int(examples.positions[row]), names[codes[row]], distance)
             for row, distance in zip(rows, of_rows, strict=True)
         )
-        for rows, of_rows in zip(found.indices.tolist(), found.values.tolist(), strict=True)
+        for rows, of_rows in zip(rows_of.tolist(), np.take_along_axis(distances, rows_of, 1).tolist(), strict=True)
     ]
 
 

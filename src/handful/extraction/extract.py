@@ -347,7 +347,7 @@ def _shard_file(work: Path, number: int) -> Path:
 def _save_shard(work: Path, result: ShardFeatures) -> None:
     """Write a shard under its name in one step: a file with that name is complete."""
     file, notes = _shard_file(work, result.number), {SKIPPED: json.dumps(result.skipped)}
-    write_tensors(file, {"features": torch.from_numpy(result.features)}, notes, _sealed_as(work, result.number))
+    write_tensors(file, {"features": result.features}, notes, _sealed_as(work, result.number))
 
 
 def _sealed_as(work: Path, number: int) -> str:
@@ -360,7 +360,7 @@ def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures
         tensors, notes = read_tensors(_shard_file(work, shard.number), _sealed_as(work, shard.number))
     except FileFormatError:
         return None
-    features = tensors["features"].numpy()
+    features = tensors["features"]
     skipped = tuple((int(position), str(reason)) for position, reason in parse_json(notes[SKIPPED]))
     if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
         return None

@@ -11,22 +11,23 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import torch
+import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
+from safetensors.numpy import save_file
 
 from handful.errors import FileFormatError
 from handful.machine.untrusted import refuse_irregular
 from handful.machine.whole_file import written_whole
 
 SEAL = "sha256"
+Array: TypeAlias = npt.NDArray[Any]
 
 
 def write_tensors(
-    path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, what: str = ""
+    path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, what: str = ""
 ) -> None:
     """Write named tensors; the file appears complete or not at all."""
     try:
@@ -40,12 +41,9 @@ def write_tensors(
         ) from error
 
 
-def _save(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], what: str) -> None:
+def _save(place: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str], what: str) -> None:
     """Write named tensors to a file that no process reads yet."""
-    # Copies, because the package accepts no tensors that share memory or are not contiguous.
-    held = {
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
-    }
+    held = {name: np.ascontiguousarray(_array(tensor)) for name, tensor in tensors.items()}
     notes = dict(metadata)
     try:
         save_file(held, place, notes | {SEAL: _digest(what, notes, sorted(held), held.__getitem__)})
@@ -54,11 +52,11 @@ def _save(place: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
 
 
-def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], dict[str, str]]:
     """Tensors and metadata of a file; one that does not fit the format or its seal is refused."""
     with _opened(path) as file:
         # Copies: the package gives views of the mapped file, which others may replace.
-        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
         notes = dict(file.metadata() or {})
     noted = notes.pop(SEAL, None)
     if noted is None:
@@ -85,30 +83,35 @@ def is_whole(path: str | Path, what: str = "") -> bool:
         return False
 
 
-def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str, Tensor]:
+def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str, Array]:
     """Rows `rows(name)` of each tensor of a file, those for which it is None left out; nothing else is read.
 
     The seal is not checked, as that would read the whole file; see `is_whole`.
     """
     with _opened(path) as file:
         wanted = {name: rows(name) for name in file.keys()}  # noqa: SIM118
-        return {name: file.get_slice(name)[part].clone() for name, part in wanted.items() if part is not None}
+        return {name: np.array(file.get_slice(name)[part]) for name, part in wanted.items() if part is not None}
 
 
-def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of: Callable[[str], Tensor]) -> str:
+def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of: Callable[[str], Array]) -> str:
     found = hashlib.sha256(json.dumps([what, sorted(notes.items())]).encode())
     for name in names:
         tensor = tensor_of(name)
         found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
-        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        found.update(np.ascontiguousarray(tensor).data)
     return found.hexdigest()
+
+
+def _array(tensor: Any) -> Array:
+    """Return an array or a tensor as an array."""
+    return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
 
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[Any]:
     refuse_irregular(path, FileFormatError)
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="numpy") as file:
             yield file
     except FileNotFoundError as error:
         raise FileFormatError(f"{path} does not exist; check the path") from error

@@ -113,7 +113,7 @@ class Checkpoint:
             normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
             return cls(
                 architecture(stated["network"]).name,
-                weights,
+                {name: torch.from_numpy(array) for name, array in weights.items()},
                 CentreView(int(view["side"]), int(view["shorter_side"]), normalisation),
                 tuple(map(str, stated["classes"])),
                 dict(stated["recipe"]),

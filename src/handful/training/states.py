@@ -33,7 +33,8 @@ def write_state(path: Path, state: Mapping[str, Any]) -> None:
 def read_state(path: Path) -> dict[str, Any]:
     """Read what `write_state` wrote."""
     try:
-        tensors, metadata = read_tensors(path)
+        arrays, metadata = read_tensors(path)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         state: dict[str, Any] = _decoded(parse_json(metadata[SKELETON]), tensors)
     except (FileFormatError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(

@@ -1,0 +1,144 @@
+"""What is known about a batch, or about the groups of a table, before it is labelled: one set of arguments everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.engine.model import Context
+from handful.engine.prior import Prior
+from handful.errors import OptionError
+from handful.estimators.pooling import Siblings, siblings_of
+from handful.estimators.prior_weights import prior_of, weights_of
+from handful.shapes import Int
+
+
+class Known(TypedDict, total=False):
+    """What is known about a batch; every door takes the same arguments, and each may be left out.
+
+    Attributes
+    ----------
+    prior : array [class], mapping or table
+        Weights of the classes before the batch is seen: an array in the order of `classes_`; a mapping from classes to
+        weights, or from groups to such mappings; or a frame with the columns `class`, `weight` and, if groups differ,
+        `group`. Only their ratios count, and what is not mentioned has the weight one. Evidence in the batch overcomes
+        them, except a weight of zero: such a class cannot occur.
+    candidates : list of classes, mapping from groups to lists, or list of lists
+        The only classes that can occur, the same as a weight of zero for all others. A list of lists has one list per
+        item, the only classes that this item can have; None there means all.
+    given : mapping from rows to labels
+        What a person said some items are: positions of rows, counted from 0, to labels. These items have that label,
+        and count as examples of their class in this call; an item with None belongs to no class. A label that the
+        catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all labels.
+        The catalogue stays as it is: to keep the examples, call `partial_fit`.
+    together : [row] or [row, column]
+        Items with the same value have the same class: the photographs of one animal, the segments of one voice.
+    pool : True, [row] or [row, column]
+        Groups with the same value are siblings, and each is labelled with the help of the others if that helps, see
+        `Answer.pooling`. True means that all are siblings.
+    order : [row]
+        When each group was, as dates or numbers. Then only earlier siblings help a group, and older ones help less if
+        the data say so.
+
+    Examples
+    --------
+    >>> from handful.estimators import BatchClassifier
+    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1], [-1.0, 0.0]], ["up", "up", "right", "right", "left"]
+    >>> classifier = BatchClassifier().fit(X, y)
+    >>> known = {"candidates": ["up", "left"]}
+    >>> classifier.predict([[0.9, 1.0]], **known).tolist(), classifier.infer([[0.9, 1.0]], **known).labels.tolist()
+    (['up'], ['up'])
+    """
+
+    prior: Any
+    candidates: Any
+    given: Mapping[int, Any] | None
+    together: Any
+    pool: Any
+    order: Any
+
+
+def checked(known: Mapping[str, Any]) -> Known:
+    """Refuse arguments that do not exist; what is None is left out."""
+    unknown = set(known) - set(Known.__annotations__)
+    if unknown:
+        raise OptionError(
+            f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
+            f"{', '.join(Known.__annotations__)}"
+        )
+    return Known(**{name: value for name, value in known.items() if value is not None})  # type: ignore[typeddict-item]
+
+
+class BatchContexts:
+    """What is known about every group, in the terms of the engine.
+
+    Parameters
+    ----------
+    known : Known
+        As the caller gave it.
+    classes : ndarray [class]
+        All classes.
+    groups, group_of : ndarray [group] or None, ndarray [item]
+        Names of the groups, and the group of each item.
+    given : ndarray [item] or None
+        Class of each item that has one for certain.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        classes: npt.NDArray[Any],
+        groups: npt.NDArray[Any] | None,
+        group_of: Int[np.ndarray, "item"],
+        given: Int[np.ndarray, "item"] | None,
+    ) -> None:
+        if groups is None and ("pool" in known or "order" in known):
+            raise OptionError("pool and order are about groups, and there are none; give the argument groups")
+        candidates = known.get("candidates")
+        self.allowed = allowed_of(candidates, classes, len(group_of)) if is_by_item(candidates) else None
+        weights = weights_of(known.get("prior"), None if self.allowed is not None else candidates, classes, groups)
+        n_groups = 1 if groups is None else len(groups)
+        self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
+        self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), len(group_of), group_of)
+        self.given = given
+
+    @property
+    def weights_are_known(self) -> bool:
+        """Whether classes have weights, from the caller or from siblings."""
+        return self.prior is not None
+
+    def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Context:
+        """Return what is known about the items of one group."""
+        context = Context.of(self.prior, place, None if self.given is None else self.given[rows])
+        if self.allowed is None:
+            return context
+        return Context(context.log_shares, context.concentration, self.allowed[rows], context.given)
+
+
+def is_by_item(candidates: Any) -> bool:
+    """Whether candidates are those of single items: a list whose entries are lists, or None."""
+    if isinstance(candidates, (str, bytes, Mapping)) or candidates is None or not hasattr(candidates, "__len__"):
+        return False
+    if isinstance(candidates, (set, frozenset)):
+        return False
+    values = list(candidates)
+    return any(isinstance(value, (list, set, frozenset, np.ndarray)) for value in values) and all(
+        value is None or isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in values
+    )
+
+
+def allowed_of(candidates: Any, classes: npt.NDArray[Any], n_items: int) -> npt.NDArray[np.bool_]:
+    """Return which classes each item can have, [item, class]."""
+    rows = list(candidates)
+    if len(rows) != n_items:
+        raise OptionError(f"candidates of single items must have one list per row, {n_items}, got {len(rows)}")
+    allowed = np.ones((n_items, len(classes)), bool)
+    for place, row in enumerate(rows):
+        if row is not None:
+            weights = weights_of(None, row, classes, None)
+            assert weights is not None
+            allowed[place] = weights[0] > 0
+    return allowed
