@@ -32,7 +32,13 @@ README_FIELDS = {
 }
 
 
-def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+def read_bank(
+    path: str | os.PathLike[str],
+    *,
+    features: str | None = None,
+    labels: str | None = None,
+    trust_pickle: bool = False,
+) -> FeatureBank:
     """Read a bank from any supported file or folder.
 
     Parameters
@@ -40,11 +46,13 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
     path : path
         A bank saved by handful; a folder with `features.npy`, `labels.npy` and optionally `classes.json`; a `.npz`
         file; a Parquet file or a folder of them, with a column of lists or one column per dimension; a `.csv` file with
-        one column per dimension; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`), from which nothing is
-        executed.
+        one column per dimension; or a feature pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features, labels : str, optional
         Names of the columns or keys, where they cannot be detected; of one column per dimension, what the names begin
         with.
+    trust_pickle : bool
+        Whether to open pickles, and arrays of objects in `.npy` and `.npz`. A pickle is a program, and opening it runs
+        what it says: say so only of files whose author you trust.
 
     Returns
     -------
@@ -69,7 +77,7 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         if store.is_bank(place):
             return FeatureBank.load(place)
         if (place / "features.npy").exists():
-            return _read_folder(place)
+            return _read_folder(place, trust_pickle)
         shards = sorted(place.glob("*.parquet"))
         if shards:
             return read_parquet(shards, **named)
@@ -80,11 +88,11 @@ def read_bank(path: str | os.PathLike[str], *, features: str | None = None, labe
         )
     ending = place.suffix.lower()
     if ending == ".npz":
-        return _read_npz(place, **named)
+        return _read_npz(place, **named, trust_pickle=trust_pickle)
     if ending in (".parquet", ".pq"):
         return read_parquet([place], **named)
     if ending in PICKLE_ENDINGS:
-        return read_pickle(place, **named)
+        return read_pickle(place, **named, trust_pickle=trust_pickle)
     if is_wide_csv(place, features):
         matrix, columns = read_wide_csv(place, features)
         classes = find_column(columns, labels, LABEL_NAMES, "labels", str(place))
@@ -154,9 +162,9 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
     return bank_of(table, numbers, names, where)
 
 
-def _read_folder(folder: Path) -> FeatureBank:
+def _read_folder(folder: Path, trust_pickle: bool) -> FeatureBank:
     """Read `features.npy` (mapped), `labels.npy`, and, if they exist, `classes.json` and `README.md`."""
-    features, labels = (open_npy(folder / f"{name}.npy") for name in ("features", "labels"))
+    features, labels = (open_npy(folder / f"{name}.npy", trust_pickle=trust_pickle) for name in ("features", "labels"))
     names = None
     if (folder / "classes.json").exists():
         names = read_json(folder / "classes.json", BankError, "a list of names")
@@ -176,8 +184,8 @@ def _provenance_of_readme(folder: Path) -> Provenance:
     return Provenance.from_mapping(fields)
 
 
-def _read_npz(file: Path, *, features: str | None, labels: str | None) -> FeatureBank:
-    with opened_archive(file) as archive:
+def _read_npz(file: Path, *, features: str | None, labels: str | None, trust_pickle: bool) -> FeatureBank:
+    with opened_archive(file, trust_pickle=trust_pickle) as archive:
         vectors = find_column(archive, features, FEATURE_NAMES, "features", str(file))
         rest = [name for name in archive if name != vectors]
         classes = find_column(rest, labels, LABEL_NAMES, "labels", str(file))

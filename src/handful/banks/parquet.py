@@ -13,7 +13,6 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import BLOCK_ROWS, FeatureBank, Provenance
-from handful.banks.parquet_pages import count_contents
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError
@@ -222,28 +221,33 @@ def _opened(pa: Any, files: Sequence[Path], vectors: Sequence[str], others: Sequ
         if not {*vectors, *others} <= set(schema.names):
             raise BankError(f"{file} lacks columns that {files[0]} has; it has {some_of(schema.names)}")
         texts = [name for name in others if _is_text(pa, schema.field(name).type)]
-        numbers = _checked_numbers(file, vectors, others)
         table = parquet.ParquetFile(file, read_dictionary=texts, page_checksum_verification=True)
-        if not 0 <= table.metadata.num_rows <= numbers:
-            raise BankError(f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again")
+        _check_size(file, table.metadata, vectors, others)
         tables.append(table)
     return tables
 
 
-def _checked_numbers(file: Path, vectors: Sequence[str], others: Sequence[str]) -> int:
-    """Return how many numbers the vectors have, if what is read fits the size of the file."""
+def _check_size(file: Path, about: Any, vectors: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse a file whose table of contents asks for more than a file of that size can hold.
+
+    Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers.
+    """
     size = file.stat().st_size
+    groups = [about.row_group(k) for k in range(about.num_row_groups)]
+    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
+    read = [part for part in parts if part.path_in_schema.split(".")[0] in {*vectors, *others}]
+    numbers = sum(part.num_values for part in read if part.path_in_schema.split(".")[0] in vectors)
     try:
-        numbers, texts = count_contents(file, vectors), count_contents(file, others)
-        refuse_unfolding(str(file), size, numbers.unfolded + texts.unfolded)
+        refuse_unfolding(str(file), size, sum(part.total_uncompressed_size for part in read))
     except ValueError as error:
         raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
-    if numbers.values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
+    if numbers > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
         raise BankError(
-            f"{file} has {size} bytes and says that column {vectors[0]!r} has {numbers.values} numbers; features do "
+            f"{file} has {size} bytes and says that column {vectors[0]!r} has {numbers} numbers; features do "
             "not compress like that, so it is refused"
         )
-    return numbers.values
+    if vectors and not 0 <= about.num_rows <= numbers:
+        raise BankError(f"{file} says that it has {about.num_rows} rows; it is damaged: write it again")
 
 
 def _is_text(pa: Any, kind: Any) -> bool:

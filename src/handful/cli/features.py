@@ -24,6 +24,10 @@ app = typer.Typer(
 
 Source = Annotated[Path, typer.Argument(help="A bank, a folder of arrays, or a .npz, .parquet, .pt or .plk file.")]
 Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust-pickle", help="Open a pickle, which runs what it says: only if you trust who wrote it."),
+]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 
@@ -33,6 +37,7 @@ def import_bank(
     bank: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
     features: Column = None,
     labels: Column = None,
+    trust_pickle: Trust = False,
     dataset: About = None,
     licence: About = None,
     backbone: About = None,
@@ -44,11 +49,11 @@ def import_bank(
     \b
     Examples:
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
-      handful features import downloads/test.plk mini-test --backbone "ResNet-18"
+      handful features import downloads/test.plk mini-test --trust-pickle --backbone "ResNet-18"
     """
     from handful.banks import read_bank
 
-    found = read_bank(source, features=features, labels=labels)
+    found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle)
     given: dict[str, Any] = {
         "dataset": dataset,
         "licence": licence,
@@ -85,6 +90,7 @@ def info(
     source: Source,
     features: Column = None,
     labels: Column = None,
+    trust_pickle: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print what a bank holds: rows, classes, shots available, norms, provenance.
@@ -96,7 +102,7 @@ def info(
     """
     from handful.banks import read_bank
 
-    facts = describe(read_bank(source, features=features, labels=labels))
+    facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle))
     if as_json:
         data(json.dumps(facts, ensure_ascii=False))
         return
