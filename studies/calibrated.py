@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 import handful
-from handful.banks.foreign import read_bank
+from handful.reading import read_bank
 from handful.reports.summary import Estimate
 
 RESULTS = Path(__file__).parent / "results" / "calibrated"

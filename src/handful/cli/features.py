@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.extract import extract_command
+from handful.cli.options import Trust
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
@@ -22,12 +23,13 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Feature banks: features with labels and provenance."
 )
 
-Source = Annotated[Path, typer.Argument(help="A bank, a folder of arrays, or a .npz, .parquet, .pt or .plk file.")]
-Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
-Trust = Annotated[
-    bool,
-    typer.Option("--trust-pickle", help="Open a pickle, which runs what it says: only if you trust who wrote it."),
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="A bank, a folder of arrays, a table of vectors (.parquet, .csv, .xlsx, .jsonl), .npz, .h5ad or .pt."
+    ),
 ]
+Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 
@@ -51,7 +53,7 @@ def import_bank(
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
       handful features import downloads/test.plk mini-test --trust-pickle --backbone "ResNet-18"
     """
-    from handful.banks import read_bank
+    from handful.reading import read_bank
 
     found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle)
     given: dict[str, Any] = {
@@ -69,7 +71,9 @@ def import_bank(
 
 @app.command("export")
 def export_bank(
-    source: Source, file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")]
+    source: Source,
+    file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
+    trust_pickle: Trust = False,
 ) -> None:
     """Write a bank as Parquet, for DuckDB, pandas and others.
 
@@ -77,9 +81,10 @@ def export_bank(
     Example:
       handful features export mybank mybank.parquet
     """
-    from handful.banks import read_bank, write_parquet
+    from handful.banks import write_parquet
+    from handful.reading import read_bank
 
-    bank = read_bank(source)
+    bank = read_bank(source, trust_pickle=trust_pickle)
     with waiting(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
@@ -100,7 +105,7 @@ def info(
       handful features info mybank
       handful features info embeddings.parquet --labels intent --json
     """
-    from handful.banks import read_bank
+    from handful.reading import read_bank
 
     facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle))
     if as_json:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from handful.banks import read_bank
 from handful.errors import BankError
+from handful.reading import read_bank
 
 FEATURES = np.arange(12, dtype=np.float32).reshape(6, 2)
 LABELS = np.array([0, 1, 0, 2, 2, 1])

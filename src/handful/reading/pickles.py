@@ -11,38 +11,37 @@ import numpy as np
 import torch
 
 from handful.banks.arrays import WHY_NOT
-from handful.banks.bank import FeatureBank
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NAME_NAMES, bank_of, find_column
+from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
+from handful.reading.numpy_files import table_of_arrays
+from handful.reading.records import Asked, Records
 
 # How files of torch.save begin: a zip archive, and before that a pickle of this number.
 TORCH_STARTS = (b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
 
 
-def read_pickle(
-    path: Path, *, trust_pickle: bool, features: str | None = None, labels: str | None = None
-) -> FeatureBank:
-    """Read a bank from a `.pt`, `.pth`, `.pkl`, `.pickle` or `.plk` file.
+def read_pickle(path: Path, asked: Asked) -> Records:
+    """Read a `.pt`, `.pth`, `.pkl`, `.pickle` or `.plk` file.
 
     Supported are a mapping with features and labels, a pair of them, a mapping from class to features, and the list of
     means and such mappings that SimpleShot and code based on it write.
     """
-    content, where = load_trusted(path, trust_pickle), str(path)
+    content, where = load_trusted(path, asked.trust_pickle), str(path)
     if isinstance(content, (list, tuple)) and not (len(content) == 2 and all(map(_is_array, content))):
         content = next((part for part in content if isinstance(part, Mapping)), None)
     if isinstance(content, (list, tuple)):
-        return bank_of(_array(content[0], where), _array(content[1], where), None, where)
+        vectors, labels = (_array(part, where) for part in content)
+        return Records(where, len(vectors), vectors=vectors, classes=labels)
     if not isinstance(content, Mapping) or not content:
         raise BankError(f"{path} holds neither features with labels nor a mapping from class to features")
     named = all(isinstance(key, str) for key in content)
-    if named and (features or labels or {key.lower() for key in content} & set(FEATURE_NAMES)):
-        table = content[find_column(content, features, FEATURE_NAMES, "features", where)]
-        classes = content[find_column(content, labels, LABEL_NAMES, "labels", where)]
-        names = next((content[key] for key in NAME_NAMES if key in content and content[key] is not classes), None)
-        listed = None if names is None else _array(names, where).tolist()
-        return bank_of(_array(table, where), _array(classes, where), listed, where)
-    return _bank_of_classes(content, where)
+    if named and (asked.features or {key.lower() for key in content} & set(FEATURE_NAMES)):
+        key = find_column(content, asked.features, FEATURE_NAMES, "features", where)
+        kept = {name for name, value in content.items() if _is_array(value) or isinstance(value, (list, tuple))}
+        arrays = {name: _array(value, where) for name, value in content.items() if name in {key, *kept}}
+        return table_of_arrays(arrays, key, where)
+    return _of_classes(content, where)
 
 
 def load_trusted(path: Path, trust_pickle: bool) -> Any:
@@ -77,8 +76,8 @@ def _array(value: Any, where: str) -> np.ndarray:
         raise BankError(f"{where}: vectors have different shapes ({error})") from error
 
 
-def _bank_of_classes(content: Mapping[Any, Any], where: str) -> FeatureBank:
-    """Make a bank from a mapping class -> features [row, dim], arrays or lists of vectors."""
+def _of_classes(content: Mapping[Any, Any], where: str) -> Records:
+    """Make a table from a mapping class -> features [row, dim], arrays or lists of vectors."""
     sized = all(isinstance(v, (list, tuple)) or (_is_array(v) and v.ndim > 0) for v in content.values())
     keys = [key for key in content if len(content[key])] if sized else []
     if not keys:
@@ -91,4 +90,4 @@ def _bank_of_classes(content: Mapping[Any, Any], where: str) -> FeatureBank:
     except ValueError as error:
         raise BankError(f"{where}: classes have features of different shapes ({error})") from error
     labels = np.repeat(np.arange(len(keys)), [len(part) for part in parts])
-    return bank_of(table, labels, [str(key) for key in keys], where)
+    return Records(where, len(table), vectors=table, classes=labels, class_names={"": [str(key) for key in keys]})
