@@ -249,3 +249,23 @@ def test_hive_partitions_are_columns(tmp_path):
     found = unlabelled(table, groups=("day", "site"))
     assert found.groups == {"day": [1, 1, 1, 1, 2, 2], "site": ["marsh"] * 2 + ["wood"] * 4}
     assert read_bank(tmp_path).class_names == ("a", "b")
+
+
+def test_changed_bytes_give_a_bank_or_a_refusal_and_nothing_else(tmp_path):
+    whole = write(tmp_path / "x.parquet", embedding=VECTORS * 6, label=["a", "b", "a"] * 6).read_bytes()
+    generator = np.random.default_rng(0)
+
+    def changed(folder):
+        refused = 0
+        for _ in range(300):
+            content = bytearray(whole)
+            for place in generator.integers(len(content), size=generator.integers(1, 4)):
+                content[place] ^= 1 << generator.integers(8)
+            (folder / "x.parquet").write_bytes(content)
+            try:
+                read_bank(folder / "x.parquet")
+            except BankError:
+                refused += 1
+        return refused > 50
+
+    assert outcomes({"changed": changed}, tmp_path) == {"changed": "returned True"}

@@ -160,7 +160,7 @@ def _read_by_row(form: _Form) -> Records:
 def _numbers(row: Sequence[str], places: Sequence[int], header: Sequence[str]) -> tuple[str, list[float]]:
     """Return why a row cannot be read, if so, and the numbers of its vector."""
     if len(row) != len(header):
-        return f"it has {len(row)} values, the header has {len(header)}", []
+        return f"it has {len(row)} value{'' if len(row) == 1 else 's'}, the header has {len(header)}", []
     numbers = list[float]()
     for place in places:
         try:

@@ -31,6 +31,8 @@ ENDINGS = (".parquet", ".pq")
 ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
 # A table larger than this is read into an unnamed mapped file rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
+# Values that are scanned at once.
+SCANNED_AT_ONCE = 2**16
 
 
 def read_parquet(path: Path, asked: Asked) -> Records:
@@ -119,7 +121,7 @@ class _Columns(Mapping[str, Any]):
         for file in files:
             table = parquet.ParquetFile(file, read_dictionary=self._texts, page_checksum_verification=True)
             _check_columns(file, table, vectors, files[0])
-            numbers = _check_size(file, table.metadata, vectors)
+            numbers = _check_size(file, table, vectors)
             if not table.metadata.num_rows >= 0 or (vectors and table.metadata.num_rows > numbers):
                 raise BankError(
                     f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again"
@@ -155,7 +157,7 @@ class _Columns(Mapping[str, Any]):
         parts = []
         for file, table in zip(self._files, self.tables, strict=True):
             _check_columns(file, table, [name], self._files[0])
-            _check_size(file, table.metadata, [name], numbers=False)
+            _check_size(file, table, [name], numbers=False)
             for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
                 batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
                 parts.append(batch.column(0))
@@ -289,15 +291,20 @@ def _schema(files: Sequence[Path]) -> Any:
     return schema
 
 
-def _check_size(file: Path, about: Any, columns: Sequence[str], *, numbers: bool = True) -> int:
+def _check_size(file: Path, table: Any, columns: Sequence[str], *, numbers: bool = True) -> int:
     """Return how many values the columns have, by the table of contents, if a file of that size can hold them.
 
-    Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers.
+    Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers. The
+    contents are scanned first, a few values at a time: what pyarrow says of a damaged table of contents ends the
+    process, but a scan of it raises an error.
     """
-    size = file.stat().st_size
-    groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
-    read = [part for part in parts if part.path_in_schema in columns or part.path_in_schema.split(".")[0] in columns]
+    size, about = file.stat().st_size, table.metadata
+    paths = [table.schema.column(k).path for k in range(len(table.schema))]
+    wanted = [k for k, path in enumerate(paths) if path in columns or path.split(".")[0] in columns]
+    if not wanted:
+        return 0
+    table.reader.scan_contents(wanted, SCANNED_AT_ONCE)
+    read = [about.row_group(k).column(place) for k in range(about.num_row_groups) for place in wanted]
     try:
         refuse_unfolding(str(file), size, sum(part.total_uncompressed_size for part in read))
     except ValueError as error:

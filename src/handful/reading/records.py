@@ -197,7 +197,7 @@ def no_items(columns: Sequence[str], where: str) -> BankError:
     return BankError(
         f"{where} has neither vectors (a column of lists of numbers, or numbered columns 0, 1, … or emb_0, emb_1, …) "
         f"nor a column of texts ({TEXT_NAMES[0]!r}) or of paths of images ({PATH_NAME!r}); it has {some_of(columns)}: "
-        "name the right one with `features` or `text`"
+        "name the right one with `features` or `text` (--features, --text)"
     )
 
 
