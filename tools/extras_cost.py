@@ -33,6 +33,7 @@ FOR = {
     "text": "sentences: MiniLM with its weights, and the command line",
     "cli": "the command line with benchmarks and Parquet",
     "parquet": "Parquet files",
+    "xlsx": "`.xlsx` files",
     "plots": "figures of reports; `handful demo`",
     "anndata": "`.h5ad` files",
     "ray": "a cluster",

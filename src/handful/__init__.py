@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handful.banks import FeatureBank, Provenance, read_bank
+    from handful.banks import FeatureBank, Provenance
     from handful.classification import classify
     from handful.dispatch import solve
     from handful.estimators import PaddleClassifier, TopScores, infer_scores
     from handful.gathering import gather
     from handful.methods import METHODS, Method
+    from handful.reading import read, read_bank
     from handful.solution import DescriptionLength, Solution
     from handful.task import TaskBatch
     from handful.tasks import (
@@ -52,6 +53,7 @@ __all__ = [
     "draw",
     "gather",
     "infer_scores",
+    "read",
     "read_bank",
     "solve",
     "transform",
@@ -61,12 +63,13 @@ __version__ = "0.2.0"
 # Where each name is. A module is imported when a name of it is first used: `handful --help` and `import handful` need
 # neither torch nor scikit-learn.
 _HOMES = {
-    "banks": ("FeatureBank", "Provenance", "read_bank"),
+    "banks": ("FeatureBank", "Provenance"),
     "classification": ("classify",),
     "dispatch": ("solve",),
     "estimators": ("PaddleClassifier", "TopScores", "infer_scores"),
     "gathering": ("gather",),
     "methods": ("METHODS", "Method"),
+    "reading": ("read", "read_bank"),
     "solution": ("DescriptionLength", "Solution"),
     "task": ("TaskBatch",),
     "tasks": (

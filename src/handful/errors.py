@@ -44,15 +44,15 @@ class UndefinedError(HandfulError, LookupError):
 
 
 class BankError(HandfulError, ValueError):
-    """A feature bank, or a file to be read as one, is invalid."""
+    """A feature bank, or a file of vectors, texts or images, cannot be read."""
+
+
+# The former name of errors about images and texts.
+ItemsError = BankError
 
 
 class MissingExtraError(HandfulError, ImportError):
     """A part of handful needs optional packages that are not installed."""
-
-
-class ItemsError(HandfulError, ValueError):
-    """The items to extract features from cannot be listed."""
 
 
 class ExtractionError(HandfulError, RuntimeError):
@@ -103,6 +103,10 @@ class HandfulWarning(UserWarning):
 
 class MissingLabelWarning(HandfulWarning):
     """Rows of a catalogue have no label, so they are no examples."""
+
+
+class SkippedRowsWarning(HandfulWarning):
+    """Rows of a catalogue cannot be read, so they are left out."""
 
 
 class NotConvergedWarning(HandfulWarning):

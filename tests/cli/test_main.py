@@ -75,7 +75,7 @@ def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("handful.banks.read_bank", full)
+    monkeypatch.setattr("handful.reading.read_bank", full)
     assert main(["features", "info", str(tmp_path)]) == 1
     assert "No space left" in capsys.readouterr().err
 
@@ -98,7 +98,7 @@ def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("handful.banks.read_bank", interrupt)
+        patch.setattr("handful.reading.read_bank", interrupt)
         assert main(["features", "info", "somewhere"]) == 130
     assert capsys.readouterr() == ("", "handful: interrupted; give the same command again\n")
     monkeypatch.setattr("handful.cli.main.make_app", interrupt)

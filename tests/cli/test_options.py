@@ -6,6 +6,7 @@ that is in neither table fails, and so does a command without a mode.
 """
 
 import inspect
+import pickle
 import shutil
 from dataclasses import dataclass, field, is_dataclass
 from functools import partial
@@ -93,20 +94,35 @@ FILES = {"--out": "out.csv", "--report": "page.html", "--candidates": "list.txt"
 SIDES = {"--catalogue": "d.npz", "--names": "names.txt", "--batch": "a.npz"}
 OF_A_BATCH = {
     **{"--backbone": "minilm", "--features": "emb", "--labels": "intent", "--id": "ticket", "--unknown": "other"},
-    **{"--corrections": "said.json", "--tasks": "tasks.json", "--device": "cuda"},
+    **{
+        "--text": "said",
+        "--trust-pickle": True,
+        "--corrections": "said.json",
+        "--tasks": "tasks.json",
+        "--device": "cuda",
+    },
 }
 OF_SCORES = {"--sites": "sites.csv", "--sequence": "seq_id", "--annotate": "noted.json"}
 BATCH = {"--catalogue": "c.npz", "--batch": "b.npz", "--out": "p.csv"}
 
 ABOUT = {"--dataset": "d", "--licence": "l", "--backbone": "b", "--preprocessing": "p", "--notes": "n"}
 TABLE_COLUMNS = {"--features": "more", "--labels": "kind"}
+TRUSTED = {"--trust-pickle": True}
+NOT_TRUSTED = {"--trust-pickle": LEFT_OUT}
 EXTRACT = {"--items": "photos.csv", "--backbone": "minilm", "--out": "new"}
 OF_AN_EXTRACTION = {
     **{"--items": "photos2.csv", "--backbone": "timm:x", "--out": "newer", "--split": "one", "--batch-size": 2},
-    **{"--shard-size": 3, "--dtype": "float32", "--dataset": "d", "--licence": "l"},
+    **{
+        "--shard-size": 3,
+        "--dtype": "float32",
+        "--dataset": "d",
+        "--licence": "l",
+        "--labels": "split",
+        "--id": "kind",
+    },
 }
 OF_A_FOLDER = {**OF_AN_EXTRACTION, "--items": "few"}
-del OF_A_FOLDER["--split"]
+NOT_OF_A_FOLDER = {name: OF_A_FOLDER.pop(name) for name in ("--split", "--labels", "--id")} | {"--text": "said"}
 
 DRAW = {"bank": "toy", "--n-query": 8, "--k-eff": 2, "--tasks": "0:2", "--unknown-classes": 1, "--unknown-share": 0.5}
 OF_A_DRAW = {
@@ -161,31 +177,45 @@ MODES = (
     Mode("doctor", {}, {}),
     Mode(
         "features import",
-        {"source": "t.npz", "bank": "new"},
-        {"source": "other", "bank": "newer", **TABLE_COLUMNS, **ABOUT},
+        {"source": "t.pkl", "bank": "new", **TRUSTED},
+        {"source": "t.npz", "bank": "newer", **TABLE_COLUMNS, **ABOUT, **NOT_TRUSTED},
     ),
     Mode(
         "features import",
         {"source": "toy", "bank": "new"},
         {"source": "t.npz", "bank": "newer", **ABOUT},
-        TABLE_COLUMNS,
+        {**TABLE_COLUMNS, **TRUSTED},
     ),
-    Mode("features export", {"source": "toy", "file": "new.parquet"}, {"source": "other", "file": "newer.parquet"}),
-    Mode("features info", {"source": "t.npz"}, {"source": "toy", "--json": True, **TABLE_COLUMNS}),
-    Mode("features info", {"source": "toy"}, {"source": "other", "--json": True}, TABLE_COLUMNS),
+    Mode(
+        "features export",
+        {"source": "toy", "file": "new.parquet"},
+        {"source": "other", "file": "newer.parquet"},
+        TRUSTED,
+    ),
+    Mode(
+        "features info",
+        {"source": "t.pkl", **TRUSTED},
+        {"source": "t.npz", "--json": True, **TABLE_COLUMNS, **NOT_TRUSTED},
+    ),
+    Mode("features info", {"source": "toy"}, {"source": "other", "--json": True}, {**TABLE_COLUMNS, **TRUSTED}),
     Mode("features verify", {"bank": "toy"}, {"bank": "other"}),
-    Mode("features extract", EXTRACT, {**OF_AN_EXTRACTION, "--on": "ray", "--workers": 2, "--device": "cuda"}),
+    Mode(
+        "features extract",
+        EXTRACT,
+        {**OF_AN_EXTRACTION, "--on": "ray", "--workers": 2, "--device": "cuda"},
+        {"--text": "said"},
+    ),
     Mode(
         "features extract",
         {**EXTRACT, "--on": "ray"},
         {**OF_AN_EXTRACTION, "--on": "ray:there"},
-        {"--workers": 2, "--device": "cuda"},
+        {"--workers": 2, "--device": "cuda", "--text": "said"},
     ),
     Mode(
         "features extract",
         {**EXTRACT, "--items": "photos"},
         {**OF_A_FOLDER, "--on": "ray", "--workers": 2, "--device": "cuda"},
-        {"--split": "one"},
+        NOT_OF_A_FOLDER,
     ),
     Mode(
         "tasks draw",
@@ -321,9 +351,13 @@ def effect(tmp_path, monkeypatch, capsys):
     random_bank(2, n_classes=6, least=20, most=25).save(tmp_path / "third")
     columns = {"labels": np.arange(6) % 2, "kind": np.arange(6) % 3, "more": np.ones((6, 3))}
     np.savez(tmp_path / "t.npz", features=np.eye(6), **columns)
+    (tmp_path / "t.pkl").write_bytes(pickle.dumps({"features": 2 * np.eye(6), **columns}))
     image_folder(tmp_path / "photos", n_classes=4, each=2)
     image_folder(tmp_path / "few", n_classes=2, each=2)
-    rows = ["path,label,split", *(f"photos/class{k}/0{i}.png,{k},{('one', 'two')[i]}" for k in (0, 1) for i in (0, 1))]
+    rows = [
+        "path,label,split,kind",
+        *(f"photos/class{k}/0{i}.png,{k},{('one', 'two')[i]},x" for k in (0, 1) for i in (0, 1)),
+    ]
     (tmp_path / "photos.csv").write_text("\n".join(rows))
     (tmp_path / "photos2.csv").write_text("\n".join(rows[:-1]))
     cell = 'banks = {toy = "toy"}\n[[cells]]\nbank = "toy"\nmethod = "paddle"\nn_query = '
@@ -404,7 +438,7 @@ def test_an_option_changes_what_is_done_or_is_refused(mode, effect):
             assert code == 0 or value is LEFT_OUT, (option, said)
     for option, value in mode.refused.items():
         code, said, (calls, printed, _) = given({option: value})
-        work = [name for name, _ in calls if name not in ("in_process", "open_bank")]
+        work = [name for name, _ in calls if name not in ("in_process", "on_ray", "open_bank")]
         assert (code, work, printed) == (1, [], ""), option
         assert said.startswith("handful: "), option
         assert option.strip("-") in said or repr(value) in said, (option, said)

@@ -12,9 +12,9 @@ import pytest
 
 import handful
 from handful import ShotsPerClass, TaskSpec, UniformOverPool
-from handful.banks import read_bank
 from handful.benchmark import Cell, Journal, complete
 from handful.benchmark.plan import bound_plan
+from handful.reading import read_bank
 from tests.clusters_at_hand import largest_difference, lose_a_node_then_the_driver
 from tests.conftest import SHARED
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from handful.extraction.decode import FORMATS, Unreadable, decode_image
+from handful.extraction.decode import decode_image
+from handful.reading.contents import FORMATS, Unreadable
 from tests.items_at_hand import image_bytes
 
 

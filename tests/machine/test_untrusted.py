@@ -3,7 +3,6 @@ import os
 
 import pytest
 
-from handful.banks import read_bank
 from handful.benchmark.journal import Journal
 from handful.benchmark.plan import read_plan
 from handful.classification.corrections import read_corrections
@@ -24,6 +23,7 @@ from handful.machine.untrusted import (
     refuse_unfolding,
 )
 from handful.networks.checkpoint import Checkpoint
+from handful.reading import read_bank
 from handful.training.splits import BENCHMARKS, benchmark_rows
 
 

@@ -6,6 +6,7 @@ NumPy allocates what an array's header asks for before it reads on, so the heade
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 import zipfile
 import zlib
@@ -21,18 +22,24 @@ from handful.machine.untrusted import refuse_irregular, refuse_unfolding
 
 # NumPy itself reads no header longer than this.
 LONGEST_HEAD = 10_000
+WHY_NOT = (
+    "a pickle is a program, and opening it runs what it says; if you trust who wrote it, pass trust_pickle=True, or "
+    "--trust-pickle on the command line"
+)
 
 
-def open_npy(file: Path) -> np.ndarray:
-    """Map a `.npy` file, refusing pickled objects and files that are cut short."""
+def open_npy(file: Path, *, trust_pickle: bool = False) -> np.ndarray:
+    """Map a `.npy` file, refusing files that are cut short, and pickled objects unless they are trusted."""
     refuse_irregular(file, BankError)
     try:
         with file.open("rb") as stream:
-            _check_head(stream, file.stat().st_size)
-        return checked_text(np.lib.format.open_memmap(file, mode="r"))
+            objects = _check_head(stream, file.stat().st_size, trust_pickle)
+        if objects:
+            return np.asarray(np.load(file, allow_pickle=True))
+        return _checked_text(np.lib.format.open_memmap(file, mode="r"))
     except FileNotFoundError as error:
         raise BankError(f"{file} is missing; the bank is incomplete: copy or make it again") from error
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
         raise BankError(
             f"{file} cannot be read as a .npy file of numbers ({error}); it is cut short or of another kind: "
             "copy or make it again"
@@ -40,14 +47,22 @@ def open_npy(file: Path) -> np.ndarray:
 
 
 @contextmanager
-def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the arrays of a `.npz` file by name, each read when it is asked for; nothing is unpickled."""
+def opened_archive(file: Path, *, trust_pickle: bool = False) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the arrays of a `.npz` file by name, each read when it is asked for; objects only if they are trusted."""
     refuse_irregular(file, BankError)
     try:
         with zipfile.ZipFile(file) as archive:
-            yield _Archive(archive)
+            yield _Archive(archive, trust_pickle)
     # RuntimeError: an entry is encrypted, or, as NotImplementedError, compressed in a way Python does not know.
-    except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        pickle.UnpicklingError,
+    ) as error:
         if isinstance(error, BankError):
             raise
         raise BankError(
@@ -58,8 +73,8 @@ def opened_archive(file: Path) -> Iterator[Mapping[str, np.ndarray]]:
 class _Archive(Mapping[str, np.ndarray]):
     """Arrays by name; entries that are not arrays are left out."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
+    def __init__(self, archive: zipfile.ZipFile, trust_pickle: bool) -> None:
+        self._archive, self._trusted = archive, trust_pickle
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
 
@@ -67,9 +82,9 @@ class _Archive(Mapping[str, np.ndarray]):
         entry = self._entries[name]
         refuse_unfolding(f"array {name!r}", entry.compress_size, entry.file_size)
         with self._archive.open(entry) as stream:
-            _check_head(stream, entry.file_size)
+            _check_head(stream, entry.file_size, self._trusted)
         with self._archive.open(entry) as stream:
-            return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
+            return _checked_text(np.lib.format.read_array(stream, allow_pickle=self._trusted))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -78,7 +93,7 @@ class _Archive(Mapping[str, np.ndarray]):
         return len(self._entries)
 
 
-def checked_text(array: np.ndarray) -> np.ndarray:
+def _checked_text(array: np.ndarray) -> np.ndarray:
     """Return the array; refuse text with code points that do not exist, on which Python fails."""
     if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
         numbers = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
@@ -87,8 +102,11 @@ def checked_text(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _check_head(stream: Any, size: int) -> None:
-    """Refuse a `.npy` header that does not ask for exactly the bytes that follow it; `size` is that of the file."""
+def _check_head(stream: Any, size: int, trusted: bool) -> bool:
+    """Refuse a `.npy` header that does not ask for exactly the bytes that follow it; `size` is that of the file.
+
+    Return whether it holds objects, which are pickled and have no size.
+    """
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"it is of version {version}, and only records need more than 2.0")
@@ -102,7 +120,12 @@ def _check_head(stream: Any, size: int) -> None:
         shape, _, dtype = read(stream)
     except Exception as error:  # a header is Python text, and odd ones make the parser raise nearly anything
         raise ValueError(f"its header cannot be read ({type(error).__name__})") from error
-    if dtype.hasobject or any(n < 0 for n in shape):
-        raise ValueError(f"it holds objects, or has the shape {shape}")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"it has the shape {shape}")
+    if dtype.hasobject:
+        if not trusted:
+            raise ValueError(f"it holds objects, which are pickled: {WHY_NOT}")
+        return True
     if math.prod(shape) * dtype.itemsize != size - stream.tell():
         raise ValueError(f"{dtype} of shape {shape} does not fit the {size - stream.tell()} bytes that follow")
+    return False

@@ -61,7 +61,18 @@ def _taken(column: Any, items: Sequence[int]) -> Any:
 def _plain(column: Any) -> list[Any]:
     if isinstance(column, list):
         return column
-    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()  # type: ignore[no-any-return]
+    if isinstance(column, np.ndarray):
+        return column.tolist()  # type: ignore[no-any-return]
+    pa, _ = import_pyarrow()
+    if not pa.types.is_dictionary(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    # One object for all rows of equal text.
+    return [
+        None if k is None else words[k]
+        for part in column.chunks
+        for words in [part.dictionary.to_pylist()]
+        for k in part.indices.to_pylist()
+    ]
 
 
 def _held(name: str, column: Any) -> Any:

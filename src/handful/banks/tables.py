@@ -45,12 +45,13 @@ def bank_of(
     where: str,
     *,
     provenance: Provenance | None = None,
+    no_label: Collection[str] = NO_LABEL,
 ) -> FeatureBank:
     """Make a bank from a table whose labels are numbers or names; rows without a label are left out.
 
     With `class_names`, numbers index them. Without, classes are the labels that occur, in increasing order.
     """
-    there = labelled_rows(labels, where, BankError)
+    there = labelled_rows(labels, where, BankError, no_label)
     if there is not None and len(labels) == len(features):
         features, labels = features[there], [labels[row] for row in there]
         if all(isinstance(label, float) and label.is_integer() for label in labels):
@@ -79,7 +80,7 @@ def labelled_rows(
     """
     if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "fOUS"):
         return None
-    there = [row for row, label in enumerate(labels) if not _is_missing(label, none)]
+    there = [row for row, label in enumerate(labels) if not is_missing(label, none)]
     lost = len(labels) - len(there)
     if not lost:
         return None
@@ -90,7 +91,8 @@ def labelled_rows(
     return there
 
 
-def _is_missing(label: Any, none: Collection[str]) -> bool:
+def is_missing(label: Any, none: Collection[str]) -> bool:
+    """Whether a label is none: None, not a number, blank, or text that stands for none of them."""
     if isinstance(label, bytes):
         label = label.decode(errors="replace")
     if isinstance(label, str):

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from handful.classification.predictions import Shown
-from handful.extraction.decode import Unreadable, decode_image
-from handful.extraction.items import Source, pick
+from handful.extraction.decode import decode_image
+from handful.reading.contents import Source, Unreadable, pick
 
 # Pixels of the longer side of an example: sharp at half that size.
 SMALL = 128

@@ -47,8 +47,8 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.grouped import Known, inferred_by_group
 from handful.estimators.inference import PRESENT
 from handful.estimators.prior_weights import prior_of
-from handful.exchange.cells import is_h5ad
-from handful.extraction.items import pick
+from handful.reading.cells import is_h5ad
+from handful.reading.contents import pick
 from handful.shapes import Bool, Float, Int
 
 # Columns of the table of groups, after those that name the group; types as Arrow names them.

@@ -16,6 +16,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -23,15 +24,12 @@ import numpy as np
 import torch
 
 from handful import large
-from handful.banks import FeatureBank, read_bank
-from handful.banks.foreign import has_columns
-from handful.banks.unlabelled import Vectors, read_unlabelled
-from handful.banks.wide import is_wide_csv
+from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.grouping import Grouping
 from handful.classification.groups import ClassifiedGroups, asked_columns, label_by_group
-from handful.classification.names import holds_texts, read_names, with_names
+from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.classification.second_look import SecondLook
 from handful.errors import BankError, LabelError, OptionError
@@ -39,13 +37,16 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.inference import Inference, inferred
 from handful.estimators.prior_weights import prior_of, weights_of
-from handful.exchange.cells import is_h5ad, label_column, read_cells, read_labelled_cells
 from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
-from handful.extraction.items import Items, Kind, holds_items, list_items, pick
+from handful.extraction.items import Items, Kind, items_of
 from handful.large.executors import Executor
 from handful.methods import METHODS
+from handful.reading.cells import is_h5ad
+from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
+from handful.reading.contents import pick
+from handful.reading.read import has_columns, may_hold_pickles, read
 from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
@@ -73,11 +74,13 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    text: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
     candidates: str | os.PathLike[str] | None = None,
     prior: str | os.PathLike[str] | None = None,
     unknown: str | None = None,
+    trust_pickle: bool = False,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -95,11 +98,13 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    text: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
     candidates: str | os.PathLike[str] | None = None,
     prior: str | os.PathLike[str] | None = None,
     unknown: str | None = None,
+    trust_pickle: bool = False,
     device: str = "cpu",
 ) -> ClassifiedGroups: ...
 
@@ -113,11 +118,13 @@ def classify(
     backbone: str | None = None,
     features: str | None = None,
     labels: str | None = None,
+    text: str | None = None,
     item_column: str | None = None,
     corrections: Corrections | str | os.PathLike[str] | None = None,
     candidates: str | os.PathLike[str] | None = None,
     prior: str | os.PathLike[str] | None = None,
     unknown: str | None = None,
+    trust_pickle: bool = False,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -130,10 +137,9 @@ def classify(
     Parameters
     ----------
     catalogue : path
-        Labelled examples: whatever `read_bank` reads, or images and sentences with labels as `list_items` lists them.
-        None if there are names alone.
+        Labelled examples: whatever `handful.read` reads, with labels. None if there are names alone.
     batch : path
-        Items to label: whatever `read_unlabelled` reads, or images and sentences; labels are ignored.
+        Items to label: whatever `handful.read` reads; labels are ignored.
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
@@ -146,6 +152,8 @@ def classify(
     features, labels : str, optional
         Names of the columns of vectors and labels, where they cannot be detected. Of vectors with one column per
         dimension, `features` is what their names begin with.
+    text : str, optional
+        Column of the sentences, by default `text`. Beside vectors that are named, it is what a page shows.
     item_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
     corrections : Corrections or path, optional
@@ -159,6 +167,8 @@ def classify(
     unknown : str, optional
         The label of items that look like none of the classes, as in `PaddleClassifier.predict`. By default they have
         the label of the least bad class.
+    trust_pickle : bool
+        Whether to open pickles, see `handful.read`.
     device : str
         Where the backbone runs.
     folder : path, optional
@@ -191,32 +201,36 @@ def classify(
     catalogue, batch = None if catalogue is None else Path(catalogue), Path(batch)
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    sides = [path for path in (catalogue, batch, None if names is None else Path(names)) if path is not None]
-    if features is not None and not any(_takes_features(path, features) for path in sides):
-        raise OptionError(f"there is no table of vectors that could have the column {features!r}; leave it out")
-    # Beside a catalogue, `labels` is a column of the catalogue: a table of texts then has the usual columns.
-    own = labels if names is None or catalogue is None or not holds_texts(Path(names)) else None
-    named = None if names is None else read_names(Path(names), features, own)
+    named: NamedClasses | None = None
+    if names is not None:
+        beside = catalogue is not None
+        named = read_names(Path(names), features, labels, text=text, beside=beside, trust_pickle=trust_pickle)
     columns = () if group_by is None else asked_columns(group_by)
     items: dict[str, Items] = {}
     bank = vectors = None
-    if catalogue is None:
-        pass
-    elif _are_items(catalogue, features):
-        items["catalogue"] = list_items(catalogue, label_column=labels)
+    sides = [path for path in (catalogue, batch) if path is not None]
+    named_columns: dict[str, Any] = {"features": features, "text": text}
+    tables = {
+        path: read(path, trust_pickle=trust_pickle, **(named_columns if has_columns(path) else {})) for path in sides
+    }
+    takers = [path for path in sides if tables[path].vectors is not None and has_columns(path)]
+    if features is not None and not takers and (named is None or named.vectors is None):
+        raise OptionError(f"there is no table of vectors that could have the column {features!r}; leave it out")
+    if text is not None and not any(tables[path].text for path in sides) and (named is None or named.texts is None):
+        raise OptionError(f"there is no table that has texts in a column {text!r}; leave it out")
+    if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
+        raise OptionError("there is no file that could hold a pickle; leave trust_pickle out")
+    if catalogue is not None and tables[catalogue].vectors is None:
+        items["catalogue"] = items_of(tables[catalogue], label_column=labels)
+    elif catalogue is not None:
+        bank = labelled(tables[catalogue], labels)
+    if tables[batch].vectors is None:
+        items["batch"] = items_of(tables[batch], labelled=False, groups=columns, item_column=item_column)
     else:
-        read = read_labelled_cells if is_h5ad(catalogue) else read_bank
-        bank = read(catalogue, features=features if has_columns(catalogue) else None, labels=labels)
-    if _are_items(batch, features):
-        items["batch"] = list_items(batch, labelled=False, groups=columns, item_column=item_column)
-    elif is_h5ad(batch):
         # In one file with the catalogue, the batch is the cells without a label.
-        same = catalogue is not None and catalogue.resolve() == batch.resolve()
-        without = label_column(batch, labels) if same else None
-        vectors = read_cells(batch, features=features, groups=columns, item_column=item_column, without=without)
-    else:
-        column = features if has_columns(batch) else None
-        vectors = read_unlabelled(batch, features=column, groups=columns, item_column=item_column)
+        same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
+        left = without_labels(tables[batch], labels) if same else tables[batch]
+        vectors = unlabelled(left, groups=columns, item_column=item_column)
     said = read_corrections(corrections) if isinstance(corrections, (str, os.PathLike)) else corrections
     if said is not None:
         said.check(_fingerprint(vectors) if vectors else items["batch"].data_hash)
@@ -289,7 +303,7 @@ def classify(
                 fitted,
                 points,
                 ready,
-                grouping if vectors else grouping.of_items(ready.rows),
+                grouping if vectors else grouping.of_items(_kept(items["batch"], embedded["batch"])),
                 *about,
                 shown,
                 codes,
@@ -425,19 +439,6 @@ def _shown(
     return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
-def _takes_features(path: Path, features: str) -> bool:
-    """Tell whether a file has vectors in columns, which have names."""
-    return not holds_texts(path) and not _are_items(path, features) and has_columns(path)
-
-
-def _are_items(path: Path, features: str | None) -> bool:
-    """Tell images and sentences from features; a folder or a table that holds features is read as features."""
-    if is_wide_csv(path, features):
-        return False
-    holds_features = path.is_dir() and (any(path.glob("*.npy")) or any(path.glob("*.parquet")))
-    return not holds_features and holds_items(path)
-
-
 def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], both: bool, device: str) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
     if all(recorded) and recorded[0] != recorded[1]:
@@ -474,9 +475,9 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 
 
 def _of_vectors(vectors: Vectors, path: Path) -> Batch:
-    rows = range(len(vectors.features)) if vectors.rows is None else vectors.rows
     source = path if is_h5ad(path) else None
-    return Batch(rows, vectors.names, vectors.texts, (), vectors.carried, source, _fingerprint(vectors))
+    fingerprint = _fingerprint(vectors)
+    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.carried, source, fingerprint)
 
 
 def _fingerprint(vectors: Vectors) -> str:
@@ -489,13 +490,24 @@ def _fingerprint(vectors: Vectors) -> str:
     return digest.hexdigest()
 
 
-def _of_items(items: Items, bank: FeatureBank) -> Batch:
-    """Leave out the items that could not be read."""
-    skipped = tuple(skipped_items(bank))
-    lost = {item.row for item in skipped}
+def _kept(items: Items, bank: FeatureBank) -> list[int]:
+    """Return the items that have a vector."""
+    lost = {item.row for item in skipped_items(bank)}
     rows = [row for row in range(len(items)) if row not in lost]
     if len(rows) != bank.n_rows:
         raise BankError(f"{bank.n_rows} vectors for {len(rows)} of {len(items)} items; extract their features again")
-    names = tuple(items.names[row] for row in rows)
-    contents, carried = pick(items.source, rows), items.carried.of_items(rows)
-    return Batch(rows, names, contents, skipped, carried, fingerprint=items.data_hash)
+    return rows
+
+
+def _of_items(items: Items, bank: FeatureBank) -> Batch:
+    """Leave out the items that could not be read."""
+    kept = _kept(items, bank)
+    skipped = [replace(item, row=items.rows[item.row]) for item in skipped_items(bank)]
+    return Batch(
+        [items.rows[item] for item in kept],
+        tuple(items.names[item] for item in kept),
+        pick(items.source, kept),
+        (*items.skipped, *skipped),
+        items.carried.of_items(kept),
+        fingerprint=items.data_hash,
+    )

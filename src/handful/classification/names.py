@@ -1,9 +1,9 @@
 """Names of classes in a file, as texts or as vectors, and their vectors.
 
-A file of texts is `.txt`, one class per line (further texts about it after tabs); `.csv` or `.jsonl`, also `.gz`, with
+A file of texts is `.txt`, one class per line (further texts about it after tabs); or any table that `read` reads, with
 the columns `label` and `text`; or `.json`, an object from labels to a text or a list of texts. Without a text of its
 own, a class is described by its label: `book_flight` and `BookFlight` read "book flight". A file of vectors is anything
-else that `read_bank` reads, with one or several rows per class.
+else that `read` reads as vectors, with one or several rows per class.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.banks import read_bank
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.backbone import Backbone
-from handful.extraction.items import list_items
+from handful.extraction.items import items_of
 from handful.machine.untrusted import lines_of, read_json, read_text
+from handful.reading.choose import labelled
+from handful.reading.read import has_columns, read
 from handful.shapes import Float, Int
 
 
@@ -70,13 +71,16 @@ class NamedClasses:
         return torch.from_numpy(np.asarray(vectors, np.float32)), codes
 
 
-def holds_texts(path: Path) -> bool:
-    """Tell whether a file has names as texts, by its ending."""
-    return path.name.lower().removesuffix(".gz").endswith((".txt", ".json", ".csv", ".jsonl"))
-
-
-def read_names(path: Path, features: str | None = None, labels: str | None = None) -> NamedClasses:
-    r"""Read a file of names.
+def read_names(
+    path: Path,
+    features: str | None = None,
+    labels: str | None = None,
+    *,
+    text: str | None = None,
+    beside: bool = False,
+    trust_pickle: bool = False,
+) -> NamedClasses:
+    r"""Read a file of names; `beside` a catalogue, the columns named are those of the catalogue unless it has vectors.
 
     Examples
     --------
@@ -88,21 +92,22 @@ def read_names(path: Path, features: str | None = None, labels: str | None = Non
     (('book_flight', 'BookHotel', 'weather'), (('book flight',), ('book hotel',), ('will it rain', 'how hot is it')))
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if kind in ("txt", "json") and labels is not None:
+    if kind in ("txt", "json") and labels is not None and not beside:
         raise OptionError(f"{path} has no columns, so none of them is {labels!r}; leave the column of labels out")
     if kind == "txt":
         return _of_texts(path, _lines(path))
     if kind == "json":
         return _of_texts(path, _of_json(path))
-    if kind in ("csv", "jsonl"):
-        items = list_items(path, label_column=labels)
-        if items.kind != "text":
-            raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
+    named: dict[str, Any] = {"features": features, "text": None if beside else text} if has_columns(path) else {}
+    table = read(path, trust_pickle=trust_pickle, **named)
+    if table.images is not None:
+        raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
+    if table.text is not None and table.vectors is None:
+        items = items_of(table, label_column=None if beside else labels)
         classes = [items.class_names[code] for code in items.labels]
-        return _of_texts(
-            path, [(label, [str(text)]) for label, text in zip(classes, items.source, strict=True)], many=True
-        )
-    bank = read_bank(path, features=features, labels=labels)
+        rows = [(label, [str(said)]) for label, said in zip(classes, items.source, strict=True)]
+        return _of_texts(path, rows, many=True)
+    bank = labelled(table, labels)
     vectors = torch.from_numpy(np.asarray(bank.features, np.float32))
     return NamedClasses(tuple(bank.class_names), None, vectors, bank.labels.astype(np.int64), bank.provenance.backbone)
 

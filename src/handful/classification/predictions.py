@@ -23,12 +23,13 @@ from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
 from handful.estimators.answer_tables import are_doubtful, undecided
 from handful.estimators.inference import PRESENT
-from handful.exchange.cells import is_h5ad, write_labelled_cells
-from handful.extraction.extract import Skipped
-from handful.extraction.items import Source
+from handful.exchange.cells import write_labelled_cells
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import writable
 from handful.machine.whole_file import written_whole
+from handful.reading.cells import is_h5ad
+from handful.reading.contents import Source
+from handful.reading.records import Skipped
 from handful.shapes import Bool, Float, Int
 
 # Items listed one by one on the page.

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from handful.banks import FeatureBank, read_bank
+from handful.banks import FeatureBank
 from handful.datasets import load_clinc150
+from handful.reading import read_bank
 
 # Shipped banks, by name.
 SHIPPED: Mapping[str, Callable[[], FeatureBank]] = MappingProxyType({"clinc150": load_clinc150})

@@ -8,13 +8,25 @@ from typing import Annotated
 
 import typer
 
-from handful.cli.options import refuse
+from handful.cli.options import Trust, refuse
 from handful.cli.places import HERE, On, executor_at
 
 # Options that do not apply, and why.
 BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
 NOT_BY_SCORES = (
-    *("--backbone", "--features", "--labels", "--id", "--corrections", "--tasks", "--unknown", "--device", "--on"),
+    *(
+        "--backbone",
+        "--features",
+        "--labels",
+        "--text",
+        "--id",
+        "--corrections",
+        "--tasks",
+        "--unknown",
+        "--device",
+        "--on",
+    ),
+    "--trust-pickle",
 )
 ONLY_BY_SCORES = ("--sites", "--sequence", "--annotate")
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
@@ -32,24 +44,23 @@ def classify_command(
     catalogue: Annotated[
         Path | None,
         typer.Option(
-            help="Labelled examples: a bank, .parquet, .csv, .npz or .h5ad with vectors and labels; or images, one "
-            "folder per class (also in a .zip), or a table (.csv, .jsonl, also .gz) with the columns "
-            "'label' and 'text' or 'path'."
+            help="Labelled examples: a bank, .npz or .h5ad with vectors and labels; a table (.parquet, .csv, .tsv, "
+            ".xlsx, .jsonl) with labels, and vectors, a column 'text', or a column 'path' of images; or images, one "
+            "folder per class (also in a .zip)."
         ),
     ] = None,
     names: Annotated[
         Path | None,
         typer.Option(
             help="Names of the classes, instead of examples or beside them: .txt with one per line (and texts about it "
-            "after tabs), .json, or .csv and .jsonl with the columns 'label' and 'text'; or vectors of them, .npz or "
-            ".parquet."
+            "after tabs), .json, or a table with the columns 'label' and 'text'; or vectors of them, .npz or .parquet."
         ),
     ] = None,
     batch: Annotated[
         Path | None,
         typer.Option(
-            help="Items to label, all at once: a bank, .parquet, .csv, .npz, .npy or .h5ad with vectors; or a folder "
-            "or .zip of images, or a table with a column 'text' or 'path'."
+            help="Items to label, all at once: the same kinds of files without labels, or .npy; images may be "
+            "anywhere in a folder or .zip."
         ),
     ] = None,
     scores: Annotated[
@@ -111,6 +122,10 @@ def classify_command(
         str | None, typer.Option(help="Column of vectors, or beginning of the names of their columns.")
     ] = None,
     labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Column of sentences, where it is not 'text'; beside --features, what the page shows."),
+    ] = None,
     item_column: Annotated[
         str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
@@ -121,6 +136,7 @@ def classify_command(
     tasks: Annotated[
         Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
     ] = None,
+    trust_pickle: Trust = False,
     device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
     on: On = HERE,
 ) -> None:
@@ -153,6 +169,7 @@ def classify_command(
       handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
       handful classify --names intents.txt --batch today.jsonl --out labels.csv
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
+      handful classify --catalogue intents.xlsx --labels intent --text question --batch today.csv --out labels.csv
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
       handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
       handful classify --catalogue c.bank --batch b/ --candidates of_this_site.txt --unknown other --out labels.csv
@@ -201,7 +218,9 @@ def classify_command(
                 backbone=backbone,
                 features=features,
                 labels=labels,
+                text=text,
                 item_column=item_column,
+                trust_pickle=trust_pickle,
                 corrections=corrections,
                 candidates=candidates,
                 prior=prior,
@@ -225,7 +244,9 @@ def classify_command(
             backbone=backbone,
             features=features,
             labels=labels,
+            text=text,
             item_column=item_column,
+            trust_pickle=trust_pickle,
             corrections=corrections,
             candidates=candidates,
             prior=prior,

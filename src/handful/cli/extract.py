@@ -16,8 +16,8 @@ def extract_command(
     items: Annotated[
         Path,
         typer.Option(
-            help="Images, one folder per class (also in a .zip, or a folder inside one), or a table (.csv, .jsonl, "
-            "also .gz) with a column 'label' and a column 'text' or 'path'."
+            help="Images, one folder per class (also in a .zip, or a folder inside one), or a table (.csv, .tsv, "
+            ".jsonl, .xlsx, .parquet) with a column of labels and a column 'text' or 'path'."
         ),
     ],
     backbone: Annotated[
@@ -28,6 +28,9 @@ def extract_command(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],
+    text: Annotated[str | None, typer.Option(help="Column of sentences, where it is not 'text'.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
+    item_column: Annotated[str | None, typer.Option("--id", help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
     on: On = HERE,
     workers: Annotated[
@@ -60,7 +63,7 @@ def extract_command(
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, lambda: in_process(workers or torch.get_num_threads()), on_ray, only_here)
     with waiting(f"listing {items}"):
-        listed = list_items(items, split=split)
+        listed = list_items(items, split=split, text=text, label_column=labels, item_column=item_column)
     with _bar(f"extracting {items}") as on_progress:
         bank = extract(
             listed,

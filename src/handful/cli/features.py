@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.extract import extract_command
+from handful.cli.options import Trust
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Feature banks: features with labels and provenance."
 )
 
-Source = Annotated[Path, typer.Argument(help="A bank, a folder of arrays, or a .npz, .parquet, .pt or .plk file.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="A bank, a folder of arrays, a table of vectors (.parquet, .csv, .xlsx, .jsonl), .npz, .h5ad or .pt."
+    ),
+]
 Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
@@ -33,6 +39,7 @@ def import_bank(
     bank: Annotated[Path, typer.Argument(help="Folder to write; it must not exist yet.")],
     features: Column = None,
     labels: Column = None,
+    trust_pickle: Trust = False,
     dataset: About = None,
     licence: About = None,
     backbone: About = None,
@@ -44,11 +51,11 @@ def import_bank(
     \b
     Examples:
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
-      handful features import downloads/test.plk mini-test --backbone "ResNet-18"
+      handful features import downloads/test.plk mini-test --trust-pickle --backbone "ResNet-18"
     """
-    from handful.banks import read_bank
+    from handful.reading import read_bank
 
-    found = read_bank(source, features=features, labels=labels)
+    found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle)
     given: dict[str, Any] = {
         "dataset": dataset,
         "licence": licence,
@@ -64,7 +71,9 @@ def import_bank(
 
 @app.command("export")
 def export_bank(
-    source: Source, file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")]
+    source: Source,
+    file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
+    trust_pickle: Trust = False,
 ) -> None:
     """Write a bank as Parquet, for DuckDB, pandas and others.
 
@@ -72,9 +81,10 @@ def export_bank(
     Example:
       handful features export mybank mybank.parquet
     """
-    from handful.banks import read_bank, write_parquet
+    from handful.banks import write_parquet
+    from handful.reading import read_bank
 
-    bank = read_bank(source)
+    bank = read_bank(source, trust_pickle=trust_pickle)
     with waiting(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
@@ -85,6 +95,7 @@ def info(
     source: Source,
     features: Column = None,
     labels: Column = None,
+    trust_pickle: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print what a bank holds: rows, classes, shots available, norms, provenance.
@@ -94,9 +105,9 @@ def info(
       handful features info mybank
       handful features info embeddings.parquet --labels intent --json
     """
-    from handful.banks import read_bank
+    from handful.reading import read_bank
 
-    facts = describe(read_bank(source, features=features, labels=labels))
+    facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle))
     if as_json:
         data(json.dumps(facts, ensure_ascii=False))
         return

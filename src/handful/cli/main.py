@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from handful.cli import bare
 from handful.cli.bare import SUMMARY
 from handful.cli.terminal import Interrupted
-from handful.errors import HandfulError, MissingLabelWarning
+from handful.errors import HandfulError, MissingLabelWarning, SkippedRowsWarning
 
 if TYPE_CHECKING:
     import typer
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", MissingLabelWarning)
+            warnings.simplefilter("always", SkippedRowsWarning)
             warnings.showwarning = lambda message, *_, **__: _warn(message)
             app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Annotated
 
 import typer
 
 from handful.errors import OptionError
+
+Trust = Annotated[
+    bool,
+    typer.Option("--trust-pickle", help="Open a pickle, which runs what it says: only if you trust who wrote it."),
+]
 
 
 def given_options(context: typer.Context) -> list[str]:

@@ -81,9 +81,9 @@ def draw_tasks(
       handful tasks draw mybank --unknown-classes 3 --unknown-share 0.3 --preview
       handful tasks draw queries --support-bank library --query dirichlet --preview
     """
-    from handful.banks import read_bank
     from handful.cli.options import refuse
     from handful.errors import TaskError
+    from handful.reading import read_bank
     from handful.tasks import (
         Arrivals,
         Balanced,

@@ -5,28 +5,16 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from handful.machine.extras import import_extra
+from handful.reading.contents import FORMATS, Unreadable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# The formats that are read, as Pillow calls them, with the endings of their files. Pillow is given this list: a file
-# called photo.png could be EPS, for which Pillow would start Ghostscript.
-FORMATS = {
-    "JPEG": (".jpg", ".jpeg"),
-    "PNG": (".png",),
-    "BMP": (".bmp",),
-    "GIF": (".gif",),
-    "WEBP": (".webp",),
-    "TIFF": (".tif", ".tiff"),
-    "PPM": (".ppm", ".pgm"),
-}
-IMAGE_SUFFIXES = frozenset(ending for endings in FORMATS.values() for ending in endings)
 # How an image is turned by the values 2 … 8 of the EXIF tag "orientation", as Pillow calls it.
 ORIENTATION = 0x0112
 TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
@@ -35,13 +23,6 @@ SAMPLE_FORMAT = 339
 # Resizing the shorter side multiplies the longer one too: a strip of 1 × 80,000,000 pixels passes every check of its
 # size and then asks for terabytes.
 MAX_ASPECT_RATIO = 200
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """An item that gives no features, and why."""
-
-    reason: str
 
 
 def decode_image(data: bytes) -> Image | Unreadable:

@@ -30,40 +30,19 @@ from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, FileFormatError, OptionError
 from handful.extraction.backbone import Backbone
-from handful.extraction.decode import Unreadable, decode_image
-from handful.extraction.items import Content, Items, Source
+from handful.extraction.decode import decode_image
+from handful.extraction.items import Items
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.threads import one_thread
-from handful.machine.untrusted import parse_json, printable
+from handful.machine.untrusted import parse_json
+from handful.reading.contents import Content, Source, Unreadable
+from handful.reading.records import Skipped
 from handful.shapes import Float
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 2
 # Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """An item that could not be read and has no features.
-
-    Attributes
-    ----------
-    row : int
-        Its position among the items.
-    name : str
-        Its name there, which may hold any character.
-    reason : str
-        Why it could not be read.
-    """
-
-    row: int
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        """`name: reason` on one line."""
-        return printable(f"{self.name}: {self.reason}")
 
 
 @dataclass(frozen=True)

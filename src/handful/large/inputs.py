@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from handful.banks import FeatureBank, read_bank, store
-from handful.banks.parquet import copy_vectors
+from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
 from handful.machine.sealed import check_seal, open_sealed, seal
+from handful.reading import read_bank
+from handful.reading.parquet import copy_vectors
 from handful.shapes import Float
 from handful.transforms import transform_rows
 

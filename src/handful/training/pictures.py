@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from handful.errors import TrainingError
-from handful.extraction.decode import Unreadable, decode_image
-from handful.extraction.items import Content, Items, ZipFiles
+from handful.extraction.decode import decode_image
+from handful.extraction.items import Items
+from handful.reading.contents import Content, Unreadable, ZipFiles
 
 # Decoded images kept in memory, in each process that trains.
 KEPT_BYTES = 2 * 2**30

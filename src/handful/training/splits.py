@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from handful.errors import TrainingError
-from handful.extraction.decode import IMAGE_SUFFIXES
-from handful.extraction.items import FolderFiles, Items, ZipFiles, list_items
+from handful.extraction.items import Items, list_items
 from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
+from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles, ZipFiles
 
 BASE, VALIDATION, TEST = "base", "validation", "test"
 # Images of test classes, where a benchmark has one support for all tasks.

@@ -1,0 +1,7 @@
+"""One reader: vectors, texts or images and their columns, whatever the file; what each column means is chosen later."""
+
+from handful.reading.choose import from_hugging_face, read_bank
+from handful.reading.read import read
+from handful.reading.records import Records, Skipped
+
+__all__ = ["Records", "Skipped", "from_hugging_face", "read", "read_bank"]

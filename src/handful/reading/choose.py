@@ -1,0 +1,253 @@
+"""Choose from a table: labels, for a bank of examples; names, texts and groups, for a batch to label."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks.bank import BLOCK_ROWS, FeatureBank
+from handful.banks.carried import Carried
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column, is_missing
+from handful.errors import BankError
+from handful.reading.read import may_hold_pickles, read
+from handful.reading.records import TEXT_NAMES, Records, Skipped
+from handful.shapes import Float
+
+# Columns that identify a row, the most likely first.
+ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Features of unlabelled items.
+
+    Attributes
+    ----------
+    features : Float[ndarray, "row dim"]
+        One vector per item.
+    names : tuple of str
+        How to find an item again: its name or number where the file has such a column, else `row 0` and so on.
+    rows : sequence of int
+        Positions of the items in the file.
+    texts : tuple of str or None
+        What the items say, where the file has such a column.
+    backbone : str
+        What made the features, where that is known.
+    groups : mapping of str to sequence
+        The columns of groups that were asked for, one value per item.
+    carried : Carried
+        All columns of the file but the vectors.
+    skipped : tuple of Skipped
+        Rows of the file that could not be read.
+    """
+
+    features: Float[np.ndarray, "row dim"]
+    names: tuple[str, ...]
+    rows: Sequence[int]
+    texts: tuple[str, ...] | None = None
+    backbone: str = ""
+    groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    carried: Carried = field(default_factory=Carried)
+    skipped: tuple[Skipped, ...] = ()
+
+
+def read_bank(
+    path: str | os.PathLike[str],
+    *,
+    features: str | None = None,
+    labels: str | None = None,
+    trust_pickle: bool = False,
+) -> FeatureBank:
+    """Read a bank from any supported file or folder that holds vectors and labels.
+
+    Parameters
+    ----------
+    path : path
+        Whatever `read` reads and has vectors and labels.
+    features, labels : str, optional
+        Names of the columns or keys, where they cannot be detected; of one column per dimension, what the names begin
+        with.
+    trust_pickle : bool
+        Whether to open pickles, see `read`.
+
+    Returns
+    -------
+    FeatureBank
+        The bank.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = tempfile.mkdtemp() + "/features.npz"
+    >>> np.savez(place, embeddings=np.eye(3, dtype="float32"), y=["ant", "bee", "ant"])
+    >>> read_bank(place).class_names
+    ('ant', 'bee')
+    """
+    if trust_pickle and not may_hold_pickles(Path(path)):
+        raise BankError(f"{path} holds no pickle that could be trusted; leave trust-pickle out")
+    return labelled(read(path, features=features, trust_pickle=trust_pickle), labels)
+
+
+def labelled(table: Records, labels: str | None = None) -> FeatureBank:
+    """Return the vectors of the rows that have a label, as a bank; warn of the others."""
+    if table.vectors is None:
+        kind = "texts" if table.text else "images"
+        raise BankError(f"{table.where} holds {kind} and no vectors; extract their features first")
+    if labels is None and table.bank is not None:
+        return table.bank
+    table.warn_of_skipped()
+    column, classes = label_column(table, labels), table.classes
+    if column:
+        classes = Carried({column: table.columns[column]}).values()[column]
+    bank = bank_of(
+        table.vectors,
+        classes,
+        table.class_names.get(column),
+        table.where,
+        provenance=table.provenance,
+        no_label=table.no_label,
+    )
+    if table.splits is None or not column:
+        return bank
+    try:
+        about: dict[str, Any] = {"provenance": bank.provenance, "splits": table.splits}
+        return FeatureBank.from_arrays(bank.stored, bank.labels, bank.class_names, **about)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BankError(
+            f"what handful noted in the metadata of {table.where} is damaged ({error}); export it again"
+        ) from error
+
+
+def label_column(table: Records, labels: str | None = None) -> str:
+    """Return the column of labels; an empty name where the kind of file has the classes of its rows."""
+    if labels is None and table.classes is not None:
+        return ""
+    if labels is not None and not table.columns:
+        raise BankError(f"{table.where} has no columns, so none of them is {labels!r}; leave the name of it out")
+    return find_column(table.columns, labels, table.label_names, "labels", table.where)
+
+
+def without_labels(table: Records, labels: str | None = None) -> Records:
+    """Keep the rows that have no label."""
+    column = label_column(table, labels)
+    values = Carried({column: table.columns[column]}).values()[column]
+    rows = [row for row, label in enumerate(values) if is_missing(label, table.no_label)]
+    if not rows:
+        raise BankError(f"{table.where}: every row has a label in column {column!r}, so there is none to label")
+    return table.of_rows(rows)
+
+
+def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str | None = None) -> Vectors:
+    """Return the vectors of a table as items to label, with names that identify them; labels are ignored.
+
+    `groups` are columns that say to which group a row belongs, `item_column` is the one that identifies a row; by
+    default one with a usual name, such as `id`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = tempfile.mkdtemp() + "/batch.npz"
+    >>> np.savez(place, embeddings=np.eye(2, dtype="float32"), id=["a7", "b3"])
+    >>> unlabelled(read(place)).names
+    ('a7', 'b3')
+    """
+    assert table.vectors is not None
+    check_groups(table, groups)
+    if item_column is not None:
+        find_column(table.columns, item_column, (), "items", table.where)
+    carried = table.carried()
+    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, item_column, table.text}
+    read_now = Carried({name: carried.columns[name] for name in carried.columns if name in wanted}).values()
+    likely = (table.text,) if table.text else TEXT_NAMES
+    texts = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
+    names = table.names if item_column is None else None
+    return Vectors(
+        table.vectors,
+        names or _named_by(read_now, item_column, table),
+        table.rows,
+        None if texts is None else tuple(map(str, texts)),
+        table.provenance.backbone,
+        {name: read_now[name] for name in groups},
+        carried,
+        table.skipped,
+    )
+
+
+def check_groups(table: Records, groups: Sequence[str]) -> None:
+    """Refuse columns of groups that are not there, or do not have one group for each row."""
+    for name in groups:
+        if not table.columns:
+            raise BankError(
+                f"{table.where} holds vectors alone, so it has no column {name!r} for the groups; use .parquet or .npz"
+            )
+        find_column(table.columns, name, (), "groups", table.where)
+        if name not in table.carried().columns:
+            raise BankError(f"{table.where}: column {name!r} must have one group for each of the {table.n_rows} rows")
+
+
+def _named_by(columns: Mapping[str, Sequence[Any]], item_column: str | None, table: Records) -> tuple[str, ...]:
+    """Return the names of rows: the column asked for, else one with a usual name and no gaps, else its number."""
+    if item_column is not None:
+        gap = next((row for row, value in enumerate(columns[item_column]) if value is None or value == ""), None)
+        if gap is not None:
+            raise BankError(
+                f"{table.where}: {table.called(table.rows[gap])} has no {item_column!r}; fill it in, or name the items "
+                "by another column"
+            )
+        return tuple(map(str, columns[item_column]))
+    found = next((columns[name] for name in ITEM_NAMES if name in columns and None not in columns[name]), None)
+    return tuple(f"row {row}" for row in table.rows) if found is None else tuple(map(str, found))
+
+
+def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:
+    """Make a bank from a Hugging Face `datasets.Dataset` with a column of vectors and one of labels.
+
+    Names of a `ClassLabel` column become the class names.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+        The rows.
+    features, labels : str, optional
+        Names of the two columns, where they cannot be detected.
+
+    Returns
+    -------
+    FeatureBank
+        The bank.
+
+    Examples
+    --------
+    >>> from datasets import Dataset
+    >>> rows = {"embedding": [[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]], "label": ["ant", "bee", "ant"]}
+    >>> from_hugging_face(Dataset.from_dict(rows))
+    FeatureBank(3 rows, 2 dimensions of float32, 2 classes)
+    """
+    if isinstance(dataset, Mapping):
+        raise BankError(f"choose one split of the dataset, for instance dataset[{next(iter(dataset), 'train')!r}]")
+    where = "the dataset"
+    vectors = find_column(dataset.column_names, features, FEATURE_NAMES, "features", where)
+    rest = [name for name in dataset.column_names if name != vectors]
+    classes = find_column(rest, labels, LABEL_NAMES, "labels", where)
+    table: np.ndarray | None = None
+    numbers: list[Any] = []
+    for batch in dataset.iter(batch_size=BLOCK_ROWS):
+        try:
+            block = np.asarray(batch[vectors], dtype=np.float32)
+        except (ValueError, TypeError) as error:
+            raise BankError(f"column {vectors!r} must hold vectors of numbers, all equally long ({error})") from error
+        if table is None:
+            table = np.empty((len(dataset), *block.shape[1:]), np.float32)
+        if block.shape[1:] != table.shape[1:]:
+            raise BankError(f"vectors of column {vectors!r} have shapes {table.shape[1:]} and {block.shape[1:]}")
+        table[len(numbers) : len(numbers) + len(block)] = block
+        numbers.extend(np.asarray(batch[classes]).tolist())
+    if table is None:
+        raise BankError("the dataset has no rows")
+    names = getattr(dataset.features[classes], "names", None)
+    return bank_of(table, numbers, names, where)

@@ -1,0 +1,102 @@
+"""Contents of images in folders and in .zip files, read when they are iterated over; nothing is unpacked."""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+# The formats that are read, as Pillow calls them, with the endings of their files. Pillow is given this list: a file
+# called photo.png could be EPS, for which Pillow would start Ghostscript.
+FORMATS = {
+    "JPEG": (".jpg", ".jpeg"),
+    "PNG": (".png",),
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "WEBP": (".webp",),
+    "TIFF": (".tif", ".tiff"),
+    "PPM": (".ppm", ".pgm"),
+}
+IMAGE_SUFFIXES = frozenset(ending for endings in FORMATS.values() for ending in endings)
+# An image file is read no further than this: inside a .zip a small entry can expand to any size.
+MAX_FILE_BYTES = 256 * 2**20
+# What Python raises about a damaged archive. RuntimeError: an entry is encrypted, or, as NotImplementedError, packed in
+# an unknown way. OSError: its offset is impossible, or its bz2 or lzma data are damaged.
+DAMAGED_ENTRY = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, OSError)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """An item that gives no features, and why."""
+
+    reason: str
+
+
+Content: TypeAlias = bytes | str | Unreadable
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """Files below a folder, read when iterated over; slices like a tuple of their contents."""
+
+    root: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: slice) -> FolderFiles:
+        return replace(self, names=self.names[rows])
+
+    def __iter__(self) -> Iterator[Content]:
+        for name in self.names:
+            with (self.root / name).open("rb") as stream:
+                yield _limited(stream)
+
+
+@dataclass(frozen=True)
+class ZipFiles:
+    """Files inside a .zip, read when iterated over; slices like a tuple of their contents."""
+
+    archive: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: slice) -> ZipFiles:
+        return replace(self, names=self.names[rows])
+
+    def __iter__(self) -> Iterator[Content]:
+        with zipfile.ZipFile(self.archive) as archive:
+            for name in self.names:
+                try:
+                    with archive.open(name) as stream:
+                        content = _limited(stream)
+                except DAMAGED_ENTRY as error:
+                    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                        raise  # the disk's fault, not the file's
+                    content = Unreadable(f"{type(error).__name__}: {error}")
+                yield content
+
+
+Source: TypeAlias = FolderFiles | ZipFiles | tuple[str, ...]
+
+
+def pick(source: Source, positions: Sequence[int]) -> Source:
+    """Return the contents at these positions, in this order, not yet read."""
+    if isinstance(source, tuple):
+        return tuple(source[position] for position in positions)
+    return replace(source, names=tuple(source.names[position] for position in positions))
+
+
+def _limited(stream: Any) -> bytes | Unreadable:
+    data: bytes = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        return Unreadable(f"the file is larger than {MAX_FILE_BYTES} bytes, which no image should be")
+    return data

@@ -1,0 +1,170 @@
+"""Tables as text: values separated by commas, semicolons or tabs, in UTF-8, UTF-16 or cp1252.
+
+pyarrow reads them. Where it is not installed, and where some rows cannot be read, Python's `csv` reads them row by row
+and knows their lines. All columns stay the text that they are, `007` and `1.50` too; only the vectors become numbers.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from handful.arguments import some_of
+from handful.banks.wide import dimension_columns
+from handful.errors import BankError
+from handful.machine.extras import import_extra
+from handful.reading.packed import opened_bytes
+from handful.reading.records import Asked, Records, Skipped, holds_items
+
+DELIMITERS = (",", ";", "\t")
+# Bytes that pyarrow parses at once, and rows that become numbers at once without it.
+BLOCK_BYTES, BLOCK_ROWS = 2**24, 4096
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+class _Form(NamedTuple):
+    """How a file is written: its encoding and delimiter, its columns, and which of them are the vectors."""
+
+    path: Path
+    encoding: str
+    delimiter: str
+    header: list[str]
+    chosen: list[str]
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows below the header, each with its first line; lines that are empty are none."""
+        with io.TextIOWrapper(opened_bytes(self.path), encoding=self.encoding, newline="") as text:
+            reader, line, seen = csv.reader(text, delimiter=self.delimiter), 1, False
+            for row in reader:
+                if row and seen:
+                    yield line, row
+                line, seen = reader.line_num + 1, seen or bool(row)
+
+
+def read_delimited(path: Path, asked: Asked) -> Records:
+    """Read a `.csv` or `.tsv` file, also `.gz`; rows that do not fit the header are skipped and listed."""
+    try:
+        encoding = encoding_of(path)
+        header, delimiter = _header(path, encoding, ("\t",) if ".tsv" in path.name.lower() else DELIMITERS)
+        if len(set(header)) != len(header):
+            raise BankError(f"{path} has two columns of the same name; it has {some_of(header)}")
+        chosen = [] if holds_items(header, asked) else dimension_columns(header, asked.features, str(path))
+        form = _Form(path, encoding, delimiter, header, chosen)
+        table = (_read_by_arrow(form) if find_spec("pyarrow") else None) or _read_by_row(form)
+    except (csv.Error, UnicodeError) as error:
+        raise BankError(
+            f"{path} cannot be read as a table separated by commas, semicolons or tabs ({error}); write it again"
+        ) from error
+    return table
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a text: that of its mark, else UTF-16 if half of it is zero, else UTF-8 or cp1252."""
+    with opened_bytes(path) as stream:
+        start = stream.read(2**16)
+        for mark, encoding in MARKS.items():
+            if start.startswith(mark):
+                return encoding
+        for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if len(start) > 1 and start[first::2].count(0) > len(start) // 4:
+                return encoding
+        stream.seek(0)
+        try:
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            while block := stream.read(2**20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def _header(path: Path, encoding: str, delimiters: Sequence[str]) -> tuple[list[str], str]:
+    """Return the columns, and the delimiter that gives most of them."""
+    found = []
+    for delimiter in delimiters:
+        with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text:
+            found.append((next((row for row in csv.reader(text, delimiter=delimiter) if row), []), delimiter))
+    header, delimiter = max(found, key=lambda one: len(one[0]))
+    if not header:
+        raise BankError(f"{path} has no rows; expected a header, and one row per item")
+    return header, delimiter
+
+
+def _read_by_arrow(form: _Form) -> Records | None:
+    """Read a table of which every row can be read; None if there are others."""
+    pa, arrow_csv = import_extra("pyarrow", "parquet"), import_extra("pyarrow.csv", "parquet")
+    try:
+        with opened_bytes(form.path) as stream:
+            batches = arrow_csv.open_csv(
+                stream,
+                arrow_csv.ReadOptions(block_size=BLOCK_BYTES, encoding=form.encoding.removesuffix("-sig")),
+                arrow_csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(column_types=dict.fromkeys(form.header, pa.string())),
+            )
+            parts, blocks = [], list[np.ndarray]()
+            for batch in batches:
+                numbers = [np.asarray(batch.column(name).cast(pa.float32())) for name in form.chosen]
+                blocks.append(np.stack(numbers, axis=1) if numbers else np.empty((batch.num_rows, 0), np.float32))
+                parts.append(batch.select([name for name in form.header if name not in form.chosen]))
+    except pa.ArrowInvalid:
+        return None
+    n_rows = sum(map(len, blocks))
+    if not n_rows:
+        return None
+    others = pa.Table.from_batches(parts)
+    return Records(
+        str(form.path),
+        n_rows,
+        vectors=np.concatenate(blocks) if form.chosen else None,
+        columns={name: others.column(name) for name in others.column_names},
+        lines=cache(lambda: [line for line, _ in form.rows()]),
+    )
+
+
+def _read_by_row(form: _Form) -> Records:
+    places = [form.header.index(name) for name in form.chosen]
+    others = [place for place in range(len(form.header)) if place not in set(places)]
+    columns = {form.header[place]: list[str]() for place in others}
+    blocks, part, positions = list[np.ndarray](), list[list[float]](), list[int]()
+    lines, skipped = list[int](), list[Skipped]()
+    for position, (line, row) in enumerate(form.rows()):
+        lines.append(line)
+        reason, numbers = _numbers(row, places, form.header)
+        if reason:
+            skipped.append(Skipped(position, f"line {line}", reason))
+            continue
+        positions.append(position)
+        part.append(numbers)
+        for place in others:
+            columns[form.header[place]].append(row[place])
+        if len(part) == BLOCK_ROWS:
+            blocks, part = [*blocks, np.array(part, np.float32)], []
+    if not lines:
+        raise BankError(f"{form.path} has no rows; expected a header, and one row per item")
+    about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
+    table = Records(str(form.path), len(positions), columns=columns, **about).without({})
+    blocks.append(np.array(part, np.float32).reshape(len(part), len(places)))
+    return replace(table, vectors=np.concatenate(blocks)) if places else table
+
+
+def _numbers(row: Sequence[str], places: Sequence[int], header: Sequence[str]) -> tuple[str, list[float]]:
+    """Return why a row cannot be read, if so, and the numbers of its vector."""
+    if len(row) != len(header):
+        return f"it has {len(row)} value{'' if len(row) == 1 else 's'}, the header has {len(header)}", []
+    numbers = list[float]()
+    for place in places:
+        try:
+            numbers.append(float(row[place]))
+        except ValueError:
+            return f"it must have a number in column {header[place]!r}, got {row[place]!r}", []
+    return "", numbers

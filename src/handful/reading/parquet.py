@@ -1,0 +1,385 @@
+"""Parquet by pyarrow: a file, a folder of files, or a folder with Hive partitions (`day=1/part.parquet`).
+
+The vectors are a column of lists or fixed-size lists of numbers, all of the same length, or one column of numbers per
+dimension. Other columns are read when they are asked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.arguments import some_of
+from handful.banks.bank import BLOCK_ROWS, Provenance
+from handful.banks.parquet import METADATA_KEY
+from handful.banks.store import FEATURE_TYPES
+from handful.banks.tables import FEATURE_NAMES, find_column
+from handful.banks.wide import dimension_columns
+from handful.errors import BankError
+from handful.machine.extras import import_extra, import_pyarrow
+from handful.machine.untrusted import parse_json, refuse_irregular, refuse_unfolding
+from handful.machine.whole_file import written_whole
+from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
+from handful.shapes import Float
+
+ENDINGS = (".parquet", ".pq")
+# A file may always hold this many numbers in its column of vectors; a larger one, this many for each of its bytes.
+ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
+# A table larger than this is read into an unnamed mapped file rather than into memory.
+MOST_BYTES_IN_MEMORY = 2**30
+# Values that are scanned at once.
+SCANNED_AT_ONCE = 2**16
+
+
+def read_parquet(path: Path, asked: Asked) -> Records:
+    """Read Parquet files, taken together as one table; rows without a vector are skipped and listed.
+
+    Class names that handful or Hugging Face `datasets` stored in the metadata are used.
+    """
+    pa, _ = import_pyarrow()
+    files = parquet_files(path)
+    where = str(files[0]) if len(files) == 1 else f"{path} ({len(files)} files)"
+    try:
+        schema = _schema(files)
+        ours = _metadata(schema, METADATA_KEY)
+        vectors = _vector_columns(pa, schema, asked, where)
+        columns = _Columns(files, schema, vectors, _partitions(path, files), where)
+        matrix, lost = _matrix(pa, columns.tables, vectors, where) if vectors else (None, {})
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise unreadable(where, error) from error
+    named = {name: names for name in schema.names if (names := _hugging_face_names(schema, name)) is not None}
+    about: dict[str, Any] = {"class_names": named}
+    try:
+        if ours:
+            about = {
+                "class_names": {"label": list(ours["class_names"])},
+                "label_names": ("label",),
+                "provenance": Provenance.from_mapping(ours["provenance"]),
+                "splits": dict(ours["splits"]),
+            }
+            if ours["dtype"] not in FEATURE_TYPES:
+                raise ValueError(f"{ours['dtype']!r} is no type of features")
+            matrix = None if matrix is None else matrix.astype(ours["dtype"], copy=False)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise BankError(
+            f"what handful noted in the metadata of {where} is damaged ({error}); export it again"
+        ) from error
+    return Records(where, columns.n_rows, vectors=matrix, columns=columns, **about).without(lost)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the file itself, the files in a folder, or else those in its Hive partitions; none if there are none."""
+    if not path.is_dir():
+        return [path] if path.suffix.lower() in ENDINGS else []
+    return sorted(path.glob("*.parquet")) or sorted(path.glob("*=*/**/*.parquet"))
+
+
+def copy_vectors(files: Sequence[Path], path: Path) -> None:
+    """Copy the vectors of Parquet files, which need no labels, into one `.npy` file, complete or not at all."""
+    pa, _ = import_pyarrow()
+    where = str(files[0])
+    try:
+        schema = _schema(files)
+        vectors = _vector_columns(pa, schema, Asked(), where)
+        with written_whole(path) as place:
+
+            def room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+                return np.lib.format.open_memmap(place, "w+", dtype, shape)
+
+            tables = _Columns(files, schema, vectors, {}, where).tables
+            matrix, lost = _matrix(pa, tables, vectors, where, room)
+            if lost:
+                raise BankError(f"{where}: row {next(iter(lost))} has no vector; drop such rows")
+            assert isinstance(matrix, np.memmap)
+            matrix.flush()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise unreadable(where, error) from error
+
+
+class _Columns(Mapping[str, Any]):
+    """Columns other than the vectors, as Arrow arrays, each read when it is asked for, and those of the partitions."""
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        schema: Any,
+        vectors: Sequence[str],
+        partitions: Mapping[str, Sequence[Any]],
+        where: str,
+    ) -> None:
+        pa, parquet = import_pyarrow()
+        # Text is read as a dictionary, so that a long text that occurs in every row is held once.
+        self._texts = [field.name for field in schema if _is_text(pa, field.type)]
+        self._names = [name for name in schema.names if name not in vectors and name not in partitions]
+        self._partitions, self._files, self._where = partitions, files, where
+        self._read: dict[str, Any] = {}
+        self.tables = []
+        for file in files:
+            table = parquet.ParquetFile(file, read_dictionary=self._texts, page_checksum_verification=True)
+            _check_columns(file, table, vectors, files[0])
+            numbers = _check_size(file, table, vectors)
+            if not table.metadata.num_rows >= 0 or (vectors and table.metadata.num_rows > numbers):
+                raise BankError(
+                    f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again"
+                )
+            self.tables.append(table)
+        self.n_rows = sum(table.metadata.num_rows for table in self.tables)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._read:
+            pa, _ = import_pyarrow()
+            try:
+                self._read[name] = self._column(pa, name)
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+                raise unreadable(self._where, error) from error
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or name in self._partitions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._names, *self._partitions])
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._partitions)
+
+    def _column(self, pa: Any, name: str) -> Any:
+        if name in self._partitions:
+            sizes = [table.metadata.num_rows for table in self.tables]
+            values = pa.array(self._partitions[name])
+            return pa.chunked_array([values.take(pa.array(np.arange(len(sizes)).repeat(sizes)))])
+        parts = []
+        for file, table in zip(self._files, self.tables, strict=True):
+            _check_columns(file, table, [name], self._files[0])
+            _check_size(file, table, [name], numbers=False)
+            for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
+                batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
+                parts.append(batch.column(0))
+        if sum(map(len, parts)) != self.n_rows:
+            raise _other_number(self._where, self.n_rows)
+        return _joined(pa, parts) if parts else pa.chunked_array([], pa.null())
+
+
+def _partitions(path: Path, files: Sequence[Path]) -> dict[str, list[Any]]:
+    """Return the columns that Hive partitions stand for, one value per file."""
+    if not path.is_dir() or files[0].parent == path:
+        return {}
+    dataset = import_extra("pyarrow.dataset", "parquet")
+    found = dataset.dataset(str(path), format="parquet", partitioning="hive")
+    keys = {Path(one.path): dataset.get_partition_keys(one.partition_expression) for one in found.get_fragments()}
+    if any(file not in keys for file in files):
+        raise BankError(f"{path} has Parquet files outside of its partitions; keep one kind of folders")
+    names = dict.fromkeys(name for file in files for name in keys[file])
+    return {name: [keys[file].get(name) for file in files] for name in names}
+
+
+def _check_columns(file: Path, table: Any, columns: Sequence[str], first: Path) -> None:
+    if not set(columns) <= set(table.schema_arrow.names):
+        raise BankError(f"{file} lacks columns that {first} has; it has {some_of(table.schema_arrow.names)}")
+
+
+def _vector_columns(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]:
+    """Return the one column of lists, or else the columns of numbers that are one dimension each; none for texts."""
+    features = asked.features
+    if asked.text and not features:
+        return []
+    lists = any(_is_list(pa, field.type) and is_number(pa, field.type.value_type) for field in schema)
+    if features in schema.names or (features is None and lists):
+        column = features or vector_column(pa, schema, where)
+        return [find_column(schema.names, column, FEATURE_NAMES, "features", where)]
+    numbers = [field.name for field in schema if is_number(pa, field.type)]
+    if wide := dimension_columns(numbers, features, where):
+        return wide
+    if {*TEXT_NAMES, PATH_NAME} & set(schema.names):
+        return []
+    if features is not None:
+        return [find_column(schema.names, features, (), "features", where)]
+    raise no_items(schema.names, where)
+
+
+def _matrix(
+    pa: Any,
+    tables: Sequence[Any],
+    vectors: Sequence[str],
+    where: str,
+    room: Callable[[tuple[int, int], np.dtype[Any]], np.ndarray] | None = None,
+) -> tuple[Float[np.ndarray, "row dim"], dict[int, str]]:
+    """Read the vectors into an array allocated for them; return also the rows without a vector."""
+    n_rows = sum(table.metadata.num_rows for table in tables)
+    matrix: np.ndarray | None = None
+    lost, start = dict[int, str](), 0
+    for batch in (part for table in tables for part in table.iter_batches(BLOCK_ROWS, columns=list(vectors))):
+        batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
+        there = np.ones(batch.num_rows, dtype=bool)
+        for name in vectors:
+            there &= np.asarray(batch.column(name).is_valid())
+        lost |= {start + row: "it has no vector" for row in np.flatnonzero(~there).tolist()}
+        if start + batch.num_rows > n_rows:
+            raise _other_number(where, n_rows)
+        if there.any():
+            block = _block(pa, batch if there.all() else batch.filter(pa.array(there)), vectors, where, start)
+            if matrix is None:
+                matrix = (room or _room)((n_rows, block.shape[1]), block.dtype)
+            if block.shape[1] != matrix.shape[1]:
+                raise BankError(
+                    f"{where}: vectors of column {vectors[0]!r} have lengths {matrix.shape[1]} and {block.shape[1]}; "
+                    "all must be equally long"
+                )
+            matrix[start + np.flatnonzero(there)] = block
+        start += batch.num_rows
+    if start != n_rows:
+        raise _other_number(where, n_rows)
+    if matrix is None:
+        raise BankError(f"{where} has no rows with a vector")
+    return matrix, lost
+
+
+def _block(pa: Any, batch: Any, vectors: Sequence[str], where: str, start: int) -> Float[np.ndarray, "row dim"]:
+    if len(vectors) == 1 and not is_number(pa, batch.column(vectors[0]).type):
+        return matrix_of(pa, batch.column(vectors[0]), f"{where}, column {vectors[0]!r}", start)
+    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
+        parts = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.float32) for name in vectors]
+    return np.stack(parts, axis=1)
+
+
+def _other_number(where: str, n_rows: int) -> BankError:
+    return BankError(f"{where} says that it has {n_rows} rows but has another number; it is damaged: write it again")
+
+
+def unreadable(where: str, error: Exception) -> BankError:
+    """Return the error for a file that Arrow cannot read."""
+    return BankError(f"{where} cannot be read as Parquet ({error}); it is cut short or of another kind")
+
+
+def vector_column(pa: Any, schema: Any, where: str) -> str:
+    """Return the column of lists of numbers; of several, the one with a usual name."""
+    columns = [str(f.name) for f in schema if _is_list(pa, f.type) and is_number(pa, f.type.value_type)]
+    if not columns:
+        raise BankError(f"{where} has no column of lists of numbers; it has {some_of(schema.names)}")
+    usual = [name for likely in FEATURE_NAMES for name in columns if name.lower() == likely]
+    if len(columns) > 1 and not usual:
+        raise BankError(
+            f"{where} has {len(columns)} columns of vectors, {some_of(columns)}; name the right one with `features`, "
+            "or --features on the command line"
+        )
+    return (usual or columns)[0]
+
+
+def _is_list(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_number(pa: Any, kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _schema(files: Sequence[Path]) -> Any:
+    _, parquet = import_pyarrow()
+    for file in files:
+        refuse_irregular(file, BankError)
+    with parquet.ParquetFile(files[0]) as table:
+        schema = table.schema_arrow
+    if len(set(schema.names)) != len(schema.names):
+        raise BankError(f"{files[0]} has two columns of the same name; it has {some_of(schema.names)}")
+    return schema
+
+
+def _check_size(file: Path, table: Any, columns: Sequence[str], *, numbers: bool = True) -> int:
+    """Return how many values the columns have, by the table of contents, if a file of that size can hold them.
+
+    Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers. The
+    contents are scanned first, a few values at a time: what pyarrow says of a damaged table of contents ends the
+    process, but a scan of it raises an error.
+    """
+    size, about = file.stat().st_size, table.metadata
+    paths = [table.schema.column(k).path for k in range(len(table.schema))]
+    wanted = [k for k, path in enumerate(paths) if path in columns or path.split(".")[0] in columns]
+    if not wanted:
+        return 0
+    table.reader.scan_contents(wanted, SCANNED_AT_ONCE)
+    read = [about.row_group(k).column(place) for k in range(about.num_row_groups) for place in wanted]
+    try:
+        refuse_unfolding(str(file), size, sum(part.total_uncompressed_size for part in read))
+    except ValueError as error:
+        raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
+    values = int(sum(part.num_values for part in read))
+    if numbers and values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
+        raise BankError(
+            f"{file} has {size} bytes and says that column {columns[0]!r} has {values} numbers; features do not "
+            "compress like that, so it is refused"
+        )
+    return values
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
+
+
+def _joined(pa: Any, parts: Sequence[Any]) -> Any:
+    """Put parts of a column one after another; parts of several files may differ in how they hold text."""
+    if len({part.type for part in parts}) == 1:
+        return pa.chunked_array(parts).unify_dictionaries()
+    plain = [part.dictionary_decode() if pa.types.is_dictionary(part.type) else part for part in parts]
+    return pa.chunked_array([part.cast(plain[0].type) for part in plain])
+
+
+def _first(flags: Any) -> int:
+    return int(np.flatnonzero(np.asarray(flags))[0])
+
+
+def matrix_of(pa: Any, column: Any, where: str, start: int) -> Float[np.ndarray, "row dim"]:
+    """Turn a column of lists of equal length into a matrix, float16 if the numbers are, else float32.
+
+    `start` is the number of the first row, for messages.
+    """
+    if not _is_list(pa, column.type):
+        raise BankError(f"{where}: not lists of numbers but {column.type}; name another column")
+    if column.null_count:
+        raise BankError(f"{where}: row {start + _first(column.is_null())} has no vector; drop such rows")
+    values = column.flatten()
+    offsets = None if pa.types.is_fixed_size_list(column.type) else np.asarray(column.offsets)
+    lengths = np.array([column.type.list_size]) if offsets is None else np.diff(offsets)
+    if (other := lengths != lengths[0]).any():
+        row = _first(other)
+        raise BankError(
+            f"{where}: row {start} has {lengths[0]} numbers, row {start + row} has {lengths[row]}; all vectors must be "
+            "equally long"
+        )
+    if values.null_count or not is_number(pa, values.type):
+        raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
+    numbers = values.to_numpy(zero_copy_only=False)
+    kind = np.float16 if numbers.dtype == np.float16 else np.float32
+    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
+        matrix: np.ndarray = numbers.astype(kind, copy=False)
+    return matrix.reshape(len(column), int(lengths[0]))
+
+
+def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+    if shape[0] * shape[1] * dtype.itemsize <= MOST_BYTES_IN_MEMORY:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def _hugging_face_names(schema: Any, column: str) -> list[Any] | None:
+    """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
+    about: Any = _metadata(schema, b"huggingface")
+    for key in ("info", "features", column, "names"):
+        about = about.get(key) if isinstance(about, dict) else None
+    return about if isinstance(about, list) else None
+
+
+def _metadata(schema: Any, key: bytes) -> dict[str, Any]:
+    """Read a JSON object from the schema's metadata; other JSON counts as nothing."""
+    try:
+        found = parse_json((schema.metadata or {}).get(key, b"{}"))
+    except ValueError as error:
+        raise BankError(f"the metadata {key.decode()!r} is not JSON ({error}); write the file again") from error
+    return found if isinstance(found, dict) else {}

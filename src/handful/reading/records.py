@@ -1,0 +1,232 @@
+"""Records: what a file holds, whatever its kind: vectors, texts or images, and their columns.
+
+Which column has the labels, groups, names or texts is chosen afterwards, by `find_column`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from handful.arguments import some_of
+from handful.banks.bank import FeatureBank, Provenance
+from handful.banks.carried import Carried
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL
+from handful.banks.wide import dimension_columns
+from handful.errors import BankError, SkippedRowsWarning
+from handful.machine.untrusted import printable
+from handful.reading.contents import FolderFiles, ZipFiles, pick
+from handful.shapes import Float
+
+# Columns that hold the text of a row, the most likely first, and the column of paths of images.
+TEXT_NAMES, PATH_NAME = ("text", "sentence", "utterance", "query"), "path"
+# A table is refused if more of its rows cannot be read.
+MOST_SKIPPED = 0.05
+# Rows that a warning lists.
+MOST_LISTED = 5
+
+
+class Asked(NamedTuple):
+    """What the caller named: columns of vectors and of texts, and whether pickles are trusted."""
+
+    features: str | None = None
+    text: str | None = None
+    trust_pickle: bool = False
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An item that could not be read and has no features.
+
+    Attributes
+    ----------
+    row : int
+        Its position among the items.
+    name : str
+        Its name there, or its line in the file; a name may hold any character.
+    reason : str
+        Why it could not be read.
+
+    Examples
+    --------
+    >>> str(Skipped(3, "line 5", "it has 2 values, the header has 3"))
+    'line 5: it has 2 values, the header has 3'
+    """
+
+    row: int
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        """`name: reason` on one line."""
+        return printable(f"{self.name}: {self.reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """What a file or folder holds, one row per item.
+
+    Attributes
+    ----------
+    where : str
+        The file, for messages.
+    n_rows : int
+        Number of rows that could be read.
+    vectors : Float[ndarray, "row dim"] or None
+        One vector per row, if the file has vectors.
+    text : str or None
+        The column of texts, if there is one.
+    images : FolderFiles, ZipFiles or None
+        The images, not yet read, if the rows are images.
+    columns : mapping of str to column
+        All other columns by name: lists, arrays or Arrow arrays.
+    skipped : tuple of Skipped
+        Rows that could not be read, each with its line in the file and the reason.
+    names : tuple of str or None
+        Names of the rows where the kind of file has them: paths of images, names of cells.
+    classes : sequence or None
+        Class of each row where the kind of file has it: the folder of an image, `labels.npy`.
+    class_names : mapping of str to sequence
+        What the numbers of a column of labels stand for; under the empty name, those of `classes`.
+    label_names, no_label : sequence of str
+        Usual names of the column of labels, and values of it that stand for no label.
+    bank : FeatureBank or None
+        The bank, if that is what was read.
+    provenance : Provenance
+        Where it all came from, if the file says so.
+    splits : mapping or None
+        Classes of each split, if the file says so.
+    positions : sequence of int or None
+        Position of each row in the file; None means that every row could be read.
+    lines : callable or None
+        Returns the line in the file of each position, where a file has lines.
+
+    Examples
+    --------
+    >>> records = Records("a list", 3, vectors=np.eye(3), columns={"id": ["a7", "b3", "c1"]})
+    >>> records.of_rows([2, 0]).columns
+    {'id': ['c1', 'a7']}
+    """
+
+    where: str
+    n_rows: int
+    vectors: Float[np.ndarray, "row dim"] | None = None
+    text: str | None = None
+    images: FolderFiles | ZipFiles | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    names: tuple[str, ...] | None = None
+    classes: Any = None
+    class_names: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    label_names: Sequence[str] = LABEL_NAMES
+    no_label: Sequence[str] = NO_LABEL
+    bank: FeatureBank | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    splits: Mapping[str, Sequence[int]] | None = None
+    positions: Sequence[int] | None = None
+    lines: Callable[[], Sequence[int]] | None = None
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """Position of each row in the file."""
+        return range(self.n_rows) if self.positions is None else self.positions
+
+    def called(self, position: int) -> str:
+        """Return how a message calls the row at a position of the file."""
+        return f"row {position}" if self.lines is None else f"line {self.lines()[position]}"
+
+    def without(self, reasons: Mapping[int, str]) -> Records:
+        """Leave out rows that cannot be read, and list them; refuse a table of which too many cannot be read."""
+        if not reasons and not self.skipped:
+            return self
+        lost = [Skipped(p := self.rows[row], self.called(p), reason) for row, reason in reasons.items()]
+        table = replace(self, skipped=tuple(sorted((*self.skipped, *lost), key=lambda one: one.row)))
+        total, first = self.n_rows + len(self.skipped), table.skipped[0]
+        if len(table.skipped) > MOST_SKIPPED * total:
+            raise BankError(
+                f"{self.where}: {len(table.skipped):,} of {total:,} rows cannot be read, more than "
+                f"{MOST_SKIPPED:.0%}; the first is {first}; fix or drop such rows"
+            )
+        return table.of_rows([row for row in range(self.n_rows) if row not in reasons]) if reasons else table
+
+    def warn_of_skipped(self) -> None:
+        """Warn of rows that could not be read, and list the first of them."""
+        if self.skipped:
+            n, more = len(self.skipped), len(self.skipped) - MOST_LISTED
+            listed = "; ".join(map(str, self.skipped[:MOST_LISTED])) + (f"; and {more:,} more" if more > 0 else "")
+            rows = f"{n:,} of {self.n_rows + n:,} rows"
+            said = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
+            warnings.warn(SkippedRowsWarning(said), stacklevel=3)
+
+    def of_rows(self, rows: Sequence[int]) -> Records:
+        """Keep these rows alone."""
+        images = None if self.images is None else pick(self.images, rows)
+        assert not isinstance(images, tuple)
+        return replace(
+            self,
+            n_rows=len(rows),
+            vectors=None if self.vectors is None else self.vectors[np.asarray(rows, dtype=np.int64)],
+            images=images,
+            columns=self.carried().of_items(rows).columns,
+            names=None if self.names is None else tuple(self.names[row] for row in rows),
+            classes=None if self.classes is None else [self.classes[row] for row in rows],
+            positions=[self.rows[row] for row in rows],
+            bank=None,
+        )
+
+    def carried(self) -> Carried:
+        """Return the columns that have one value for each row."""
+        return Carried({name: column for name, column in self.columns.items() if _length(column) == self.n_rows})
+
+
+def _length(column: Any) -> int:
+    return -1 if isinstance(column, np.ndarray) and column.ndim != 1 else len(column)
+
+
+def holds_items(columns: Sequence[str], asked: Asked) -> bool:
+    """Tell a table of texts or paths by its columns: the texts were named, or the usual names are there."""
+    return bool((asked.text or {TEXT_NAMES[0], PATH_NAME} & set(columns)) and not asked.features)
+
+
+def no_items(columns: Sequence[str], where: str) -> BankError:
+    """Return the error for a table that has neither vectors nor texts nor paths."""
+    return BankError(
+        f"{where} has neither vectors (a column of lists of numbers, or numbered columns 0, 1, … or emb_0, emb_1, …) "
+        f"nor a column of texts ({TEXT_NAMES[0]!r}) or of paths of images ({PATH_NAME!r}); it has {some_of(columns)}: "
+        "name the right one with `features` or `text` (--features, --text)"
+    )
+
+
+def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, **about: Any) -> Records:
+    """Make a table from columns of plain values; the vectors are a column of lists, or one column per dimension."""
+    n_rows = len(next(iter(columns.values()), ()))
+    if not n_rows:
+        raise BankError(f"{where} has no rows; expected a header, and one row per item")
+    chosen = [] if holds_items(list(columns), asked) else _vector_columns(columns, asked.features, where)
+    others = {name: column for name, column in columns.items() if name not in chosen}
+    table = Records(where, n_rows, columns=others, **about)
+    if not chosen:
+        return table
+    rows = columns[chosen[0]]
+    if len(chosen) > 1 or not any(isinstance(value, list) for value in rows):
+        rows = [list(row) for row in zip(*(columns[name] for name in chosen), strict=True)]
+    reasons = {row: f"it must have numbers in {some_of(chosen)}" for row, v in enumerate(rows) if not _is_vector(v)}
+    kept = [vector for row, vector in enumerate(rows) if row not in reasons]
+    if len({len(vector) for vector in kept}) > 1:
+        raise BankError(f"{where}: vectors of column {chosen[0]!r} have different lengths; all must be equally long")
+    with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
+        return replace(table.without(reasons), vectors=np.array(kept, np.float32))
+
+
+def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: str) -> list[str]:
+    likely = (asked,) if asked else FEATURE_NAMES
+    lists = [name for name in columns if name in likely and any(isinstance(value, list) for value in columns[name])]
+    return lists[:1] or dimension_columns(list(columns), asked, where)
+
+
+def _is_vector(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) in (int, float) for v in values) and bool(values)

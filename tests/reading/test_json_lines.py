@@ -1,0 +1,51 @@
+import json
+
+import pytest
+
+from handful.errors import BankError
+from handful.reading import read
+
+
+def jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_one_object_per_line(tmp_path):
+    table = read(jsonl(tmp_path / "x.jsonl", [{"text": "a", "site": 3}, {"text": "b", "day": None}]))
+    assert table.columns == {"text": ["a", "b"], "site": [3, None], "day": [None, None]}
+    assert (table.text, table.vectors) == ("text", None)
+
+
+def test_vectors_are_lists_or_numbered(tmp_path):
+    rows = [{"embedding": [1, 2.5], "id": "a"}, {"embedding": [3, 4], "id": "b"}]
+    table = read(jsonl(tmp_path / "x.jsonl", rows))
+    assert table.vectors.tolist() == [[1, 2.5], [3, 4]]
+    assert table.columns == {"id": ["a", "b"]}
+    table = read(jsonl(tmp_path / "y.jsonl", [{"e0": 1, "e1": 2, "text": "a"}]), features="e")
+    assert (table.vectors.tolist(), table.columns) == ([[1, 2]], {"text": ["a"]})
+    with pytest.raises(BankError, match="have different lengths"):
+        read(jsonl(tmp_path / "z.jsonl", [{"embedding": [1, 2]}, {"embedding": [1]}]))
+
+
+def test_lines_that_cannot_be_read_are_skipped_and_listed(tmp_path):
+    lines = [json.dumps({"text": f"s{k}"}) for k in range(60)]
+    lines[3], lines[5], lines[8] = "", "{", "[1]"
+    lines[10] = json.dumps({"text": None})
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    with pytest.raises(
+        BankError, match="3 of 59 rows cannot be read, more than 5%; the first is line 6: it is not JSON"
+    ):
+        read(tmp_path / "x.jsonl")
+    lines += [json.dumps({"text": "more"})] * 10
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    table = read(tmp_path / "x.jsonl")
+    assert [(one.row, one.name) for one in table.skipped] == [(4, "line 6"), (7, "line 9"), (9, "line 11")]
+    assert (table.n_rows, table.rows[4]) == (66, 5)
+
+
+def test_other_text_is_refused(tmp_path):
+    for content, sentence in ((b"\xff", "not a table in UTF-8"), (b"", "has no rows"), (b"{", "is not JSON")):
+        (tmp_path / "x.jsonl").write_bytes(content)
+        with pytest.raises(BankError, match=sentence):
+            read(tmp_path / "x.jsonl")
