@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from handful.errors import HandfulWarning
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 K, DIM, SHOTS, MOST_ROWS, NOISE = 150, 384, 5, 5_000, 1.0
 
@@ -57,7 +57,7 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", HandfulWarning)
     examples, labels, rows, groups = table(arguments.groups)
-    classifier = PaddleClassifier().fit(examples, labels)
+    classifier = BatchClassifier().fit(examples, labels)
     classifier.infer(rows[:75])
     start = time.process_time()
     together = classifier.infer(rows, groups=groups)

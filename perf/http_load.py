@@ -32,7 +32,7 @@ import numpy.typing as npt
 import torch
 
 from handful.datasets import load_clinc150
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "http"
 JSON, NPY = "application/json", "application/x-npy"
@@ -117,7 +117,7 @@ def intents(place: Path) -> tuple[Path, list[npt.NDArray[np.float32]]]:
     bank, rng = load_clinc150(), np.random.default_rng(0)
     names, rows = np.array(bank.class_names), [np.flatnonzero(bank.labels == k) for k in range(bank.n_classes)]
     examples = np.concatenate([of_class[:5] for of_class in rows])
-    PaddleClassifier().fit(bank.take(examples), names[bank.labels[examples]]).save(place / "intents.safetensors")
+    BatchClassifier().fit(bank.take(examples), names[bank.labels[examples]]).save(place / "intents.safetensors")
     batches = []
     for _ in range(8):
         others = np.concatenate([rows[k][5:] for k in rng.choice(bank.n_classes, 5, replace=False)])

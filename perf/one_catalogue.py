@@ -11,7 +11,7 @@ batch and as a ratio.
 
 - *stacked*: 200 batches (20 where K is 5,000 or more) one after the other through the engine, unknown items included,
   against the bare pass over all their items at once;
-- *single*: one batch through `PaddleClassifier.infer`, diagnostics included, against the bare pass over that batch;
+- *single*: one batch through `BatchClassifier.infer`, diagnostics included, against the bare pass over that batch;
 - *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds of wall time, and the
   first use of the new catalogue, which joins what was added with the rest; saving and loading against a plain copy.
 """
@@ -36,7 +36,7 @@ from torch import Tensor
 import handful
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.engine.model import label_batch
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 DIM, SHOTS, N_QUERY, PRESENT, TURNS = 384, 5, 75, 5, 5
 SIZES = {150: 200, 1_000: 200, 5_000: 20, 20_000: 20}  # classes: batches in a stack
@@ -87,7 +87,7 @@ def measure(examples: Tensor, labels: np.ndarray, batches: Tensor) -> dict[str, 
     catalogue = Catalogue.of(examples, labels)
     _ = catalogue.reference.noise
     fit = time.process_time() - start
-    classifier = PaddleClassifier().fit(examples, labels)
+    classifier = BatchClassifier().fit(examples, labels)
     # As the library does it: items are made unit vectors about the origin first, and this is timed on neither side.
     points = [catalogue.points(batch) for batch in batches]
     items, weights, offsets = np.concatenate(points), catalogue.head.weights.T.copy(), catalogue.head.offsets

@@ -23,7 +23,7 @@ PROGRAMS = {
     ),
     "import handful": "import handful",
     "from handful import solve": "from handful import solve",
-    "from handful import PaddleClassifier": "from handful import PaddleClassifier",
+    "from handful import BatchClassifier": "from handful import BatchClassifier",
     TORCH: TORCH,
 }
 

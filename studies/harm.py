@@ -46,7 +46,7 @@ from pathlib import Path
 import torch
 
 import handful
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from harm_conditions import CONDITIONS
 from harm_data import GROUPS, RESULTS, Study, read
 from side_by_side import Row
@@ -89,7 +89,7 @@ def main() -> None:
             began = time.process_time()
             rows = measure()
             seconds = round(time.process_time() - began)
-            by = f"handful {handful.__version__}, {PaddleClassifier().method}"
+            by = f"handful {handful.__version__}, {BatchClassifier().method}"
             kept[name] = {"by": by, "seconds": seconds, "rows": rows}
             keep(file, kept)
             print(f"{given.group}, {condition}, {name}: {len(rows)} rows, {seconds} s", flush=True)

@@ -13,7 +13,7 @@ and all groups were run again. The fresh group, real requests to two companies, 
 
 **Names alone.** 75 items of K_eff of the classes, or as many as the K_eff smallest classes have; all classes in the
 catalogue. `alone` is the nearest name of each
-item. `names` is `PaddleClassifier.from_names`. The others are the methods `em_dirichlet`, `transclip` and `stata` with
+item. `names` is `BatchClassifier.from_names`. The others are the methods `em_dirichlet`, `transclip` and `stata` with
 their own options, and names as a support of one row per class. EM-Dirichlet takes seconds per task, and has the first
 tasks only.
 
@@ -38,7 +38,7 @@ import numpy as np
 import torch
 
 import handful
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
 from handful.reports.summary import Estimate
 from harm_data import bank
@@ -94,7 +94,7 @@ def drawn(labels: Any, n_classes: int, k_eff: int, n_tasks: int) -> Any:
     return handful.draw(labels, spec, SEED, range(n_tasks))
 
 
-def joint(classifier: PaddleClassifier, features: Any, tasks: Any) -> Any:
+def joint(classifier: BatchClassifier, features: Any, tasks: Any) -> Any:
     """Share of right labels of each task."""
     n_tasks, n_items = tasks.query.shape
     found = classifier.predict(features[tasks.query.reshape(-1)], groups=np.arange(n_tasks).repeat(n_items))
@@ -109,7 +109,7 @@ def alone(folder: Path, k_eff: int) -> Row:
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
     row: Row = {"k_eff": k_eff, "alone": round(100 * float(base.mean()), 2)}
     began = time.process_time()
-    classifier = PaddleClassifier.from_names(dict(enumerate(names)))
+    classifier = BatchClassifier.from_names(dict(enumerate(names)))
     right = joint(classifier, features, tasks)
     return {
         **row,
@@ -128,7 +128,7 @@ def rivals(folder: Path, k_eff: int) -> Row:
         max(n for method, n in TASKS.items() if method != "names"),
     )
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
-    ours = joint(PaddleClassifier.from_names(dict(enumerate(names))), features, tasks)
+    ours = joint(BatchClassifier.from_names(dict(enumerate(names))), features, tasks)
     row: Row = {"k_eff": k_eff, "seconds": {}}
     for method in RIVALS:
         n, began = TASKS[method], time.process_time()
@@ -155,10 +155,10 @@ def beside(folder: Path, shots: int) -> Row:
     named = dict(enumerate(names))
     began = time.process_time()
     classifiers = {
-        "names": PaddleClassifier.from_names(named),
-        "examples": PaddleClassifier().fit(features[rows], labels[rows]),
-        "both": PaddleClassifier().fit(features[rows], labels[rows], names=named),
-        "shuffled": PaddleClassifier().fit(
+        "names": BatchClassifier.from_names(named),
+        "examples": BatchClassifier().fit(features[rows], labels[rows]),
+        "both": BatchClassifier().fit(features[rows], labels[rows], names=named),
+        "shuffled": BatchClassifier().fit(
             features[rows],
             labels[rows],
             names=dict(enumerate(rng.permutation(names, axis=0))),

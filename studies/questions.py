@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.reports.summary import Estimate
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints
@@ -70,7 +70,7 @@ class Task:
         self.examples, self.names = features[examples], labels[examples]
         self.batch, self.truth = features[rows], labels[rows]
         self.random = rng.choice(len(rows), ANSWERS, replace=False)
-        self.classifier = PaddleClassifier().fit(self.examples, self.names)
+        self.classifier = BatchClassifier().fit(self.examples, self.names)
 
     def chosen(self) -> tuple[Ints, dict[str, Ints]]:
         """Return the labels without answers, and the items that each rule chooses."""

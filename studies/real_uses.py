@@ -114,7 +114,7 @@ def drawn(data: Path, cell: str, unknown: bool, number: int) -> Drawn:
 @cache
 def classifier() -> Any:
     """Return the estimator of the default, whatever this version calls it."""
-    return getattr(handful, "BatchClassifier", None) or handful.PaddleClassifier
+    return getattr(handful, "BatchClassifier", None) or handful.BatchClassifier
 
 
 def means_of(batch: Drawn) -> Rows:

@@ -8,7 +8,7 @@ The rules, by the names that results use:
   the same labels as `head` where all classes have equally many examples.
 - `head_emq`, `prototype_emq`: EM for the class proportions (EMQ) on the scores of the head, or on half squared
   distances to class means, at a fixed sharpness.
-- `roll_call`: the default, through `PaddleClassifier`.
+- `roll_call`: the default, through `BatchClassifier`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.reports.summary import Estimate
 
 Floats = npt.NDArray[np.float32]
@@ -99,7 +99,7 @@ class Catalogue:
         self.means = sums / torch.bincount(self.codes).unsqueeze(-1)
         began = time.process_time()
         with warnings.catch_warnings(action="ignore"):
-            self.jointly = PaddleClassifier().fit(examples, labels)
+            self.jointly = BatchClassifier().fit(examples, labels)
             fitted: Any = self.jointly.catalogue_
             self.head, self.origin = fitted.head, fitted.origin
         self.seconds = time.process_time() - began

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from handful.estimators import GroupedInference, PaddleClassifier
+from handful.estimators import GroupedInference, BatchClassifier
 from handful.reports.summary import Estimate
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints
@@ -121,7 +121,7 @@ def said(estimate: Estimate) -> list[float]:
     return [round(estimate.mean, 2), round(estimate.half_width, 2)]
 
 
-def sites(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> Row:
+def sites(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Row:
     """Compare batches alone with batches pooled and carried over."""
     visits = Visits(folder, kind, size, VISITS)
     x, groups, began = visits.features, visits.visit, time.process_time()
@@ -143,7 +143,7 @@ def sites(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> R
     return {**row, "seconds": seconds}
 
 
-def known(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> Row:
+def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Row:
     """Compare batches alone with batches about which something is known, right or wrong."""
     examples, labels = examples_of(folder)
     classes = classifier.classes_.tolist()
@@ -163,7 +163,7 @@ def known(folder: Path, classifier: PaddleClassifier, kind: str, size: int) -> R
         lists[group] = list(shares)
         if group % KNOWN_VISITS == 0:
             mine, rows = np.isin(labels, lists[group]), visits.visit == group
-            smaller[rows] = PaddleClassifier().fit(examples[mine], labels[mine]).predict(visits.features[rows])
+            smaller[rows] = BatchClassifier().fit(examples[mine], labels[mine]).predict(visits.features[rows])
     row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
     for name, prior in priors.items():
         found: GroupedInference = classifier.infer(visits.features, groups=visits.visit, prior=prior)
@@ -298,7 +298,7 @@ def main() -> None:
             {} if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
         )
         with warnings.catch_warnings(action="ignore"):
-            classifier = PaddleClassifier().fit(*examples_of(folder))
+            classifier = BatchClassifier().fit(*examples_of(folder))
             for part, kind, size in CELLS:
                 rows = found.setdefault(part, [])
                 if any((row["kind"], row["items"]) == (kind, size) for row in rows):

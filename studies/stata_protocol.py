@@ -127,7 +127,7 @@ def by_names(task: TaskBatch) -> Tensor:
         for t in range(task.n_tasks):
             one = task.select(slice(t, t + 1))
             names = one.support[0][one.support_labels[0].argsort()]
-            classifier = handful.PaddleClassifier.from_names(dict(enumerate(names.numpy())))
+            classifier = handful.BatchClassifier.from_names(dict(enumerate(names.numpy())))
             labels.append(classifier.predict(one.query[0].numpy()))
     return torch.as_tensor(np.stack(labels))
 

@@ -17,7 +17,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from handful.engine.model import Context, JointAnswer, Reference, label_batch
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.reports.summary import Estimate
 from harm_data import bank, orders, rng_of, taken
 from side_by_side import Batch, Bools, Floats, Ints, Row, chosen, unit, whole_numbers
@@ -72,7 +72,7 @@ class OpenCatalogue:
         self.number = number
         self.classes, codes = np.unique(labels, return_inverse=True)
         with warnings.catch_warnings(action="ignore"):
-            fitted: Any = PaddleClassifier().fit(examples, labels).catalogue_
+            fitted: Any = BatchClassifier().fit(examples, labels).catalogue_
         self.fitted = fitted
         self.others = OtherScores(examples, codes.astype(np.int64))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 N_CLASSES, DIM = 30, 16
 NAMES = np.array([f"class {k:02}" for k in range(N_CLASSES)])
@@ -14,14 +14,14 @@ NAMES = np.array([f"class {k:02}" for k in range(N_CLASSES)])
 WHERE = {"group_by": ("site", "day"), "features": "vector"}
 
 
-def world_of_groups() -> tuple[PaddleClassifier, Any, np.ndarray, np.ndarray]:
+def world_of_groups() -> tuple[BatchClassifier, Any, np.ndarray, np.ndarray]:
     """A classifier; a table of 60 groups of 1 to 40 rows in random order; its vectors, and the group of each row."""
     import pyarrow as pa
 
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(N_CLASSES, DIM))
     X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
-    classifier = PaddleClassifier().fit(X, NAMES.repeat(5))
+    classifier = BatchClassifier().fit(X, NAMES.repeat(5))
     groups = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 40, 60)))
     present = rng.integers(0, N_CLASSES, (60, 3))
     truth = present[groups, rng.integers(0, 3, len(groups))]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.many import label_groups, split
 from handful.many.write import GROUPS, ITEMS
 
@@ -29,7 +29,7 @@ PROCESSES.set_forkserver_preload(["tests.many_at_hand"])
 class World:
     """A fitted classifier, and items with their groups."""
 
-    classifier: PaddleClassifier
+    classifier: BatchClassifier
     vectors: np.ndarray
     groups: np.ndarray
 
@@ -44,7 +44,7 @@ def world(n_groups: int = 60, seed: int = 0) -> World:
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(N_CLASSES, DIM))
     X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
-    classifier = PaddleClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
+    classifier = BatchClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
     sizes = np.concatenate([np.exp(rng.uniform(0, 4, n_groups - 3)).astype(int), [150, 1, 1]])
     names = rng.permutation(n_groups) * 10
     groups = np.repeat(names, sizes)
@@ -102,4 +102,4 @@ def _drive(source: Path, out: Path, classifier: Path, group_by: str, after_file:
 
     os.replace = replaced
     os.fsync = lambda _: None  # what is written survives a killed process without it
-    label_groups(PaddleClassifier.load(classifier), source, out, group_by=group_by, threads=2)
+    label_groups(BatchClassifier.load(classifier), source, out, group_by=group_by, threads=2)

@@ -16,7 +16,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from starlette.requests import ClientDisconnect
 
 from handful.errors import HandfulError, HandfulWarning
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 MOST_ROWS = int(environ.get("HANDFUL_MOST_ROWS", 1000))  # in one request
 MOST_BYTES = int(environ.get("HANDFUL_MOST_BYTES", 8 * 2**20))  # in the body of one request
@@ -25,7 +25,7 @@ SECONDS = float(environ.get("HANDFUL_SECONDS", 5))  # for all three
 THREADS = int(environ.get("HANDFUL_THREADS", cpu_count() or 1))  # batches labelled at the same time
 
 warnings.simplefilter("ignore", HandfulWarning)  # they are in the answer, as diagnostics
-classifier = PaddleClassifier.load(environ["HANDFUL_CATALOGUE"])
+classifier = BatchClassifier.load(environ["HANDFUL_CATALOGUE"])
 places = threading.BoundedSemaphore(MOST_REQUESTS)
 pool = ThreadPoolExecutor(THREADS, "label", torch.set_num_threads, (1,))  # one torch thread for each of ours
 app = FastAPI()

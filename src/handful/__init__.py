@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from handful.banks import FeatureBank, Provenance
     from handful.classification import classify
     from handful.dispatch import solve
-    from handful.estimators import PaddleClassifier, TopScores, infer_scores
+    from handful.estimators import BatchClassifier, TopScores, infer_scores
     from handful.gathering import gather
     from handful.methods import METHODS, Method
     from handful.reading import read, read_bank
@@ -33,13 +33,13 @@ __all__ = [
     "TRANSFORMS",
     "Arrivals",
     "Balanced",
+    "BatchClassifier",
     "DescriptionLength",
     "Dirichlet",
     "Draw",
     "FeatureBank",
     "FixedSupport",
     "Method",
-    "PaddleClassifier",
     "Provenance",
     "RangeOverPool",
     "ShotsPerClass",
@@ -66,7 +66,7 @@ _HOMES = {
     "banks": ("FeatureBank", "Provenance"),
     "classification": ("classify",),
     "dispatch": ("solve",),
-    "estimators": ("PaddleClassifier", "TopScores", "infer_scores"),
+    "estimators": ("BatchClassifier", "TopScores", "infer_scores"),
     "gathering": ("gather",),
     "methods": ("METHODS", "Method"),
     "reading": ("read", "read_bank"),

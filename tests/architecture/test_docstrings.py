@@ -18,7 +18,7 @@ OFF = {
 }
 # What people call by hand: every method has parameters, what it returns and an example. So has every function.
 FRONT = {
-    "handful.estimators.PaddleClassifier",
+    "handful.estimators.BatchClassifier",
     "handful.estimators.TransductiveClassifier",
     "handful.estimators.Inference",
     "handful.estimators.GroupedInference",
@@ -81,7 +81,7 @@ def test_docstrings_are_complete():
 def test_the_front_is_listed():
     assert set(REFERENCE) >= FRONT
     for name in ("fit", "predict", "infer", "explain", "questions", "load"):
-        assert f"handful.estimators.PaddleClassifier.{name}" in members("handful.estimators.PaddleClassifier")
+        assert f"handful.estimators.BatchClassifier.{name}" in members("handful.estimators.BatchClassifier")
     assert "handful.estimators.Inference.labels" not in members("handful.estimators.Inference")
 
 

@@ -69,10 +69,10 @@ def test_the_two_front_doors_open_from_the_top_when_they_are_asked_for():
     program = (
         "import sys, handful\n"
         "assert 'sklearn' not in sys.modules and 'handful.estimators' not in sys.modules\n"
-        "assert {'PaddleClassifier', 'classify'} <= set(dir(handful))\n"
-        "from handful import PaddleClassifier, classify\n"
+        "assert {'BatchClassifier', 'classify'} <= set(dir(handful))\n"
+        "from handful import BatchClassifier, classify\n"
         "from handful.classification import classify as same\n"
-        "assert classify is same and PaddleClassifier.__module__.startswith('handful.estimators')\n"
+        "assert classify is same and BatchClassifier.__module__.startswith('handful.estimators')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     with pytest.raises(AttributeError, match="module 'handful' has no attribute 'nothing'"):

@@ -11,7 +11,7 @@ import pytest
 from handful.classification import Answers, classify, groups, label, predictions, write_groups
 from handful.datasets import load_clinc150
 from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from tests.classification.test_label import paint
 from tests.items_at_hand import small_backbone, zipped
 
@@ -107,7 +107,7 @@ def test_a_third_of_a_batch_is_found_to_be_of_no_class(gone):
     of_class = rows_of(bank)
     known = np.concatenate([of_class[k][:5] for k in range(31) if k != gone])
     batch = np.concatenate([of_class[k][10:22] for k in (5, 11, gone)])
-    classifier = PaddleClassifier().fit(bank.take(known).astype(np.float32), bank.labels[known])
+    classifier = BatchClassifier().fit(bank.take(known).astype(np.float32), bank.labels[known])
     assert classifier.infer(bank.take(batch).astype(np.float32)).rejected[24:].sum() >= 8
 
 

@@ -21,7 +21,7 @@ from handful.classification import (
 )
 from handful.datasets import load_clinc150
 from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.large.executors import in_process
@@ -67,7 +67,7 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
     write_parquet(bank, tmp_path / "catalogue.parquet")
     bank.save(tmp_path / "bank")
     np.savez(tmp_path / "batch.npz", features=batch, id=[f"s{i}" for i in range(len(batch))])
-    expected = PaddleClassifier().fit(known, labels).infer(batch)
+    expected = BatchClassifier().fit(known, labels).infer(batch)
     for catalogue in ("catalogue.parquet", "bank"):
         found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
         table = found.predictions()
@@ -85,7 +85,7 @@ def test_the_runner_up_is_the_second_likeliest(tmp_path):
     np.save(tmp_path / "b.npy", batch)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     table = found.predictions()
-    ranked = np.sort(PaddleClassifier().fit(known, labels).infer(batch).probabilities, axis=1)[:, ::-1]
+    ranked = np.sort(BatchClassifier().fit(known, labels).infer(batch).probabilities, axis=1)[:, ::-1]
     np.testing.assert_array_equal(table["probability"], ranked[:, 0])
     np.testing.assert_array_equal(table["runner_up_probability"], ranked[:, 1])
     assert all(a != b for a, b in zip(table["label"], table["runner_up"], strict=True))
@@ -299,7 +299,7 @@ def vectors(tmp_path):
     (tmp_path / "list.txt").write_text("\n".join(name for name in classes if name != truth[0]) + "\nelsewhere\n")
     weights = {name: 0.5 + k for k, name in enumerate(classes)}
     (tmp_path / "w.csv").write_text("class,weight\n" + "".join(f"{name},{w}\n" for name, w in weights.items()))
-    return tmp_path, PaddleClassifier().fit(known, labels), batch, truth, weights
+    return tmp_path, BatchClassifier().fit(known, labels), batch, truth, weights
 
 
 @pytest.mark.parametrize("group_by", [None, "site"])
@@ -413,7 +413,7 @@ def test_labels_of_a_table_of_items_may_have_another_column(pictures):
 def test_a_class_that_is_missing_is_found_by_the_first_rows_of_the_others():
     known, labels, batch, truth = rows_of_clinc()
     with warnings.catch_warnings(action="ignore"):
-        found = PaddleClassifier().fit(known[labels != truth[-1]], labels[labels != truth[-1]]).infer(batch)
+        found = BatchClassifier().fit(known[labels != truth[-1]], labels[labels != truth[-1]]).infer(batch)
     assert found.rejected.sum() > 10
 
 
@@ -429,7 +429,7 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     least_bad = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by).predictions()
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other")
     table, rejected = found.predictions(), found.unknown.rejected
-    fitted = PaddleClassifier().fit(known[labels != gone], labels[labels != gone])
+    fitted = BatchClassifier().fit(known[labels != gone], labels[labels != gone])
     assert table["label"] == fitted.predict(batch, unknown="other").tolist()
     assert rejected.sum() > 10
     for i, strange in enumerate(rejected.tolist()):

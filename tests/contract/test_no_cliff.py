@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from handful import PaddleClassifier
+from handful import BatchClassifier
 from handful.datasets import load_clinc150
 from handful.estimators import Inference
 
@@ -81,7 +81,7 @@ ORIGIN = pytest.mark.xfail(reason="rows have unit length about the origin given:
 
 def answer(world: World) -> Inference:
     """Fit the default and label the batch."""
-    return PaddleClassifier().fit(world.X, world.y).infer(world.batch)
+    return BatchClassifier().fit(world.X, world.y).infer(world.batch)
 
 
 @cache
@@ -162,7 +162,7 @@ def test_one_more_class_far_from_everything_changes_little(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_copies_of_a_known_item_stay_known(name):
     world = worlds()[name]
-    classifier = PaddleClassifier().fit(world.X, world.y)
+    classifier = BatchClassifier().fit(world.X, world.y)
     items = known_items(classifier, world)
     rows = np.concatenate([np.repeat(item, n) for item in items for n in COPIES])
     together = classifier.infer(
@@ -176,7 +176,7 @@ def test_copies_of_a_known_item_stay_known(name):
         assert answer.present_classes.tolist() == [world.truth[item]]
 
 
-def known_items(classifier: PaddleClassifier, world: World) -> list[int]:
+def known_items(classifier: BatchClassifier, world: World) -> list[int]:
     """Return up to four items that are known for certain when they are alone."""
     alone = classifier.infer(world.batch, groups=np.arange(len(world.batch)))
     unlikely = np.nan_to_num(alone.unknown) < 0.2

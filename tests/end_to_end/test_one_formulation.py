@@ -8,7 +8,7 @@ import handful
 from handful import large
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 SAME = {"atol": 1e-4, "rtol": 0}
 
@@ -24,7 +24,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         pool = np.concatenate([rows[k][shots:] for k in rng.choice(150, present, replace=False)])
         batches.append(torch.from_numpy(bank.take(rng.choice(pool, 75, replace=False)).astype(np.float32)))
 
-    catalogue, classifier = Catalogue.of(X, y), PaddleClassifier().fit(X, y)
+    catalogue, classifier = Catalogue.of(X, y), BatchClassifier().fit(X, y)
     grouped = classifier.infer(torch.cat(batches), groups=np.repeat([0, 1], 75))
     for place, batch in enumerate(batches):
         task = handful.transform("l2", handful.TaskBatch.single(X, y, batch, 150))

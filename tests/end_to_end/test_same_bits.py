@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from handful.datasets import load_clinc150
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def answers(world, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        classifier = PaddleClassifier().fit(X, y)
+        classifier = BatchClassifier().fit(X, y)
         return classifier.infer(batch), classifier.infer(batch, groups=groups), classifier
     finally:
         torch.set_num_threads(before)

@@ -6,7 +6,7 @@ import torch
 
 from handful.datasets import load_clinc150
 from handful.errors import LabelError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 
 
 class Gaussian:
@@ -16,7 +16,7 @@ class Gaussian:
         self.rng = np.random.default_rng(0)
         self.centres = self.rng.normal(size=(32, 24))
         y = np.arange(30).repeat(shots)
-        self.classifier = PaddleClassifier().fit(self.around(y), y)
+        self.classifier = BatchClassifier().fit(self.around(y), y)
 
     def around(self, classes) -> np.ndarray:
         classes = np.asarray(classes)
@@ -99,7 +99,7 @@ def test_what_cannot_tell_says_so(method):
 def test_a_loaded_classifier_rejects_the_same(gaussian, tmp_path):
     batch = gaussian.around(TRUTH)
     gaussian.classifier.save(tmp_path / "c")
-    again = PaddleClassifier.load(tmp_path / "c")
+    again = BatchClassifier.load(tmp_path / "c")
     np.testing.assert_array_equal(again.infer(batch).unknown, gaussian.classifier.infer(batch).unknown)
 
 
@@ -110,7 +110,7 @@ def test_sentences_of_missing_intents_are_proposed():
     gone = rng.permutation(150)[:10]
     kept = np.setdiff1d(np.arange(150), gone)
     catalogue = np.concatenate([rows[k][:5] for k in kept])
-    classifier = PaddleClassifier().fit(bank.take(catalogue), bank.labels[catalogue])
+    classifier = BatchClassifier().fit(bank.take(catalogue), bank.labels[catalogue])
     areas, errors, proposed, pure = [], [], 0, 0
     for task in range(8):
         known, new = rng.choice(kept, 5, replace=False), rng.choice(gone, 3, replace=False)

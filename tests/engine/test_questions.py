@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from handful.engine import questions
 from handful.engine.questions import questions_about
 from handful.errors import OptionError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 
 
 def blocks(seed, sizes, doubts, n_classes=12, dim=24):
@@ -90,7 +90,7 @@ def test_answers_help_more_than_those_about_the_least_certain_items():
         truth = rng.choice(40, 8, replace=False)[rng.integers(0, 8, 80)]
         batch = centres[truth] + 0.8 * rng.normal(size=(80, 16))
         X = centres + 0.8 * rng.normal(size=centres.shape)
-        classifier = PaddleClassifier().fit(X, np.arange(40))
+        classifier = BatchClassifier().fit(X, np.arange(40))
         found = classifier.infer(batch)
         asked = [question.item for question in classifier.questions(batch, 8)]
         least = np.argsort(found.probabilities.max(1), kind="stable")[:8]
@@ -113,6 +113,6 @@ def test_other_methods_and_numbers_are_refused():
     with pytest.raises(OptionError, match="questions need the method roll_call"):
         TransductiveClassifier("nearest_prototype").fit(X, y).questions(X)
     with pytest.raises(OptionError, match="n must be a whole number of at least 1"):
-        PaddleClassifier().fit(X, y).questions(X, 0)
-    assert len(PaddleClassifier().fit(X, y).questions(X)) == 4
-    assert {question.item for question in PaddleClassifier().fit(X, y).questions(X, given={2: 1})} == {0, 1, 3}
+        BatchClassifier().fit(X, y).questions(X, 0)
+    assert len(BatchClassifier().fit(X, y).questions(X)) == 4
+    assert {question.item for question in BatchClassifier().fit(X, y).questions(X, given={2: 1})} == {0, 1, 3}

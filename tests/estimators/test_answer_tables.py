@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import MissingExtraError, OptionError, UnlikeCatalogueWarning
-from handful.estimators import Diagnostic, PaddleClassifier
+from handful.estimators import Diagnostic, BatchClassifier
 from handful.estimators.answer_tables import aligned, are_doubtful, columns_of_items, counted, listed, top_of
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
@@ -28,7 +28,7 @@ def world():
     X = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24))
     batch = centres[[3] * 12 + [7] * 9 + [20] * 8] + 0.4 * rng.normal(size=(29, 24))
     batch[0] = 0.5 * (centres[3] + centres[7])
-    return PaddleClassifier().fit(X, CLASSES.repeat(5)), batch
+    return BatchClassifier().fit(X, CLASSES.repeat(5)), batch
 
 
 @given(seed=st.integers(0, 1000), k=st.integers(1, 7), n_classes=st.integers(1, 5))

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import handful
 from handful.datasets import load_clinc150
 from handful.errors import LabelError, NotConvergedWarning, OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
 
@@ -26,7 +26,7 @@ def by_design(estimator) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [PaddleClassifier(), TransductiveClassifier("soft_kmeans", feature_transform="raw")],
+    [BatchClassifier(), TransductiveClassifier("soft_kmeans", feature_transform="raw")],
     expected_failed_checks=by_design,
 )
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
@@ -45,7 +45,7 @@ def catalogue(shots: int = 5):
 
 def test_present_classes_of_real_sentences():
     bank, features, labels, names, spare = catalogue()
-    classifier, rng = PaddleClassifier().fit(features, labels), np.random.default_rng(1)
+    classifier, rng = BatchClassifier().fit(features, labels), np.random.default_rng(1)
     one_by_one = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(features, labels)
     right, right_alone, found, believed, called = [], [], [], [], []
     for _ in range(20):
@@ -71,7 +71,7 @@ def test_the_answer_is_that_of_the_library():
     classes, encoded = np.unique(labels, return_inverse=True)
     task = handful.transform("l2", handful.TaskBatch.single(features, encoded, batch, 150))
     expected = handful.solve("roll_call", task)
-    found = PaddleClassifier().fit(features, labels).infer(batch)
+    found = BatchClassifier().fit(features, labels).infer(batch)
     assert (found.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(found.probabilities, expected.log_assignments[0].exp(), atol=1e-4)
     np.testing.assert_allclose(found.class_proportions, expected.proportions[0], atol=1e-4)
@@ -113,8 +113,8 @@ quiet = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 @given(seed=st.integers(0, 1000), exponent=st.floats(-3, 3))
 def test_the_scale_of_the_features_does_not_matter(seed, exponent):
     X, y, batch = toy(seed)
-    expected, factor = PaddleClassifier().fit(X, y).infer(batch), 10.0**exponent
-    found = PaddleClassifier().fit(factor * X, y).infer(factor * batch)
+    expected, factor = BatchClassifier().fit(X, y).infer(batch), 10.0**exponent
+    found = BatchClassifier().fit(factor * X, y).infer(factor * batch)
     assert (found.labels == expected.labels).all()
     np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-6)
     raw = TransductiveClassifier(feature_transform="raw").fit(X, y).infer(batch)
@@ -168,9 +168,9 @@ def test_the_order_of_examples_and_items_does_not_matter(seed):
     X, y, batch = toy(seed)
     rng = np.random.default_rng(seed)
     rows, items = rng.permutation(len(X)), rng.permutation(len(batch))
-    expected = PaddleClassifier().fit(X, y).predict_proba(batch)[items]
+    expected = BatchClassifier().fit(X, y).predict_proba(batch)[items]
     np.testing.assert_allclose(
-        PaddleClassifier().fit(X[rows], y[rows]).predict_proba(batch[items]), expected, atol=1e-6
+        BatchClassifier().fit(X[rows], y[rows]).predict_proba(batch[items]), expected, atol=1e-6
     )
 
 
@@ -201,7 +201,7 @@ def test_growing_and_shrinking_equal_a_fresh_fit(seed, method):
 
 def test_growing_and_shrinking_say_what_does_not_fit():
     X, y, _ = toy(0)
-    fitted = PaddleClassifier().fit(X, y)
+    fitted = BatchClassifier().fit(X, y)
     with pytest.raises(LabelError, match="label 'fly' is not among the 5 classes"):
         fitted.partial_fit(X[:1], ["fly"])
     with pytest.raises(LabelError, match="class 'ant' is already in the catalogue"):
@@ -209,7 +209,7 @@ def test_growing_and_shrinking_say_what_does_not_fit():
     with pytest.raises(LabelError, match="class 'fly' is not in the catalogue"):
         fitted.remove_classes(["fly"])
     with pytest.raises(NotFittedError):
-        PaddleClassifier().add_classes(X, y)
+        BatchClassifier().add_classes(X, y)
     assert fitted.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
 
 
@@ -235,24 +235,24 @@ def test_it_speaks_as_label_spreading_does():
     X, _, batch = toy(4)
     y = np.arange(len(X)) % 3
     rows, labels = np.concatenate([X, batch]), np.concatenate([y, np.full(len(batch), -1)])
-    ours, theirs = PaddleClassifier().fit(rows, labels, unlabelled=-1), LabelSpreading().fit(rows, labels)
+    ours, theirs = BatchClassifier().fit(rows, labels, unlabelled=-1), LabelSpreading().fit(rows, labels)
     for name in ("classes_", "transduction_", "label_distributions_"):
         assert getattr(ours, name).shape == getattr(theirs, name).shape
         assert getattr(ours, name).dtype == getattr(theirs, name).dtype
-    assert PaddleClassifier().fit(X, y).transduction_.tolist() == y.tolist()
+    assert BatchClassifier().fit(X, y).transduction_.tolist() == y.tolist()
 
 
 def test_nothing_but_unlabelled_rows():
     with pytest.raises(LabelError, match="every row is unlabelled"):
-        PaddleClassifier().fit(np.eye(3), [-1, -1, -1], unlabelled=-1)
+        BatchClassifier().fit(np.eye(3), [-1, -1, -1], unlabelled=-1)
 
 
 @quiet
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1, -1, -1], [0, 0, 0, 0, -1, -1]])
 def test_what_minus_one_means_is_said_and_not_guessed(labels):
     X = toy(7)[0][:6]
-    assert PaddleClassifier().fit(X, labels).classes_.tolist() == sorted(set(labels))
-    assert PaddleClassifier().fit(X, labels, unlabelled=-1).classes_.tolist() == sorted(set(labels) - {-1})
+    assert BatchClassifier().fit(X, labels).classes_.tolist() == sorted(set(labels))
+    assert BatchClassifier().fit(X, labels, unlabelled=-1).classes_.tolist() == sorted(set(labels) - {-1})
 
 
 def test_a_method_without_tolerance_does_not_warn_of_missing_it():
@@ -282,7 +282,7 @@ def test_every_method_wears_the_dress(method):
 
 def test_inferring_stores_nothing_and_threads_may_share(recwarn):
     bank, features, labels, _, spare = catalogue()
-    classifier = PaddleClassifier().fit(features, labels)
+    classifier = BatchClassifier().fit(features, labels)
     before = {name: id(value) for name, value in vars(classifier).items()}
     batches = [bank.take(np.concatenate(spare[k : k + 3])).astype(np.float32) for k in range(0, 24, 3)]
     expected = [classifier.predict_proba(batch) for batch in batches]
@@ -308,19 +308,19 @@ def test_the_catalogue_is_our_own():
 )
 def test_features_of_any_scale_will_do(dtype, exponents):
     X, y, batch = toy(9)
-    near = PaddleClassifier().fit(X, y).infer(batch)
+    near = BatchClassifier().fit(X, y).infer(batch)
     for exponent in exponents:
         factor = np.float64(10.0) ** exponent
-        far = PaddleClassifier().fit((X * factor).astype(dtype), y).infer((batch * factor).astype(dtype))
+        far = BatchClassifier().fit((X * factor).astype(dtype), y).infer((batch * factor).astype(dtype))
         assert far.labels.tolist() == near.labels.tolist()
         np.testing.assert_allclose(far.probabilities, near.probabilities, atol=1e-3)
     with pytest.raises(TaskError, match="has lost digits"):
-        PaddleClassifier().fit((X * 1e-42).astype("f4"), y).predict((batch * 1e-42).astype("f4"))
+        BatchClassifier().fit((X * 1e-42).astype("f4"), y).predict((batch * 1e-42).astype("f4"))
 
 
 def test_fit_fits_the_head_and_changes_leave_it_to_the_next_batch():
     X, y, batch = toy(10)
-    fitted = PaddleClassifier().fit(X, y)
+    fitted = BatchClassifier().fit(X, y)
     assert "head" in vars(fitted.catalogue_)
     changes = (
         lambda c: c.partial_fit(X[:1], y[:1]),
@@ -328,7 +328,7 @@ def test_fit_fits_the_head_and_changes_leave_it_to_the_next_batch():
         lambda c: c.remove_classes(["ant"]),
     )
     for change in changes:
-        changed = change(PaddleClassifier().fit(X, y))
+        changed = change(BatchClassifier().fit(X, y))
         assert "head" not in vars(changed.catalogue_)
         with warnings.catch_warnings(action="ignore"):
             changed.infer(batch)
@@ -340,8 +340,8 @@ def test_fit_fits_the_head_and_changes_leave_it_to_the_next_batch():
 def test_tensors_and_arrays_have_the_same_answer(dtype):
     X, y, batch = toy(11)
     X, batch = X.astype(dtype), batch.astype(dtype)
-    arrays = PaddleClassifier().fit(X, y)
-    tensors = PaddleClassifier().fit(torch.from_numpy(X), y)
+    arrays = BatchClassifier().fit(X, y)
+    tensors = BatchClassifier().fit(torch.from_numpy(X), y)
     expected, found = arrays.infer(batch), tensors.infer(torch.from_numpy(batch))
     assert arrays.catalogue_.head.weights.dtype == dtype
     assert isinstance(found.probabilities, torch.Tensor)
@@ -352,15 +352,15 @@ def test_tensors_and_arrays_have_the_same_answer(dtype):
 @quiet
 def test_single_precision_is_close_to_double():
     X, y, batch = toy(12)
-    double = PaddleClassifier().fit(X, y).infer(batch)
-    single = PaddleClassifier().fit(X.astype("f4"), y).infer(batch.astype("f4"))
+    double = BatchClassifier().fit(X, y).infer(batch)
+    single = BatchClassifier().fit(X.astype("f4"), y).infer(batch.astype("f4"))
     assert single.labels.tolist() == double.labels.tolist()
     np.testing.assert_allclose(single.probabilities, double.probabilities, atol=2e-3)
     np.testing.assert_allclose(single.presence, double.presence, atol=2e-3)
 
 
 def test_a_catalogue_of_one_class():
-    inference = PaddleClassifier().fit(np.eye(4)[:2], ["a", "a"]).infer(np.eye(4))
+    inference = BatchClassifier().fit(np.eye(4)[:2], ["a", "a"]).infer(np.eye(4))
     assert inference.labels.tolist() == ["a"] * 4
     np.testing.assert_allclose(inference.probabilities, 1)
     assert inference.present_classes.tolist() == ["a"]
@@ -371,7 +371,7 @@ def test_two_classes_of_which_one_occurs():
     rng = np.random.default_rng(0)
     centres = np.array([[3.0, 0, 0, 0], [0, 3.0, 0, 0]])
     X, y = centres.repeat(5, axis=0) + rng.standard_normal((10, 4)), np.array(["a", "b"]).repeat(5)
-    inference = PaddleClassifier().fit(X, y).infer(centres[[0] * 30] + rng.standard_normal((30, 4)))
+    inference = BatchClassifier().fit(X, y).infer(centres[[0] * 30] + rng.standard_normal((30, 4)))
     assert inference.present_classes.tolist() == ["a"]
     assert (inference.labels == "a").all()
 
@@ -379,7 +379,7 @@ def test_two_classes_of_which_one_occurs():
 def test_one_example_of_each_class_and_a_batch_of_one_item():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((8, 16))
-    fitted = PaddleClassifier().fit(X, list("abcdefgh"))
+    fitted = BatchClassifier().fit(X, list("abcdefgh"))
     assert fitted.catalogue_.head.confidence is None
     for k in range(8):
         assert fitted.predict(X[k : k + 1] + 0.1).tolist() == ["abcdefgh"[k]]
@@ -389,8 +389,8 @@ def test_one_example_of_each_class_and_a_batch_of_one_item():
 def test_rows_given_twice_change_little():
     """The same examples twice are more mass, not other classes; copies are left out together."""
     X, y, batch = toy(13)
-    once = PaddleClassifier().fit(X, y)
-    twice = PaddleClassifier().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    once = BatchClassifier().fit(X, y)
+    twice = BatchClassifier().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     assert twice.predict(batch).tolist() == once.predict(batch).tolist()
     left = twice.catalogue_.head.left_out
     copies = {}
@@ -429,7 +429,7 @@ def named_problem(shots=2, n_classes=30, seed=0, of_names=0.7):
 
 def test_names_alone_label_a_batch_jointly():
     names, _, _, batch, truth = named_problem()
-    classifier = PaddleClassifier.from_names(names)
+    classifier = BatchClassifier.from_names(names)
     found = classifier.infer(batch)
     assert set(found.present_classes) == {"c03", "c07", "c11"}
     assert (found.labels == truth).mean() > 0.9
@@ -446,23 +446,23 @@ def test_names_and_examples_are_better_than_either():
     right = {"examples": 0.0, "names": 0.0, "both": 0.0}
     for seed in range(5):
         names, X, y, batch, truth = named_problem(shots=1, seed=seed, of_names=1.2)
-        right["examples"] += (PaddleClassifier().fit(X, y).predict(batch) == truth).mean() / 5
-        right["names"] += (PaddleClassifier.from_names(names).predict(batch) == truth).mean() / 5
-        right["both"] += (PaddleClassifier().fit(X, y, names=names).predict(batch) == truth).mean() / 5
+        right["examples"] += (BatchClassifier().fit(X, y).predict(batch) == truth).mean() / 5
+        right["names"] += (BatchClassifier.from_names(names).predict(batch) == truth).mean() / 5
+        right["both"] += (BatchClassifier().fit(X, y, names=names).predict(batch) == truth).mean() / 5
     assert right["both"] > right["examples"] + 0.05
     assert right["both"] >= right["names"]
 
 
 def test_names_come_early_or_late_and_are_saved(tmp_path):
     names, X, y, batch, _ = named_problem(shots=4)
-    at_once = PaddleClassifier().fit(X, y, names=names)
-    late = PaddleClassifier().fit(X, y).add_names(names)
-    early = PaddleClassifier.from_names(names).partial_fit(X, y)
+    at_once = BatchClassifier().fit(X, y, names=names)
+    late = BatchClassifier().fit(X, y).add_names(names)
+    early = BatchClassifier.from_names(names).partial_fit(X, y)
     np.testing.assert_allclose(late.predict_proba(batch), at_once.predict_proba(batch))
     np.testing.assert_allclose(early.predict_proba(batch), at_once.predict_proba(batch), atol=1e-3)
-    for classifier in (at_once, PaddleClassifier.from_names(names)):
+    for classifier in (at_once, BatchClassifier.from_names(names)):
         classifier.save(tmp_path / "named.safetensors")
-        loaded = PaddleClassifier.load(tmp_path / "named.safetensors")
+        loaded = BatchClassifier.load(tmp_path / "named.safetensors")
         assert (loaded.predict_proba(batch) == classifier.predict_proba(batch)).all()
         more = loaded.add_names({"new": batch[0]}).remove_classes(["c05"])
         assert "new" in more.classes_
@@ -478,28 +478,28 @@ def test_names_are_refused_where_they_cannot_be_used():
     with pytest.raises(OptionError, match="names need the method roll_call"):
         other.add_names(names)
     with pytest.raises(TaskError, match="'c00' has 3 numbers, and 24 are expected"):
-        PaddleClassifier().fit(X, y, names={"c00": [1, 2, 3]})
+        BatchClassifier().fit(X, y, names={"c00": [1, 2, 3]})
     with pytest.raises(LabelError, match="kind"):
-        PaddleClassifier().fit(X, y, names={1: X[0]})
+        BatchClassifier().fit(X, y, names={1: X[0]})
 
 
 def test_classes_of_the_first_call_are_remembered():
     X, y, _ = toy(0)
     some = y != "bee"
-    grown = PaddleClassifier().partial_fit(X[some], y[some], classes=np.unique(y)).partial_fit(X[~some], y[~some])
+    grown = BatchClassifier().partial_fit(X[some], y[some], classes=np.unique(y)).partial_fit(X[~some], y[~some])
     assert grown.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
     with pytest.raises(LabelError, match="label 'fly' is not among the 5 classes"):
         grown.partial_fit(X[:1], ["fly"])
     with pytest.raises(LabelError, match="label 'bee' is not among the 4 classes"):
-        PaddleClassifier().partial_fit(X, y, classes=["ant", "cat", "dog", "elk"])
+        BatchClassifier().partial_fit(X, y, classes=["ant", "cat", "dog", "elk"])
     with pytest.raises(LabelError, match="label 'bee' is not among the 4 classes"):
         grown.fit(X[some], y[some]).partial_fit(X[~some], y[~some])  # a fit begins again
 
 
 def test_sample_weights_are_refused_in_the_name_of_the_classifier():
     X, y, _ = toy(0)
-    for call in (PaddleClassifier().fit, PaddleClassifier().partial_fit):
-        with pytest.raises(OptionError, match=r"PaddleClassifier does not take 'sample_weight': .* not supported"):
+    for call in (BatchClassifier().fit, BatchClassifier().partial_fit):
+        with pytest.raises(OptionError, match=r"BatchClassifier does not take 'sample_weight': .* not supported"):
             call(X, y, sample_weight=np.ones(len(X)))
 
 
@@ -518,15 +518,15 @@ def test_parameters_changed_after_fit_need_another_fit(changed):
 def test_a_prior_array_must_have_new_labels_too():
     X, y, batch = toy(0)
     with pytest.raises(OptionError, match=r"each of the 6 classes, .* new labels of given too, got shape \(5,\)"):
-        PaddleClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"})
+        BatchClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"})
 
 
 def test_tuples_are_labels_and_groups():
     X, y, batch = toy(0)
     labels = [(str(name), 1) for name in y]
-    classifier = PaddleClassifier().fit(X, labels)
+    classifier = BatchClassifier().fit(X, labels)
     assert classifier.classes_.tolist() == sorted(set(labels))
-    assert [name for name, _ in classifier.predict(batch)] == PaddleClassifier().fit(X, y).predict(batch).tolist()
+    assert [name for name, _ in classifier.predict(batch)] == BatchClassifier().fit(X, y).predict(batch).tolist()
     assert classifier.infer(batch, given={0: ("fly", 2)}).labels[0] == ("fly", 2)
     for groups in ([("a", 1)] * 7 + [("b", 2)] * 8, [["a", 1]] * 7 + [["b", 2]] * 8):
         found = classifier.infer(batch, groups=groups)
@@ -538,14 +538,14 @@ def test_a_label_that_numpy_would_change_is_refused():
     X, y, batch = toy(0)
     for labels in ([f"{name}\0" for name in y], np.array([f"{name}\0" for name in y], dtype=object)):
         with pytest.raises(LabelError, match="ends with a NUL character"):
-            PaddleClassifier().fit(X, labels)
+            BatchClassifier().fit(X, labels)
     with pytest.raises(LabelError, match="ends with a NUL character"):
-        PaddleClassifier().fit(X, y).infer(batch, groups=["a", "a\0", "b"] * 5)
+        BatchClassifier().fit(X, y).infer(batch, groups=["a", "a\0", "b"] * 5)
 
 
 def test_masked_entries_are_refused():
     X, y, batch = toy(0)
-    classifier = PaddleClassifier().fit(np.ma.masked_array(X, mask=False), y)
+    classifier = BatchClassifier().fit(np.ma.masked_array(X, mask=False), y)
     for call in (
         lambda: classifier.fit(np.ma.masked_array(X, mask=X > 1), y),
         lambda: classifier.fit(X, np.ma.masked_array(np.arange(len(y)) % 3, mask=y == "ant")),
@@ -558,13 +558,13 @@ def test_masked_entries_are_refused():
 
 def test_what_scikit_learn_refuses_is_an_error_of_handful():
     X, y, batch = toy(0)
-    classifier = PaddleClassifier().fit(X, y)
+    classifier = BatchClassifier().fit(X, y)
     for wrong in (batch[:, :2], batch[0], batch[:0], batch * 1j, batch * np.nan, [["a"] * 6]):
         with pytest.raises(TaskError):
             classifier.infer(wrong)
     for wrong in (y[:-1], None, np.full(len(y), np.nan), [[1, 2]] * len(y)):
         with pytest.raises(LabelError):
-            PaddleClassifier().fit(X, wrong)
+            BatchClassifier().fit(X, wrong)
 
 
 def with_an_unknown_class(seed, known):
@@ -573,7 +573,7 @@ def with_an_unknown_class(seed, known):
     centres, y = rng.normal(size=(31, 24)), np.arange(30).repeat(5)
     X, truth = centres[y] + 0.4 * rng.normal(size=(150, 24)), np.repeat([*known, 30], 4)
     batch = centres[truth] + 0.4 * rng.normal(size=(len(truth), 24))
-    return PaddleClassifier().fit(X, y).predict(batch, unknown=-1), np.where(truth == 30, -1, truth)
+    return BatchClassifier().fit(X, y).predict(batch, unknown=-1), np.where(truth == 30, -1, truth)
 
 
 @quiet

@@ -13,7 +13,7 @@ from handful.errors import (
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
 )
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.diagnostics import (
     FEWEST_ITEMS,
     LEAST_AGREEMENT,
@@ -49,7 +49,7 @@ def one_catalogue(bank, shots: int, seed: int = 0):
     rng = np.random.default_rng(seed)
     rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
     support = np.concatenate([of_class[:shots] for of_class in rows])
-    classifier = PaddleClassifier().fit(bank.take(support).astype(np.float32), bank.labels[support])
+    classifier = BatchClassifier().fit(bank.take(support).astype(np.float32), bank.labels[support])
     return classifier, [of_class[shots:] for of_class in rows], rng
 
 
@@ -71,7 +71,7 @@ def test_ordinary_batches_are_silent(bank, shots):
 def test_collapse(bank):
     X, y, batch, _ = real_task(bank, 0)
     published = TransductiveClassifier("paddle", feature_transform="l2", options=PATIENT).fit(X, y)
-    with pytest.warns(CollapseWarning, match=r"items were labelled '\d+', but only .* Use PaddleClassifier"):
+    with pytest.warns(CollapseWarning, match=r"items were labelled '\d+', but only .* Use BatchClassifier"):
         found = only(published.infer(batch))
     assert found.name == "collapsed"
     assert found.value < found.threshold == LEAST_AGREEMENT
@@ -110,7 +110,7 @@ def test_very_uneven_batches_are_labelled_alone(bank):
 
 def test_even_batches_are_labelled_jointly(bank):
     X, y, batch, _ = real_task(bank, 0)
-    classifier = PaddleClassifier().fit(X, y)
+    classifier = BatchClassifier().fit(X, y)
     inference = classifier.infer(batch)
     assert inference.joint_weight > 0.5
     scores = torch.from_numpy(classifier.catalogue_.scores(batch, Context()))
@@ -128,14 +128,14 @@ def test_features_in_another_order_are_unlike_the_catalogue(bank, k_eff):
     X, y, batch, _ = real_task(bank, 1, k_eff=k_eff)
     shuffled = batch[:, torch.randperm(batch.shape[1], generator=torch.Generator().manual_seed(0))]
     with pytest.warns(UnlikeCatalogueWarning, match="same model and the same preprocessing"):
-        found = only(PaddleClassifier().fit(X, y).infer(shuffled))
+        found = only(BatchClassifier().fit(X, y).infer(shuffled))
     assert found.name == "unlike_catalogue"
     assert found.value < found.threshold == LEAST_CERTAINTY
 
 
 def test_certainty_is_compared_with_that_of_left_out_examples(bank):
     X, y, _, _ = real_task(bank, 0)
-    head = PaddleClassifier().fit(X, y).catalogue_.head
+    head = BatchClassifier().fit(X, y).catalogue_.head
     assert head.confidence is not None
     least = LEAST_CERTAINTY * head.confidence
     assert unlike_catalogue(40, least + 1e-6, head) is None
@@ -150,41 +150,41 @@ def test_certainty_is_compared_with_that_of_left_out_examples(bank):
 def test_labels_of_other_rows_are_weak_features(bank):
     X, y, batch, _ = real_task(bank, 0)
     with pytest.warns(WeakFeaturesWarning, match="Check whether the labels belong to these rows"):
-        inference = PaddleClassifier().fit(X, np.random.default_rng(0).permutation(y)).infer(batch)
+        inference = BatchClassifier().fit(X, np.random.default_rng(0).permutation(y)).infer(batch)
     found = {d.name: d for d in inference.diagnostics}["weak_features"]
     assert found.value < found.threshold == LEAST_SIGNAL
 
 
 def test_right_labels_are_far_from_weak(bank):
     X, y, _, _ = real_task(bank, 0)
-    assert weak_features(PaddleClassifier().fit(X, y).catalogue_.head, 0.0) is None
+    assert weak_features(BatchClassifier().fit(X, y).catalogue_.head, 0.0) is None
 
 
 @pytest.mark.parametrize("shots", [1, 3])
 def test_a_single_class_or_a_single_example_says_nothing_about_features(shots):
     rng = np.random.default_rng(0)
-    assert PaddleClassifier().fit(rng.standard_normal((shots, 4)), ["a"] * shots).infer(np.eye(4)).diagnostics == ()
-    assert PaddleClassifier().fit(np.eye(4), list("abcd")).infer(np.eye(4) + 0.1).diagnostics == ()
+    assert BatchClassifier().fit(rng.standard_normal((shots, 4)), ["a"] * shots).infer(np.eye(4)).diagnostics == ()
+    assert BatchClassifier().fit(np.eye(4), list("abcd")).infer(np.eye(4) + 0.1).diagnostics == ()
 
 
 def test_copies_of_one_example_say_nothing_about_features():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((6, 8)), 3, axis=0)
-    inference = PaddleClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3])
+    inference = BatchClassifier().fit(X, np.repeat(np.arange(6), 3)).infer(X[::3])
     assert inference.labels.tolist() == list(range(6))
     assert inference.diagnostics == ()
 
 
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_features_that_are_all_equal_are_weak():
-    found = PaddleClassifier().fit(np.ones((12, 4)), np.arange(4).repeat(3)).infer(np.ones((8, 4)))
+    found = BatchClassifier().fit(np.ones((12, 4)), np.arange(4).repeat(3)).infer(np.ones((8, 4)))
     assert [diagnostic.name for diagnostic in found.diagnostics] == ["weak_features"]
 
 
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_vectors_of_zeros_are_said():
     catalogue, batch = np.eye(4), np.concatenate([np.eye(4), np.zeros((3, 4))])
-    classifier = PaddleClassifier().fit(catalogue, list("abcd"))
+    classifier = BatchClassifier().fit(catalogue, list("abcd"))
     found = classifier.infer(batch)
     assert [(diagnostic.name, diagnostic.value) for diagnostic in found.diagnostics] == [("zero_vectors", 3)]
     groups = classifier.infer(batch, groups=["x"] * 4 + ["y"] * 3)

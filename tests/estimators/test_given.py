@@ -6,7 +6,7 @@ import torch
 
 from handful.catalogue import Catalogue
 from handful.errors import LabelError, OptionError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.given import with_given
 
 
@@ -18,7 +18,7 @@ def shifted():
     X, y = centres.repeat(3, axis=0) + 0.8 * rng.normal(size=(90, 16)), np.arange(30).repeat(3)
     truth = np.repeat(np.arange(8), 25)
     own = centres[:8] + 0.8 * rng.normal(size=(8, 16))
-    return PaddleClassifier().fit(X, y), own[truth] + 0.8 * rng.normal(size=(200, 16)), truth
+    return BatchClassifier().fit(X, y), own[truth] + 0.8 * rng.normal(size=(200, 16)), truth
 
 
 def test_the_rest_of_the_batch_gains(shifted):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 
 N_CLASSES, DIM = 30, 16
 
@@ -21,7 +21,7 @@ def world():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(N_CLASSES, DIM))
     X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
-    classifier = PaddleClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
+    classifier = BatchClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
     sizes = np.concatenate([np.exp(rng.uniform(0, 4, 117)).astype(int), [300, 1, 1]])
     groups = rng.permutation(np.repeat(np.arange(120) * 10, sizes))
     present = {g: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for g in np.unique(groups)}

@@ -13,7 +13,7 @@ import handful
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.engine.model import Context
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.inference import PRESENT, inferred, of_solution, presence_if_independent
 from tests.tasks_at_hand import random_task
 
@@ -106,7 +106,7 @@ def test_other_methods_have_no_joint_weight():
 def _fitted(n_classes, shots):
     rng = np.random.default_rng(0)
     y = np.arange(n_classes).repeat(shots)
-    return PaddleClassifier().fit(rng.normal(size=(n_classes, 8))[y] + 0.2 * rng.normal(size=(len(y), 8)), y)
+    return BatchClassifier().fit(rng.normal(size=(n_classes, 8))[y] + 0.2 * rng.normal(size=(len(y), 8)), y)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def _fitted(n_classes, shots):
     [
         (lambda: _fitted(1, 30), "with a single class; add"),
         (lambda: _fitted(6, 3), "at least 20 different examples in classes of two or more; add"),
-        (lambda: PaddleClassifier().fit(np.ones((30, 8)), np.arange(6).repeat(5)), "20 different examples"),
-        (lambda: PaddleClassifier.from_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
+        (lambda: BatchClassifier().fit(np.ones((30, 8)), np.arange(6).repeat(5)), "20 different examples"),
+        (lambda: BatchClassifier.from_names({"a": np.eye(8)[0], "b": np.eye(8)[1]}), "names of classes alone; add"),
         (lambda: TransductiveClassifier("soft_kmeans").fit(np.eye(8), np.arange(8)), "the method 'soft_kmeans'; use"),
     ],
 )
@@ -164,7 +164,7 @@ def weak_world(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_features_that_cannot_tell_left_out_classes_reject_nothing(seed):
     X, y, batch = weak_world(seed)
-    found = PaddleClassifier().fit(X, y).infer(batch)
+    found = BatchClassifier().fit(X, y).infer(batch)
     assert "examples of a class that was left out look like those of the other classes" in found.unknown_reason
     assert not found.rejected.any()
 

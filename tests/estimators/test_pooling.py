@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.errors import OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.pooling import siblings_of
 
 N_CLASSES, DIM, SITES, VISITS, SIZE, NOISE = 40, 16, 6, 12, 4, 1.3
@@ -20,7 +20,7 @@ class World:
         rng = np.random.default_rng(0)
         centres = rng.normal(size=(N_CLASSES, DIM))
         self.X, self.y = self.noisy(rng, centres.repeat(5, axis=0)), np.arange(N_CLASSES).repeat(5)
-        self.classifier = PaddleClassifier().fit(self.X, self.y)
+        self.classifier = BatchClassifier().fit(self.X, self.y)
         self.visit = np.arange(SITES * VISITS).repeat(SIZE)
         self.site = self.visit // VISITS
         self.classes = np.stack([rng.choice(N_CLASSES, 3, replace=False) for _ in range(SITES)])
@@ -148,7 +148,7 @@ def test_candidates_equal_a_catalogue_with_the_other_classes_left_out(world):
         slopes=catalogue.reference.slopes[kept],
         centre=catalogue.reference.centre,
     )
-    classifier = PaddleClassifier().fit(world.X, world.y)._became(smaller)
+    classifier = BatchClassifier().fit(world.X, world.y)._became(smaller)
     mine = np.isin(world.truth, kept)
     batch, visit = world.batch[mine], world.visit[mine]
     here = world.classifier.infer(batch, groups=visit, candidates=kept)

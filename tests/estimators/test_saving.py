@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from handful.errors import FileFormatError, LabelError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.saving import decode_labels, encode_labels
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
@@ -34,7 +34,7 @@ def objects(*values: object) -> np.ndarray:
 @pytest.mark.parametrize(
     "made",
     [
-        PaddleClassifier(),
+        BatchClassifier(),
         TransductiveClassifier("paddle", feature_transform="raw", options={"complexity_weight": 2.0, "max_iter": 7}),
     ],
 )
@@ -50,8 +50,8 @@ def test_a_classifier_comes_back_whole(tmp_path, made):
 def test_names_of_features_come_back(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcde"))
-    PaddleClassifier().fit(frame, Y).save(tmp_path / "c")
-    again = PaddleClassifier.load(tmp_path / "c")
+    BatchClassifier().fit(frame, Y).save(tmp_path / "c")
+    again = BatchClassifier.load(tmp_path / "c")
     assert again.feature_names_in_.tolist() == list("abcde")
     again.predict(frame)
     with pytest.raises(ValueError, match="feature names"):
@@ -59,7 +59,7 @@ def test_names_of_features_come_back(tmp_path):
 
 
 def test_the_safetensors_package_reads_it(tmp_path):
-    PaddleClassifier().fit(X, Y).save(tmp_path / "c.safetensors")
+    BatchClassifier().fit(X, Y).save(tmp_path / "c.safetensors")
     with safe_open(tmp_path / "c.safetensors", "np") as file:
         np.testing.assert_allclose(file.get_tensor("points"), X / np.linalg.norm(X, axis=1, keepdims=True), rtol=1e-6)
         assert file.get_tensor("shots").tolist() == np.unique(Y, return_counts=True)[1].tolist()
@@ -94,12 +94,12 @@ def test_labels_that_json_cannot_hold_are_refused(labels):
 
 def test_saving_replaces_the_older_file(tmp_path):
     for n in (6, 12):
-        PaddleClassifier().fit(X[:n], Y[:n]).save(tmp_path / "c")
-    assert len(PaddleClassifier.load(tmp_path / "c").classes_) == 4
+        BatchClassifier().fit(X[:n], Y[:n]).save(tmp_path / "c")
+    assert len(BatchClassifier.load(tmp_path / "c").classes_) == 4
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
-def changed(about=lambda a: a, kind=PaddleClassifier, **tensors):
+def changed(about=lambda a: a, kind=BatchClassifier, **tensors):
     """A saved file with some of it replaced."""
 
     def make(path):
@@ -144,7 +144,7 @@ def changed(about=lambda a: a, kind=PaddleClassifier, **tensors):
 def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
     make(tmp_path / "c")
     with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
-        PaddleClassifier.load(tmp_path / "c")
+        BatchClassifier.load(tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_a_file_of_another_class_or_with_unknown_parameters_is_refused(tmp_path)
     with pytest.raises(
         FileFormatError, match=r"holds a TransductiveClassifier; load it with TransductiveClassifier\.load"
     ):
-        PaddleClassifier.load(tmp_path / "c")
+        BatchClassifier.load(tmp_path / "c")
     changed(lambda a: a | {"parameters": {"speed": 3}})(tmp_path / "d")
     with pytest.raises(FileFormatError, match="does not know"):
-        PaddleClassifier.load(tmp_path / "d")
+        BatchClassifier.load(tmp_path / "d")
 
 
 def test_options_that_are_no_plain_values_are_refused(tmp_path):
@@ -180,7 +180,7 @@ def test_options_that_are_no_plain_values_are_refused(tmp_path):
         made.save(tmp_path / "c")
 
 
-@pytest.mark.parametrize("kind", [PaddleClassifier, published])
+@pytest.mark.parametrize("kind", [BatchClassifier, published])
 def test_no_flipped_bit_changes_an_answer(tmp_path, kind):
     made, file = kind().fit(X, Y), tmp_path / "c"
     made.save(file)
@@ -202,7 +202,7 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, kind):
 
 def test_exchanged_tensors_and_nan_are_refused(tmp_path):
     file = tmp_path / "c"
-    PaddleClassifier().fit(X, Y).save(file)
+    BatchClassifier().fit(X, Y).save(file)
     content = file.read_bytes()
     length = int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
@@ -212,24 +212,24 @@ def test_exchanged_tensors_and_nan_are_refused(tmp_path):
         file.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
     write(header, data)
-    PaddleClassifier.load(file)  # the same content, written in another way
+    BatchClassifier.load(file)  # the same content, written in another way
     weights, means = header["head.weights"], header["head.means"]
     assert weights["shape"] == means["shape"]
     write(header | {"head.weights": means, "head.means": weights}, data)
     with pytest.raises(FileFormatError, match="does not fit its checksum"):
-        PaddleClassifier.load(file)
+        BatchClassifier.load(file)
     start = header["left_out.score"]["data_offsets"][0]
     write(header, data[:start] + np.array([np.nan]).tobytes() + data[start + 8 :])
     with pytest.raises(FileFormatError, match="does not fit its checksum"):
-        PaddleClassifier.load(file)
+        BatchClassifier.load(file)
 
 
 def test_files_of_earlier_versions_say_to_fit_and_save_again(tmp_path):
-    PaddleClassifier().fit(X, Y).save(tmp_path / "c")
+    BatchClassifier().fit(X, Y).save(tmp_path / "c")
     held, metadata = read_tensors(tmp_path / "c")
     save_file(held, tmp_path / "c", metadata)  # as before there were checksums
     with pytest.raises(FileFormatError, match="earlier version of handful wrote it; fit and save"):
-        PaddleClassifier.load(tmp_path / "c")
+        BatchClassifier.load(tmp_path / "c")
     changed(lambda a: a | {"format_version": 4})(tmp_path / "c")
     with pytest.raises(FileFormatError, match=r"version 4\); fit and save it again"):
-        PaddleClassifier.load(tmp_path / "c")
+        BatchClassifier.load(tmp_path / "c")

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators import FewClassSplit, PaddleClassifier, TransductiveClassifier
+from handful.estimators import FewClassSplit, BatchClassifier, TransductiveClassifier
 
 Y = np.array([f"class {k:02}" for k in range(12)]).repeat(20)
 
@@ -40,9 +40,9 @@ def test_it_is_a_splitter_to_scikit_learn(world):
     for name in ("split", "get_n_splits"):
         ours, theirs = (inspect.signature(getattr(cv, name)).parameters for cv in (FewClassSplit, KFold))
         assert [(p.name, p.default) for p in ours.values()] == [(p.name, p.default) for p in theirs.values()]
-    scores = cross_val_score(PaddleClassifier(), *world, cv=splits)
+    scores = cross_val_score(BatchClassifier(), *world, cv=splits)
     assert scores.shape == (6,)
-    pipeline = make_pipeline(StandardScaler(), PaddleClassifier())
+    pipeline = make_pipeline(StandardScaler(), BatchClassifier())
     assert cross_val_score(pipeline, pd.DataFrame(world[0]), pd.Series(world[1]), cv=splits).mean() > 0.7
 
 

@@ -6,7 +6,7 @@ import torch
 from scipy.special import softmax
 
 from handful.errors import OptionError, TaskError
-from handful.estimators import PaddleClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, TransductiveClassifier
 from handful.estimators.why import explained
 
 NAMES = np.array([f"class {k:02}" for k in range(20)])
@@ -20,7 +20,7 @@ def world():
     X = centres.repeat(5, axis=0) + 0.9 * rng.normal(size=(100, 16))
     batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
     batch[0] = 0.4 * centres[3] + 0.6 * centres[5]
-    return PaddleClassifier().fit(X, NAMES.repeat(5)), X, batch
+    return BatchClassifier().fit(X, NAMES.repeat(5)), X, batch
 
 
 def test_the_batch_changes_what_an_item_is_alone(world):
@@ -73,7 +73,7 @@ def test_an_unknown_item_is_said_to_be_one(seed):
     centres = rng.normal(size=(21, 24))
     X, y = centres[:20].repeat(5, axis=0) + 0.4 * rng.normal(size=(100, 24)), np.arange(20).repeat(5)
     batch = centres[[3] * 12 + [20] * 8] + 0.4 * rng.normal(size=(20, 24))
-    why = PaddleClassifier().fit(X, y).explain(batch, 15)
+    why = BatchClassifier().fit(X, y).explain(batch, 15)
     assert why.rejected
     assert str(why).startswith(f"Item 15 looks like none of the classes ({why.unknown:.2f}); ")
     # Expected counts leave unknown items out, and so does what others hold.
@@ -82,7 +82,7 @@ def test_an_unknown_item_is_said_to_be_one(seed):
 
 def test_added_examples_are_found(world):
     _, X, batch = world
-    more = PaddleClassifier().fit(X, NAMES.repeat(5)).partial_fit(batch[:1], ["class 03"])
+    more = BatchClassifier().fit(X, NAMES.repeat(5)).partial_fit(batch[:1], ["class 03"])
     near = more.explain(batch, 0).nearest[0]
     assert (near.position, near.label) == (100, "class 03")
     assert near.distance == pytest.approx(0, abs=1e-6)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 
 pytest.importorskip("fastapi", reason="the server needs fastapi: pip install fastapi uvicorn")
 pytest.importorskip("uvicorn", reason="the server needs uvicorn: pip install fastapi uvicorn")
@@ -39,7 +39,7 @@ def material(tmp_path_factory):
 def expected(material):
     """Answers without a server, one batch at a time."""
     catalogue, batches = material
-    classifier = PaddleClassifier.load(catalogue)
+    classifier = BatchClassifier.load(catalogue)
     found = [classifier.infer(batch) for batch in batches]
     return [
         {

@@ -4,10 +4,10 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.exchange.birdnet import read_birdnet
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from tests.exchange.tool_files import BIRDNET, RAVEN
 
-ANSWER = Answer("Parus major_Great Tit", 0.98765, None, None)
+ANSWER = ItemLabel("Parus major_Great Tit", 0.98765, None, None)
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -32,7 +32,7 @@ def test_a_selection_table_there_and_back(tmp_path):
     (tmp_path / "b.txt").write_text(RAVEN)
     found = read_birdnet(tmp_path / "b.txt")
     assert found.classes == [["Eurasian Blackbird", "Great Tit"], ["Great Tit"]]
-    found.write([Answer("Great Tit", 1.0, None, None)] * 2, tmp_path / "out.txt")
+    found.write([ItemLabel("Great Tit", 1.0, None, None)] * 2, tmp_path / "out.txt")
     lines, before = (tmp_path / "out.txt").read_text().splitlines(), RAVEN.splitlines()
     assert lines[1:] == [f"{line}\tGreat Tit\t1.0000" for line in before[1:]]
 

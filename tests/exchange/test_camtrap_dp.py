@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.exchange.camtrap_dp import OBSERVATION, observed, read_camtrap, read_rows, write_camtrap
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from tests.exchange.test_sites import camtrap
 from tests.exchange.tool_files import BLANK, DEER
 
@@ -15,7 +15,7 @@ from tests.exchange.tool_files import BLANK, DEER
 def test_observations_are_added(tmp_path):
     package = camtrap(tmp_path / "p") / "datapackage.json"
     before = (tmp_path / "p" / "observations.csv").read_text().splitlines()
-    answers = {0: Answer(DEER, 0.91234, None, None), 1: Answer(BLANK, 0.8, None, None)}
+    answers = {0: ItemLabel(DEER, 0.91234, None, None), 1: ItemLabel(BLANK, 0.8, None, None)}
     for _ in range(2):  # the second time, rows of ours are replaced
         write_camtrap(package, answers, tmp_path / "p" / "observations.csv")
     rows = read_rows(tmp_path / "p" / "observations.csv")
@@ -33,7 +33,7 @@ def test_observations_are_added(tmp_path):
 def test_a_package_without_observations(tmp_path):
     package = camtrap(tmp_path / "p")
     (package / "observations.csv").unlink()
-    write_camtrap(package / "datapackage.json", {1: Answer("red fox", 1.0, None, None)}, tmp_path / "o.csv")
+    write_camtrap(package / "datapackage.json", {1: ItemLabel("red fox", 1.0, None, None)}, tmp_path / "o.csv")
     with (tmp_path / "o.csv").open(newline="") as stream:
         assert next(csv.reader(stream)) == list(OBSERVATION)
 

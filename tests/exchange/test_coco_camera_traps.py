@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.exchange.coco_camera_traps import read_coco, write_coco
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from tests.exchange.test_sites import COCO
 
 
@@ -15,7 +15,7 @@ def test_there_and_back(tmp_path):
     (tmp_path / "cct.json").write_text(json.dumps(COCO, indent=1))
     write_coco(
         tmp_path / "cct.json",
-        {0: Answer("fox", 0.9, None, None), 1: Answer("hare", 0.5, "fox", 0.4)},
+        {0: ItemLabel("fox", 0.9, None, None), 1: ItemLabel("hare", 0.5, "fox", 0.4)},
         tmp_path / "o.json",
     )
     after, expected = json.loads((tmp_path / "o.json").read_text()), copy.deepcopy(COCO)

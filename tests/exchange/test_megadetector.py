@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import FileFormatError
 from handful.exchange.megadetector import read_megadetector
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from tests.exchange.tool_files import MEGADETECTOR
 
 
@@ -17,7 +17,7 @@ def test_there_and_back(tmp_path):
     assert found.names == ("north/0001.jpg", "north/0001.jpg#2")
     assert found.files == ("north/0001.jpg", "north/0001.jpg")
     assert (found.classes, found.scores) == ([["fox", "skunk"], ["turkey"]], [[0.9, 0.05], [1.0]])
-    found.write([Answer("skunk", 0.7, "fox", 0.25), Answer("turkey", 1.0, None, None)], tmp_path / "out.json")
+    found.write([ItemLabel("skunk", 0.7, "fox", 0.25), ItemLabel("turkey", 1.0, None, None)], tmp_path / "out.json")
     expected = copy.deepcopy(MEGADETECTOR)
     first, _, third = expected["images"][0]["detections"]
     first.update(handful={"classifications": first["classifications"]}, classifications=[["1", 0.7], ["0", 0.25]])
@@ -31,7 +31,7 @@ def test_its_own_validator_accepts_what_is_written(tmp_path):
     )
     (tmp_path / "md.json").write_text(json.dumps(MEGADETECTOR))
     found = read_megadetector(tmp_path / "md.json")
-    found.write([Answer("skunk", 0.7, "fox", 0.25), Answer("turkey", 1.0, None, None)], tmp_path / "out.json")
+    found.write([ItemLabel("skunk", 0.7, "fox", 0.25), ItemLabel("turkey", 1.0, None, None)], tmp_path / "out.json")
     options = validate.ValidateBatchResultsOptions()
     options.raise_errors = True
     validate.validate_batch_results(str(tmp_path / "out.json"), options)

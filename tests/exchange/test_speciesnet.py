@@ -6,7 +6,7 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from handful.exchange.speciesnet import read_speciesnet
 from tests.exchange.tool_files import BLANK, DEER, MOOSE, SPECIESNET
 
@@ -18,7 +18,7 @@ def test_there_and_back(tmp_path):
     assert found.names == ("site 1/a.jpg", "site 2/c.jpg")
     assert found.classes == [[DEER, MOOSE, BLANK], [MOOSE, DEER]]
     assert found.scores == [[0.9, 0.05, 1e-05], [0.6, 0.4]]
-    found.write([Answer(MOOSE, 0.75, DEER, 0.2), Answer(MOOSE, 0.99, None, None)], tmp_path / "out.json")
+    found.write([ItemLabel(MOOSE, 0.75, DEER, 0.2), ItemLabel(MOOSE, 0.99, None, None)], tmp_path / "out.json")
     after = json.loads((tmp_path / "out.json").read_text())
     expected = copy.deepcopy(SPECIESNET)
     for place, before, score in ((0, DEER, 0.75), (2, MOOSE, 0.99)):
@@ -29,7 +29,7 @@ def test_there_and_back(tmp_path):
     assert [list(a) for a in after["predictions"]] == [list(e) for e in expected["predictions"]]
     # Written again, what SpeciesNet said is still there.
     read_speciesnet(tmp_path / "out.json").write(
-        [Answer(DEER, 0.5, None, None), Answer(DEER, 0.5, None, None)], tmp_path / "again.json"
+        [ItemLabel(DEER, 0.5, None, None), ItemLabel(DEER, 0.5, None, None)], tmp_path / "again.json"
     )
     again = json.loads((tmp_path / "again.json").read_text())["predictions"]
     assert again[0]["handful"]["prediction_source"] == "classifier"

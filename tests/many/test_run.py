@@ -327,10 +327,10 @@ def test_the_columns_that_a_classifier_was_fitted_to_are_found(given, tmp_path):
 
 PROGRAM = """
 import resource, sys
-from handful.estimators import PaddleClassifier
+from handful.estimators import BatchClassifier
 from handful.many import label_groups, split
 split.HELD_NUMBERS = 2**17
-classifier = PaddleClassifier.load(sys.argv[1])
+classifier = BatchClassifier.load(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 label_groups(classifier, sys.argv[2], sys.argv[3], group_by="site", threads=1)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

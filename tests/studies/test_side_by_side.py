@@ -130,7 +130,7 @@ class Fixed:
 
 
 def test_a_batch_is_labelled_by_every_rule(monkeypatch):
-    monkeypatch.setattr(side_by_side, "PaddleClassifier", Fixed)
+    monkeypatch.setattr(side_by_side, "BatchClassifier", Fixed)
     examples = np.array([[1, 0], [0, 1], [0, 1], [0, 1]], np.float32)
     catalogue = side_by_side.Catalogue(examples, np.array([10, 30, 30, 30]), number=4)
     points = np.array([[1, 0], [0, 1], [0.72, 0.69], [0, 1]], np.float32)
@@ -152,7 +152,7 @@ def test_a_batch_is_labelled_by_every_rule(monkeypatch):
 
 
 def test_batches_of_several_sizes_keep_their_order(monkeypatch):
-    monkeypatch.setattr(side_by_side, "PaddleClassifier", Fixed)
+    monkeypatch.setattr(side_by_side, "BatchClassifier", Fixed)
     monkeypatch.setattr(side_by_side, "STACK", 8)
     catalogue = side_by_side.Catalogue(np.eye(2, dtype=np.float32).repeat(2, 0), np.array([10, 10, 30, 30]))
     batches = [

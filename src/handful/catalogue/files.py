@@ -179,7 +179,9 @@ def _names_of(tensors: Mapping[str, npt.NDArray[Any]], classes: Any, means: npt.
     return ClassNames(classes[codes], points)
 
 
-def _head_of(tensors: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Any], means: npt.NDArray[Any], n_examples: int) -> LinearHead:
+def _head_of(
+    tensors: Mapping[str, npt.NDArray[Any]], numbers: Mapping[str, Any], means: npt.NDArray[Any], n_examples: int
+) -> LinearHead:
     """Read the head of classes with these means; a ValueError says what does not fit."""
     n_classes = len(means)
     parts = {name: tensors[f"head.{name}"] for name in HEAD_TENSORS}

@@ -116,7 +116,9 @@ class Catalogue:
         return made
 
     @classmethod
-    def of_names(cls, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
+    def of_names(
+        cls, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2"
+    ) -> Catalogue:
         """Make one from vectors of names; several rows of one label are averaged."""
         labels = np.asarray(labels)
         if len(labels) == 0:
@@ -173,24 +175,23 @@ class Catalogue:
         """All parts as one."""
         return merged(self.parts)
 
-    def points(
-        self, features: Float[np.ndarray, "item dim"]
-    ) -> Float[np.ndarray, "item dim"]:
+    def points(self, features: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
         points = transform_rows(self.transform, self._rows(features))
         return np.ascontiguousarray(points if self.only_names else points - self.origin)
 
-    def label(
-        self, features: Float[np.ndarray, "item dim"], context: Context
-    ) -> JointAnswer:
+    def label(self, features: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
         """Label one batch of untransformed rows."""
+        return self.label_points(self.points(features), context)
+
+    def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
+        """Label one batch of rows that `points` returned."""
         if context.given is not None and context.log_shares is not None:
             fixed = context.given[context.given >= 0]
             if bool(np.isneginf(context.log_shares[fixed]).any()):
                 raise LabelError(
                     "an item was given the label of a class that prior or candidates exclude; include that class"
                 )
-        points = self.points(features)
         if self.only_names:
             return label_by_names(points, self.head.means, context)
         return label_batch(points, self.reference, context)

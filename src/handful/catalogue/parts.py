@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from handful.shapes import Float
 
 # A sample has rows of at least this many classes, if there are as many.

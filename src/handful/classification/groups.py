@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from handful.banks.carried import Carried
 from handful.catalogue import Catalogue
@@ -30,7 +29,6 @@ from handful.classification.predictions import (
     Shown,
     Unknown,
     column_types,
-    counted,
     in_front,
     predicted,
     rejected_of,
@@ -41,12 +39,9 @@ from handful.classification.predictions import (
 from handful.classification.second_look import SecondLook
 from handful.errors import LabelError, OptionError
 from handful.estimators import Diagnostic, Proposal
-from handful.estimators.answer_tables import undecided
-from handful.estimators.batches import CatalogueItems
-from handful.estimators.diagnostics import diagnose
-from handful.estimators.grouped import Known, inferred_by_group
-from handful.estimators.inference import PRESENT
-from handful.estimators.prior_weights import prior_of
+from handful.estimators.answer import PRESENT, counted, undecided
+from handful.estimators.batches import CatalogueItems, answered
+from handful.estimators.context import Known
 from handful.reading.cells import is_h5ad
 from handful.reading.contents import pick
 from handful.shapes import Bool, Float, Int
@@ -294,36 +289,30 @@ def label_by_group(
 ) -> ClassifiedGroups:
     """Label every group jointly; classes of the catalogue are positions in `class_names`, and so are given ones."""
     n_items, n_groups, n_classes = len(points), len(grouping.groups), len(class_names)
-    answers, answered = list[Answers](), list[Int[np.ndarray, "item"]]()
+    answers, in_order = list[Answers](), list[Int[np.ndarray, "item"]]()
     counts, presence = np.empty((n_groups, n_classes)), np.empty((n_groups, n_classes))
     joint_weight, diagnostics = np.empty(n_groups), list[tuple[Diagnostic, ...]]()
     unknown = UnknownByGroup(np.empty(n_items), np.empty(n_items, bool), np.empty((n_groups, 2)), ())
     proposals = list[tuple[Proposal, ...]]()
     sizes = np.bincount(grouping.group_of, minlength=n_groups)
+    known = Known() if weights is None else Known(prior=weights)
     for start, stop in _portions(sizes, n_classes + points.shape[1]):
         rows = np.flatnonzero((grouping.group_of >= start) & (grouping.group_of < stop))
-        features = torch.from_numpy(np.array(points[rows], np.float32))
+        features = np.array(points[rows], np.float32)
         items = CatalogueItems(catalogue, features, None if given is None else given[rows])
-        found = inferred_by_group(items, grouping.group_of[rows], Known(prior=weights))
-        answers.append(Answers.of(found.probabilities.numpy(), keep=batch.source is not None))
-        answered.append(rows)
+        found = answered(items, grouping.group_of[rows], known)
+        answers.append(Answers.of(found.probabilities, keep=batch.source is not None))
+        in_order.append(rows)
         unknown.chances[rows], unknown.rejected[rows] = found.unknown, found.rejected
         counts[start:stop], presence[start:stop] = found.expected_counts, found.presence
         joint_weight[start:stop], unknown.intervals[start:stop] = found.joint_weight, found.unknown_interval
-        for place, of_group in enumerate(found.proposals):
+        diagnostics += found.diagnostics
+        for of_group in found.proposals:
             proposals.append(tuple(replace(new, nearest=class_names[int(new.nearest)]) for new in of_group))
-            diagnostics.append(
-                diagnose(
-                    catalogue.head,
-                    int(sizes[start + place]),
-                    float(found.confidence[place]),
-                    n_zero=int(found.n_zero[place]),
-                )
-            )
     return ClassifiedGroups(
         batch,
         grouping,
-        Answers.joined(answers).of_items(np.argsort(np.concatenate(answered))),
+        Answers.joined(answers).of_items(np.argsort(np.concatenate(in_order))),
         counts,
         presence,
         joint_weight,
@@ -339,7 +328,7 @@ def label_by_group(
         shown,
         {} if given is None else class_given(given),
         n_named,
-        SecondLook(catalogue, points, given, None if weights is None else prior_of(weights[None], 1)),
+        SecondLook(catalogue, points, given, known),
         catalogue.unknown_reason,
     )
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from handful.classification.groups import ClassifiedGroups
 from handful.classification.page import skipped_said, unknown_paragraph, write_page
-from handful.classification.predictions import NONE, counted, labelled_with
+from handful.classification.predictions import NONE, labelled_with
+from handful.estimators.answer import counted
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-import torch
 
 from handful import large
 from handful.banks import FeatureBank
@@ -33,16 +32,18 @@ from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
 from handful.classification.second_look import SecondLook
 from handful.errors import BankError, LabelError, OptionError
+from handful.estimators.answer import Answer
+from handful.estimators.batches import CatalogueItems, answered
+from handful.estimators.context import Known
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
-from handful.estimators.inference import Inference, inferred
-from handful.estimators.prior_weights import prior_of, weights_of
+from handful.estimators.prior_weights import weights_of
 from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, items_of
 from handful.large.executors import Executor
-from handful.methods import METHODS
+from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
 from handful.reading.contents import pick
@@ -51,8 +52,7 @@ from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-# The method for a streamed batch; PaddleClassifier uses the same one in memory.
-STREAMED = METHODS["roll_call"]
+# The method for a streamed batch; BatchClassifier uses the same one in memory.
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
 # Vectors that the fingerprint of a batch is made from.
@@ -165,7 +165,7 @@ def classify(
         A table of classes and weights, see `handful.exchange.species`: how likely they are before the batch is seen.
         Not for a streamed batch.
     unknown : str, optional
-        The label of items that look like none of the classes, as in `PaddleClassifier.predict`. By default they have
+        The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they have
         the label of the least bad class.
     trust_pickle : bool
         Whether to open pickles, see `handful.read`.
@@ -258,7 +258,7 @@ def classify(
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
         embedded = {}
         for side, found in items.items():
-            workers = in_process(torch.get_num_threads())
+            workers = in_process(available_cores())
             embedded[side] = extract(
                 found,
                 network,
@@ -274,10 +274,10 @@ def classify(
         if examples is not None:
             examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
             _refuse_equal_names(examples.class_names)
-            fitted, class_names = Catalogue.of_bank(examples, STREAMED.transform), tuple(examples.class_names)
+            fitted, class_names = Catalogue.of_bank(examples), tuple(examples.class_names)
             n_examples = examples.n_rows
         if named is not None:
-            fitted, class_names = with_names(fitted, class_names, named, network, STREAMED.transform)
+            fitted, class_names = with_names(fitted, class_names, named, network)
         assert fitted is not None
         if vectors is None:
             ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
@@ -291,7 +291,7 @@ def classify(
         given, new_classes = dict[int, int | None](), tuple[str, ...]()
         if said is not None:
             given, new_classes = said.of_batch(ready, class_names)
-        fitted, codes = with_given(fitted, points, given)
+        fitted, _, codes = with_given(fitted, points, given)
         class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
         classed = {item: k for item, k in given.items() if k is not None}
@@ -312,15 +312,9 @@ def classify(
                 unknown,
             )
         if not streams:
-            known = None if weights is None else prior_of(weights[None], 1)
-            answer = inferred(
-                fitted,
-                torch.from_numpy(np.array(points, np.float32)),
-                np.array(class_names),
-                prior=known,
-                given=codes,
-            )
-            answers = Answers.of(answer.probabilities.numpy(), keep=ready.source is not None)
+            known = Known() if weights is None else Known(prior=weights)
+            answer = answered(CatalogueItems(fitted, np.array(points, np.float32), codes), None, known)
+            answers = Answers.of(answer.probabilities, keep=ready.source is not None)
             return Classified(
                 ready,
                 answers,
@@ -330,7 +324,7 @@ def classify(
                 answer.diagnostics,
                 *about,
                 streamed=False,
-                unknown=_unknown(answer),
+                unknown=_unknown(answer, class_names),
                 unknown_label=unknown,
                 shown=_shown(items, embedded, answers, points),
                 given=given,
@@ -342,7 +336,7 @@ def classify(
         run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
         answers = Answers.streamed(run).with_given(classed)
         diagnostics = diagnose(fitted.head, len(points), run.confidence)
-        counts, presence = run.expected_counts.numpy(), run.presence.numpy()
+        counts, presence = run.expected_counts, run.presence
         return Classified(
             ready,
             answers,
@@ -374,11 +368,12 @@ def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> 
     return None if listener is None else report
 
 
-def _unknown(found: Inference) -> Unknown | None:
+def _unknown(found: Answer, class_names: tuple[str, ...]) -> Unknown | None:
     # Where unknown items cannot be judged, there are those that a person called so.
     if np.isnan(found.unknown_share) and not found.rejected.any():
         return None
-    return Unknown(found.unknown, found.rejected, found.unknown_interval, found.proposals)
+    proposals = tuple(replace(new, nearest=class_names[int(new.nearest)]) for new in found.proposals)
+    return Unknown(found.unknown, found.rejected, found.unknown_interval, proposals)
 
 
 def _streamed_unknown(run: large.LargeSolution, given: Mapping[int, int | None]) -> Unknown | None:

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
@@ -38,7 +36,7 @@ class NamedClasses:
         The classes.
     texts : tuple of tuple of str, or None
         What describes each class; None if there are vectors.
-    vectors, codes : Float[Tensor, "row dim"], Int[ndarray, "row"], or None
+    vectors, codes : Float[np.ndarray, "row dim"], Int[ndarray, "row"], or None
         Vectors, and the class of each; None if there are texts.
     made_by : str
         Backbone that made the vectors, if that is known.
@@ -46,11 +44,11 @@ class NamedClasses:
 
     labels: tuple[str, ...]
     texts: tuple[tuple[str, ...], ...] | None
-    vectors: Float[Tensor, "row dim"] | None = None
+    vectors: Float[np.ndarray, "row dim"] | None = None
     codes: Int[np.ndarray, "row"] | None = None
     made_by: str = ""
 
-    def embedded(self, network: Backbone | None) -> tuple[Float[Tensor, "row dim"], Int[np.ndarray, "row"]]:
+    def embedded(self, network: Backbone | None) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the vectors, and the class of each; texts are embedded."""
         if self.texts is None:
             assert self.vectors is not None
@@ -68,7 +66,7 @@ class NamedClasses:
             )
         codes = np.arange(len(self.labels)).repeat([len(of_class) for of_class in self.texts])
         vectors = network.embed_texts([text for of_class in self.texts for text in of_class])
-        return torch.from_numpy(np.asarray(vectors, np.float32)), codes
+        return np.asarray(vectors, np.float32), codes
 
 
 def read_names(
@@ -108,7 +106,7 @@ def read_names(
         rows = [(label, [str(said)]) for label, said in zip(classes, items.source, strict=True)]
         return _of_texts(path, rows, many=True)
     bank = labelled(table, labels)
-    vectors = torch.from_numpy(np.asarray(bank.features, np.float32))
+    vectors = np.asarray(bank.features, np.float32)
     return NamedClasses(tuple(bank.class_names), None, vectors, bank.labels.astype(np.int64), bank.provenance.backbone)
 
 
@@ -131,7 +129,6 @@ def with_names(
     class_names: Sequence[str],
     named: NamedClasses,
     network: Backbone | None,
-    transform: str,
 ) -> tuple[Catalogue, tuple[str, ...]]:
     """Add names to a catalogue whose classes are numbers; return it, and the names of all its classes.
 

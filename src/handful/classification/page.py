@@ -17,7 +17,8 @@ from pathlib import Path
 
 from handful.classification.groups import ClassifiedGroups
 from handful.classification.page_data import embedded, page_data
-from handful.classification.predictions import Classified, counted
+from handful.classification.predictions import Classified
+from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
 from handful.reading.records import Skipped
 

@@ -21,8 +21,7 @@ from handful.banks.carried import Carried
 from handful.classification.second_look import SecondLook
 from handful.errors import OptionError
 from handful.estimators import Diagnostic, Proposal
-from handful.estimators.answer_tables import are_doubtful, undecided
-from handful.estimators.inference import PRESENT
+from handful.estimators.answer import PRESENT, are_doubtful, counted, undecided
 from handful.exchange.cells import write_labelled_cells
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import writable
@@ -172,7 +171,7 @@ class Unknown:
     Attributes
     ----------
     chances, rejected : Float[ndarray, "item"], Bool[ndarray, "item"]
-        Chance that the item belongs to no class, and whether it is rejected, see `Inference`.
+        Chance that the item belongs to no class, and whether it is rejected, see `Answer`.
     interval : tuple of float
         Of the share of such items, 90 %.
     proposals : tuple of Proposal
@@ -228,9 +227,9 @@ class Classified:
     answers : Answers
         Their labels, with probabilities.
     expected_counts, presence : Float[ndarray, "class"]
-        Expected number of items of each class, and the chance that there is at least one, see `Inference`.
+        Expected number of items of each class, and the chance that there is at least one, see `Answer`.
     joint_weight : float
-        Weight of the joint answer against that of each item alone, see `Inference`; 0 where each was labelled alone.
+        Weight of the joint answer against that of each item alone, see `Answer`; 0 where each was labelled alone.
     diagnostics : tuple of Diagnostic
         What looks wrong.
     class_names : tuple of str
@@ -354,17 +353,6 @@ def labelled_with(classified: Any) -> str:
     if classified.n_examples == 0:
         return f" by the names of {n_classes}{made_by}"
     return f", with a catalogue of {n_classes} and {counted(classified.n_examples, 'example')}{made_by}"
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
-    ('1 item', '2,000 items', '3 classes')
-    """
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def predicted(classified: Any, proposals: Int[np.ndarray, "item"], items: Sequence[int]) -> dict[str, list[Any]]:

@@ -15,7 +15,7 @@ from handful.classification.groups import ClassifiedGroups, asked_columns, write
 from handful.classification.predictions import BY_SCORES, Answers, Batch, Classified, write_predictions
 from handful.errors import FileFormatError, OptionError
 from handful.estimators import TopScores, infer_scores
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
 from handful.exchange.species import read_candidates, read_weights
@@ -114,7 +114,7 @@ def classify_scores(
         grouped.expected_counts,
         grouped.presence,
         grouped.joint_weight,
-        tuple(grouped[group].diagnostics for group in grouped.groups.tolist()),
+        grouped.diagnostics,
         classes,
         0,
         BY_SCORES,
@@ -192,7 +192,7 @@ def write_annotations(classified: Classified | ClassifiedGroups, scores: Path, s
     write_sites(sites, read_scores(scores).files, _answers_of(classified), out)
 
 
-def _answers_of(classified: Classified | ClassifiedGroups) -> list[Answer]:
+def _answers_of(classified: Classified | ClassifiedGroups) -> list[ItemLabel]:
     table = classified.predictions()
     columns = ("label", "probability", "runner_up", "runner_up_probability")
-    return [Answer(*row) for row in zip(*(table[name] for name in columns), strict=True)]
+    return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]

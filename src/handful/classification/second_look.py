@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.catalogue import Catalogue
-from handful.engine.prior import Prior
 from handful.engine.questions import Question
+from handful.estimators.answer import Answer
+from handful.estimators.batches import CatalogueItems, answered
 from handful.estimators.classifiers import asked
-from handful.estimators.inference import Inference, inferred
+from handful.estimators.context import Known
 from handful.estimators.why import Explanation, explained
 from handful.shapes import Int
 
@@ -30,14 +30,14 @@ class SecondLook:
         Vectors of all items.
     given : Int[ndarray, "item"] or None
         Position of the class that a person gave to an item, `NO_CLASS` if they said none of these, or -1.
-    prior : Prior or None
+    known : Known
         What was known about the classes of each batch.
-    found : Inference or None
+    found : Answer or None
         The answer about all items. Without it, the items that are looked at are labelled again as one batch.
 
     Examples
     --------
-    >>> catalogue = Catalogue.of(torch.eye(3), np.arange(3))
+    >>> catalogue = Catalogue.of(np.eye(3), np.arange(3))
     >>> look = SecondLook(catalogue, np.eye(3, dtype="f4")[[1, 1, 0]], None)
     >>> questions, explanations = look.at(np.arange(3), range(3), 1)
     >>> questions[0].item, [why.alone for why in explanations]
@@ -47,8 +47,8 @@ class SecondLook:
     catalogue: Catalogue
     points: Any
     given: Int[np.ndarray, "item"] | None
-    prior: Prior | None = None
-    found: Inference | None = None
+    known: Known = field(default_factory=Known)
+    found: Answer | None = None
 
     def at(
         self, batch: Int[np.ndarray, "item"], explain: Sequence[int], n: int
@@ -64,9 +64,10 @@ class SecondLook:
         n
             Number of questions.
         """
-        features = torch.from_numpy(np.array(self.points[batch], np.float32))
-        given = None if self.given is None else self.given[batch]
-        found = self.found or inferred(self.catalogue, features, prior=self.prior, given=given)
-        answered = [] if given is None else np.flatnonzero(given != -1).tolist()
-        questions = asked(self.catalogue, found, features, n, answered)
-        return list(questions), explained(self.catalogue, found, features, explain, prior=self.prior)
+        items = CatalogueItems(
+            self.catalogue,
+            np.array(self.points[batch], np.float32),
+            None if self.given is None else self.given[batch],
+        )
+        found = self.found or answered(items, None, self.known)
+        return list(asked(items, found, n)), explained(items, found, explain, self.known)

@@ -21,7 +21,7 @@ What to do next:
   handful classify --help    label your own photographs, sentences or vectors
   handful bench run --help   compare methods on your own data
   handful doctor             list what is installed, and any problems with it
-  python -m pydoc handful.PaddleClassifier
+  python -m pydoc handful.BatchClassifier
                              the same in Python, with an example"""
 
 

@@ -50,12 +50,12 @@ class Question(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres + 0.7 * rng.normal(size=(20, 16)), np.arange(20)
     >>> batch = centres[[3] * 12 + [7] * 8] + 0.7 * rng.normal(size=(20, 16))
-    >>> first, second = PaddleClassifier().fit(X, y).questions(batch, 2)
+    >>> first, second = BatchClassifier().fit(X, y).questions(batch, 2)
     >>> first.speaks_for, second.speaks_for
     (7, 11)
     """

@@ -5,7 +5,7 @@ One long file: half of it documents fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,9 +16,7 @@ import numpy.typing as npt
 from handful.arguments import whole
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import FrameOf, new_frame
-from handful.estimators.diagnostics import Diagnostic
 from handful.estimators.pooling import Pooling
-from handful.estimators.proposals import Proposal
 from handful.machine.untrusted import printable
 from handful.shapes import Bool, Float, Int
 
@@ -365,6 +363,7 @@ class Answer:
         return [*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)]
 
     def _lines_of_groups(self, groups: npt.NDArray[Any]) -> list[str]:
+        assert self.group_of is not None
         n_doubtful, n_rejected = (
             np.bincount(self.group_of, weights=some, minlength=len(groups)).astype(int)
             for some in (self.doubtful, self.rejected)

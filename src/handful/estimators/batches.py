@@ -125,7 +125,7 @@ def answered(items: Items, groups: Any, known: Known, frame_of: FrameOf = new_fr
         probabilities /= probabilities.sum(-1, keepdims=True)
     n_zero = np.bincount(batches.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
     sizes = np.bincount(batches.group_of, minlength=len(of_groups))
-    found = Answer(
+    answer = Answer(
         classes=items.classes,
         labels=items.classes[probabilities.argmax(-1)],
         probabilities=probabilities,
@@ -147,7 +147,14 @@ def answered(items: Items, groups: Any, known: Known, frame_of: FrameOf = new_fr
         pooling=batches.pooling,
         frame_of=frame_of,
     )
-    return found if groups is not None else found.at(0)
+    return answer if groups is not None else answer.at(0)
+
+
+def by_group(
+    items: Items, groups: Any, known: Known | None = None
+) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
+    """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
+    return _Batches(items, groups, known or Known()).labelled()
 
 
 def labels_alone(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -163,6 +170,8 @@ class _Batches:
 
     def __init__(self, items: Items, groups: Any, known: Known) -> None:
         self.items, self.pooling, n_items = items, None, len(items)
+        self.names: npt.NDArray[Any] | None
+        self.group_of: Int[np.ndarray, "item"]
         self.names, self.group_of = (
             (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
         )

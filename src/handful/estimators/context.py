@@ -1,9 +1,9 @@
-"""What is known about a batch, or about the groups of a table, before it is labelled: one set of arguments everywhere."""
+"""What is known about a batch, or about groups, before it is labelled: the same arguments everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,7 @@ def checked(known: Mapping[str, Any]) -> Known:
             f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
             f"{', '.join(Known.__annotations__)}"
         )
-    return Known(**{name: value for name, value in known.items() if value is not None})  # type: ignore[typeddict-item]
+    return cast(Known, {name: value for name, value in known.items() if value is not None})
 
 
 class BatchContexts:

@@ -8,29 +8,16 @@ omniglot659), between the values of ordinary batches and those of broken ones; t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from handful.engine.head import LinearHead
 from handful.errors import (
-    CollapseWarning,
     HandfulWarning,
-    NotConvergedWarning,
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
 )
-from handful.shapes import Int
 
-# An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
-# a third of the items, and of less than 1.5 times as many as some other class. This finds 108 of the 115 cases in which
-# published PADDLE gave a single class to unit vectors of five classes, and would flag 4 of the 89 answers of a single
-# class that roll call gives to batches that have one.
-COLLAPSED_SHARE = 0.95
-LEAST_AGREEMENT = 1 / 3
-LEAST_LEAD = 1.5
 # With fewer items nothing is checked.
 FEWEST_ITEMS = 10
 # Items, each alone, are less certain than this share of what left-out examples are. Ordinary batches of five and more
@@ -69,10 +56,10 @@ class Diagnostic:
     >>> import warnings
     >>> import numpy as np
     >>> from handful.datasets import load_clinc150
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> bank = load_clinc150()
     >>> rows = np.concatenate([np.flatnonzero(bank.labels == k)[:5] for k in range(150)])
-    >>> classifier = PaddleClassifier().fit(bank.take(rows), bank.labels[rows])
+    >>> classifier = BatchClassifier().fit(bank.take(rows), bank.labels[rows])
     >>> with warnings.catch_warnings(action="ignore"):
     ...     found = classifier.infer(bank.take(np.arange(40))[:, ::-1].copy())
     >>> for diagnostic in found.diagnostics:
@@ -101,44 +88,6 @@ def diagnose(head: LinearHead | None, n_items: int, confidence: float, *, n_zero
 def warnings_of(diagnostics: tuple[Diagnostic, ...]) -> Iterator[HandfulWarning]:
     """Return the diagnostics as warnings."""
     return (diagnostic.warning(diagnostic.message) for diagnostic in diagnostics)
-
-
-def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:
-    """Whether the iterations ran out before the answer settled."""
-    if converged:
-        return None
-    return Diagnostic(
-        "not_converged",
-        f"The answer was still changing after {n_iter} iterations. Items between two classes may change label; "
-        "allow more iterations, options={'max_iter': ...} of TransductiveClassifier, or label a larger batch.",
-        n_iter,
-        n_iter,
-        NotConvergedWarning,
-    )
-
-
-def collapsed(
-    labels: Int[Tensor, "query"], nearest: Int[Tensor, "query"], classes: Sequence[Any] | npt.NDArray[Any]
-) -> Diagnostic | None:
-    """Whether nearly all labels are one class, and few items are nearest to that class."""
-    counts = torch.bincount(labels, minlength=len(classes))
-    winner = int(counts.argmax())
-    if len(classes) == 1 or len(labels) < FEWEST_ITEMS or counts[winner] < COLLAPSED_SHARE * len(labels):
-        return None
-    shares = torch.bincount(nearest, minlength=len(classes)) / len(labels)
-    agreement = float(shares[winner])
-    rival = float(shares[torch.arange(len(classes), device=shares.device) != winner].max())
-    if agreement >= LEAST_AGREEMENT or agreement >= LEAST_LEAD * rival:
-        return None
-    return Diagnostic(
-        "collapsed",
-        f"{int(counts[winner])} of {len(labels)} items were labelled {str(classes[winner])!r}, but only "
-        f"{agreement:.0%} of them are nearest to it: the batch probably collapsed into one class. Use "
-        "PaddleClassifier, which cannot collapse.",
-        agreement,
-        LEAST_AGREEMENT,
-        CollapseWarning,
-    )
 
 
 def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagnostic | None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.errors import OptionError, TaskError
-from handful.estimators.classifiers import PaddleClassifier, TransductiveClassifier
+from handful.estimators.classifiers import BatchClassifier
 from handful.estimators.columns import column_of
 from handful.machine.extras import import_extra
 from handful.machine.folders import fetched, is_remote, local_path
@@ -39,8 +39,8 @@ class GroupLabeller:
 
     Parameters
     ----------
-    classifier : TransductiveClassifier, path, URL or ray.ObjectRef
-        Fitted, with the method `roll_call`; the file that `PaddleClassifier.save` wrote; or what `ray.put(classifier)`
+    classifier : BatchClassifier, path, URL or ray.ObjectRef
+        Fitted; the file that `BatchClassifier.save` wrote; or what `ray.put(classifier)`
         returned.
     group_by : str or sequence of str
         The column of the group, or several that name a group together.
@@ -59,7 +59,7 @@ class GroupLabeller:
     >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
     >>> batch = centres[[3] * 6 + [7] * 4 + [11] * 5] + 0.7 * rng.normal(size=(15, 16))
     >>> table = pa.table({"site": ["marsh"] * 10 + ["wood"] * 5, "vector": batch.tolist()})
-    >>> label = GroupLabeller(PaddleClassifier().fit(X, y), group_by="site", features="vector")
+    >>> label = GroupLabeller(BatchClassifier().fit(X, y), group_by="site", features="vector")
     >>> found = label(table)
     >>> found.column_names, found["label"].to_pylist()
     (['site', 'label', 'probability'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
@@ -138,7 +138,7 @@ def labelled_dataset(
         raise OptionError(f"buckets must be at least 1, got {buckets}")
     most = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
     settings = {"group_by": group_by, "features": features, "keep_features": keep_features, "prefix": prefix}
-    if isinstance(classifier, TransductiveClassifier):
+    if isinstance(classifier, BatchClassifier):
         classifier = ray.put(classifier)
     dealt = dataset.map_batches(partial(with_buckets, columns_of(group_by), buckets), batch_format="pyarrow")
     return dealt.groupby(BUCKET).map_groups(
@@ -212,12 +212,12 @@ def _names(table: Any, group_by: Sequence[str]) -> npt.NDArray[Any]:
     return columns
 
 
-def _loaded(classifier: Any) -> TransductiveClassifier:
-    if isinstance(classifier, TransductiveClassifier):
+def _loaded(classifier: Any) -> BatchClassifier:
+    if isinstance(classifier, BatchClassifier):
         return classifier
     if isinstance(classifier, str | os.PathLike):
         with TemporaryDirectory(prefix="handful-") as scratch:
             remote = is_remote(classifier)
-            return PaddleClassifier.load(fetched(str(classifier), Path(scratch)) if remote else local_path(classifier))
-    found: TransductiveClassifier = import_extra("ray", "ray").get(classifier)
+            return BatchClassifier.load(fetched(str(classifier), Path(scratch)) if remote else local_path(classifier))
+    found: BatchClassifier = import_extra("ray", "ray").get(classifier)
     return found

@@ -38,14 +38,14 @@ class Pooling:
 
     Examples
     --------
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 1.5 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
     >>> visit, site = np.arange(20).repeat(3), np.array(["marsh", "wood"]).repeat(30)
     >>> truth = np.where(site == "marsh", rng.choice([3, 7], 60), rng.choice([11, 12], 60))
     >>> batch = centres[truth] + 1.5 * rng.normal(size=(60, 16))
-    >>> classifier = PaddleClassifier().fit(X, y)
+    >>> classifier = BatchClassifier().fit(X, y)
     >>> found = classifier.infer(batch, groups=visit, pool=site)
     >>> dict(zip(found.pooling.pools.tolist(), found.pooling.used.tolist()))
     {'marsh': True, 'wood': True}

@@ -30,12 +30,12 @@ class Proposal:
     --------
     Once a person has named it, a proposal is a class:
 
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(31, 24))
     >>> X, y = centres[:30].repeat(5, axis=0) + 0.4 * rng.normal(size=(150, 24)), np.arange(30).repeat(5)
     >>> batch = centres[[3] * 12 + [7] * 12 + [30] * 12] + 0.4 * rng.normal(size=(36, 24))
-    >>> classifier = PaddleClassifier().fit(X, y)
+    >>> classifier = BatchClassifier().fit(X, y)
     >>> (proposal,) = classifier.infer(batch).proposals
     >>> sorted(proposal.items.tolist()) == list(range(24, 36))
     True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,12 @@ from handful.engine.model import Context, JointAnswer
 from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, unit_of
 from handful.engine.several import holding
 from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators.answer import Answer
+from handful.estimators.batches import answered, mean_rows
 from handful.estimators.columns import column_of
-from handful.estimators.containers import beside, container_of, labels_of
+from handful.estimators.containers import frame_of, labels_of, vectors_of
+from handful.estimators.context import BatchContexts, Known, checked
 from handful.estimators.diagnostics import warnings_of
-from handful.estimators.grouped import GroupedInference, Known, inferred_by_group
-from handful.estimators.inference import Inference
 from handful.estimators.prior_weights import class_places, weights_of
 from handful.shapes import Bool, Float, Int
 
@@ -84,7 +85,7 @@ class ScoredItems:
     best: Float[np.ndarray, "item"]  # in the same unit
     listed: Bool[np.ndarray, "item class"] | None  # None if an item may have any class
     classes: npt.NDArray[Any]
-    codes: Int[np.ndarray, "item"] | None  # of labelled items, else -1
+    given: Int[np.ndarray, "item"] | None  # class of each item that has one for certain, else -1
     several: bool
 
     head = None
@@ -103,49 +104,23 @@ class ScoredItems:
         """Return the number of items."""
         return len(self.nats)
 
-    def label(self, rows: Int[np.ndarray, "item"], context: Context) -> JointAnswer:
+    def label(
+        self, rows: Int[np.ndarray, "item"], context: Context, unit_of: Int[np.ndarray, "item"] | None
+    ) -> JointAnswer:
         """Label a batch; only scores of several classes can tell which items are unknown."""
-        if self.listed is not None:
-            listed = self.listed[rows]
+        nats, best = self.nats[rows], self.best[rows]
+        listed = None if self.listed is None else self.listed[rows]
+        if unit_of is not None:
+            # What the model lists for any item of a unit may be its class.
+            if listed is not None:
+                of_unit = np.zeros((int(unit_of.max()) + 1, listed.shape[1]), bool)
+                np.logical_or.at(of_unit, unit_of, listed)
+                listed = of_unit
+            nats, best = mean_rows(nats, unit_of), mean_rows(best[:, None], unit_of)[:, 0]
+            nats -= nats.max(1, keepdims=True)
+        if listed is not None:
             context = replace(context, allowed=listed if context.allowed is None else listed & context.allowed)
-        if self.codes is not None:
-            context = replace(context, given=self.codes[rows])
-        nats = self.nats[rows]
-        return holding(nats, self.best[rows], context) if self.several else label_scores(nats, context)
-
-
-@overload
-def infer_scores(
-    scores: Any,
-    classes: Any = None,
-    *,
-    kind: str,
-    groups: None = None,
-    prior: Any = None,
-    candidates: Any = None,
-    labelled: Mapping[int, Any] | None = None,
-    model_prior: Any = None,
-    several: bool = False,
-    unlisted: bool = False,
-) -> Inference: ...
-
-
-@overload
-def infer_scores(
-    scores: Any,
-    classes: Any = None,
-    *,
-    kind: str,
-    groups: Any,
-    prior: Any = None,
-    candidates: Any = None,
-    labelled: Mapping[int, Any] | None = None,
-    model_prior: Any = None,
-    several: bool = False,
-    unlisted: bool = False,
-    pool: Any = None,
-    order: Any = None,
-) -> GroupedInference: ...
+        return holding(nats, best, context) if self.several else label_scores(nats, context)
 
 
 def infer_scores(
@@ -154,15 +129,11 @@ def infer_scores(
     *,
     kind: str,
     groups: Any = None,
-    prior: Any = None,
-    candidates: Any = None,
-    labelled: Mapping[int, Any] | None = None,
     model_prior: Any = None,
     several: bool = False,
     unlisted: bool = False,
-    pool: Any = None,
-    order: Any = None,
-) -> Inference | GroupedInference:
+    **known: Unpack[Known],
+) -> Answer:
     """Label all items jointly from the scores that another model gave them, and say which classes are present.
 
     Only differences between the scores of one item count, and gaps between the best of them are their unit: a factor on
@@ -186,11 +157,9 @@ def infer_scores(
         "logits" are unbounded scores, before a softmax or a sigmoid. "probabilities" sum to at most one over the
         classes of an item. "sigmoid" is a chance for each class by itself. "similarities" are cosines, or negative
         distances.
-    groups, prior, candidates : object
-        As in `PaddleClassifier.infer`. Arrays of weights are in the order of the columns.
-    labelled : mapping or None
-        Labels of some items, by their position: `{0: "cow", 17: "deer"}`. They say how reliable the scores are, and
-        these items keep their label.
+    groups, **known : object
+        As in `BatchClassifier.infer`. Arrays of weights are in the order of the columns. Items whose labels are given
+        say how reliable the scores are, and keep their label; it must be one of the classes.
     model_prior : array [class], mapping, table or None
         How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
         classes; this is taken back. Logits must then be on the model's own scale.
@@ -199,12 +168,10 @@ def infer_scores(
     unlisted : bool
         Whether an item may also have a class that the model did not list for it. Its scores are taken to lie below all
         that are listed.
-    pool, order : object
-        As in `PaddleClassifier.infer`.
 
     Returns
     -------
-    Inference or, with groups, GroupedInference
+    Answer
         `unknown` is NaN: scores do not tell which items belong to none of the classes.
 
         With `several`, `probabilities` are the chances that the item holds each class, and their sum over the classes
@@ -237,21 +204,16 @@ def infer_scores(
     """
     if kind not in KINDS:
         raise OptionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    about = checked(known)
+    labelled = about.get("given") or {}
     if several and (kind != "sigmoid" or labelled):
-        raise OptionError(
-            "several needs the kind sigmoid, and no labelled items: a label would not say what else is there"
-        )
-    if groups is None and (pool is not None or order is not None):
-        raise OptionError("pool and order are about groups, and there are none; give the argument groups")
+        raise OptionError("several needs the kind sigmoid, and no given labels: one would not say what else is there")
     values, names = _table(scores, classes, kind)
     n_items = len(values)
     group_names, group_of = (
         (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
     )
-    weights = weights_of(prior, candidates, names, group_names)
-    banned = None
-    if weights is not None and (weights == 0).any():
-        banned = (weights == 0)[group_of if len(weights) > 1 else 0]
+    banned = _banned(BatchContexts(about, names, group_names, group_of, None), group_of)
     relative, best = differences(values, kind, _model_weights(model_prior, names, kind), unlisted=unlisted)
     unit, listed = unit_of(relative, banned), ~np.isnan(relative)
     nats, codes = in_nats(relative, unit), None
@@ -262,7 +224,7 @@ def infer_scores(
             barred = np.broadcast_to(banned, nats.shape)[rows]
             if barred[np.arange(len(rows)), codes[rows]].any():
                 raise OptionError(
-                    "labelled has a class that prior or candidates rule out for this item; correct one of them"
+                    "given has a class that prior or candidates rule out for this item; correct one of them"
                 )
             own = np.where(barred, -np.inf, own)
         unit /= factor_of_labelled(own, codes[rows])
@@ -274,12 +236,19 @@ def infer_scores(
         codes,
         several,
     )
-    if groups is not None:
-        return beside(scores, inferred_by_group(items, groups, Known(prior, candidates, pool, order)), names)
-    found = inferred_by_group(items, group_of, Known(None if weights is None else weights[0]))[0]
-    for warning in warnings_of(found.diagnostics):
+    found = answered(items, groups, about, frame_of(scores))
+    for warning in warnings_of(found.diagnostics) if groups is None else ():
         warnings.warn(warning, stacklevel=2)
-    return beside(scores, found, names)
+    return found
+
+
+def _banned(contexts: BatchContexts, group_of: Int[np.ndarray, "item"]) -> Bool[np.ndarray, "item class"] | None:
+    """Classes that items cannot have; None if they can have all."""
+    shares = None if contexts.prior is None else np.isneginf(contexts.prior.log_shares)
+    banned = None if shares is None or not shares.any() else shares[group_of]
+    if contexts.allowed is None:
+        return banned
+    return ~contexts.allowed if banned is None else banned | ~contexts.allowed
 
 
 def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[np.ndarray, "item class"], npt.NDArray[Any]]:
@@ -287,7 +256,7 @@ def _table(scores: Any, classes: Any, kind: str) -> tuple[Float[np.ndarray, "ite
     if isinstance(scores, TopScores):
         values, names = scores.table(classes)
     else:
-        values = _as_array(container_of(scores).vectors(scores))
+        values = _as_array(vectors_of(scores))
         if values.ndim != 2:
             raise TaskError(f"scores must have the axes (item, class), got shape {tuple(values.shape)}")
         columns = getattr(scores, "column_names", getattr(scores, "columns", None)) if classes is None else classes
@@ -325,9 +294,6 @@ def _check_chances(values: Float[np.ndarray, "item class"], kind: str) -> None:
 
 def _as_array(values: Any) -> Float[np.ndarray, "..."]:
     """Return numbers in single or double precision; a tensor comes from any device."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.float() if values.dtype.is_floating_point and values.dtype.itemsize < 4 else values
     if hasattr(values, "column_names"):
         values = np.column_stack([column.to_numpy() for column in values.columns])
     numbers = _as_numbers(values.to_numpy() if hasattr(values, "to_numpy") else values)
@@ -369,9 +335,11 @@ def _codes(
     labelled: Mapping[int, Any], classes: npt.NDArray[Any], n_items: int
 ) -> tuple[list[int], Int[np.ndarray, "item"]]:
     """Return the labelled rows, and the class of every row, -1 if it is not labelled."""
-    rows = [whole("a position in labelled", row, least=0, error=TaskError) for row in labelled]
+    rows = [whole("a position in given", row, least=0, error=TaskError) for row in labelled]
     if max(rows) >= n_items:
-        raise TaskError(f"labelled has the position {max(rows)}, but there are {n_items} items, counted from 0")
+        raise TaskError(f"given has the position {max(rows)}, but there are {n_items} items, counted from 0")
+    if any(label is None for label in labelled.values()):
+        raise OptionError("scores do not tell which items belong to no class; leave out items that were given None")
     codes = np.full(n_items, -1)
     codes[rows] = class_places(list(labelled.values()), classes)
     return rows, codes

@@ -40,9 +40,9 @@ class FewClassSplit:
     --------
     >>> from sklearn.model_selection import cross_val_score
     >>> from handful.datasets import load_clinc150
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> bank, splits = load_clinc150(), FewClassSplit(4, n_present=3, n_items=40, random_state=0)
-    >>> cross_val_score(PaddleClassifier(), bank.features, bank.labels, cv=splits).round(2).tolist()
+    >>> cross_val_score(BatchClassifier(), bank.features, bank.labels, cv=splits).round(2).tolist()
     [1.0, 1.0, 0.92, 0.85]
     """
 

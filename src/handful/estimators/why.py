@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
-from handful.engine.model import Context
-from handful.engine.prior import Prior
 from handful.estimators.answer import Answer
+from handful.estimators.batches import CatalogueItems
+from handful.estimators.context import BatchContexts, Known
 from handful.shapes import Float
 
 # Fewer expected items than this are none.
@@ -43,9 +44,9 @@ class NearExample(NamedTuple):
 
     Examples
     --------
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
-    >>> PaddleClassifier().fit(X, y).explain([[0.0, 2.0], [3.0, 0.0]], 1).nearest[0]
+    >>> BatchClassifier().fit(X, y).explain([[0.0, 2.0], [3.0, 0.0]], 1).nearest[0]
     NearExample(position=2, label='right', distance=0.0)
     """
 
@@ -84,13 +85,13 @@ class Explanation:
     Examples
     --------
     >>> import textwrap
-    >>> from handful.estimators import PaddleClassifier
+    >>> from handful.estimators import BatchClassifier
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.9 * rng.normal(size=(100, 16)), np.array(list("abcdefghijklmnopqrst"))
     >>> batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
     >>> batch[0] = 0.4 * centres[3] + 0.6 * centres[5]  # between two classes
-    >>> print(textwrap.fill(str(PaddleClassifier().fit(X, y.repeat(5)).explain(batch, 0)), 88))
+    >>> print(textwrap.fill(str(BatchClassifier().fit(X, y.repeat(5)).explain(batch, 0)), 88))
     Item 0 is 'd' (0.78). Alone it would be 'f' (0.89). Of the other 49 items of the batch,
     29 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
     and 25 ('f').
@@ -134,35 +135,28 @@ class Explanation:
 
 
 def explained(
-    catalogue: Catalogue,
-    found: Answer,
-    features: Float[np.ndarray, "item dim"],
-    items: Sequence[int],
-    *,
-    prior: Prior | None = None,
-    n_nearest: int = 3,
+    batch: CatalogueItems, found: Answer, items: Sequence[int], known: Known, *, n_nearest: int = 3
 ) -> tuple[Explanation, ...]:
     """Explain some items of an answer.
 
     Parameters
     ----------
-    catalogue, found
-        What the batch was compared with, and the answer.
-    features : Float[np.ndarray, "item dim"]
-        All items of the batch, as they were given.
+    batch, found
+        All items of the batch, beside the catalogue, and the answer.
     items
         Positions in the batch.
-    prior
+    known
         As given when the batch was labelled.
     n_nearest
         Examples that each explanation has.
     """
-    chosen = features[list(items)]
-    scores = catalogue.scores(chosen, Context.of(prior))
-    alone, near = softmax(scores, axis=1), _nearest(catalogue, chosen, found.classes.tolist(), n_nearest)
+    chosen, nobody = batch.features[list(items)], np.zeros(len(batch), np.int64)
+    context = BatchContexts(known, batch.classes, None, nobody, None).of_group(0, np.asarray(items, dtype=np.int64))
+    scores = batch.catalogue.scores(chosen, context)
+    alone, near = softmax(scores, axis=1), _nearest(batch.catalogue, chosen, found.classes.tolist(), n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     # In a batch with unknown items, expected counts are those of known ones.
-    known = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
+    counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
     names = found.classes.tolist()
     said = []
     for place, item in enumerate(items):
@@ -173,7 +167,7 @@ def explained(
         against = label != rival and q[rival] > 0
         from_item = float(s[label] - s[rival]) if against else 0.0
         odds = float(np.log(q[label]) - np.log(q[rival])) if against else 0.0
-        held = np.maximum(counts - known[item] * q, 0)
+        held = np.maximum(counts - counted[item] * q, 0)
         said.append(
             Explanation(
                 item=int(item),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError
-from handful.exchange.scored import Answer, ToolScores, checked_scores
+from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
 from handful.machine.untrusted import read_bytes, read_text
 from handful.machine.whole_file import written_whole
 
@@ -99,7 +99,7 @@ def read_birdnet(path: Path) -> ToolScores:
 
     marked = read_bytes(path, FileFormatError).startswith(codecs.BOM_UTF8)
 
-    def write(answers: Sequence[Answer], out: Path) -> None:
+    def write(answers: Sequence[ItemLabel], out: Path) -> None:
         kept = [number for number, name in enumerate(header) if name not in (LABEL, PROBABILITY)]
         ending = "\r\n" if "\r\n" in text else "\n"
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from typing import Any
 from handful import __version__
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 from handful.exchange.species import names_of
 from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
@@ -53,7 +53,7 @@ def read_camtrap(path: Path) -> dict[str, list[Any]]:
     return {"file": [row["filePath"] for row in media], **columns}
 
 
-def write_camtrap(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
+def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> None:
     """Write the table of observations to `out`: rows that are there, then one for each medium that has an answer."""
     tables = _tables(source)
     media = read_rows(tables["media"])

@@ -12,7 +12,7 @@ from typing import Any
 
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 
 KIND = "COCO Camera Traps"
 # What entries must have beside images.
@@ -37,7 +37,7 @@ def read_coco(path: Path) -> dict[str, list[Any]]:
     return {"file": [image["file_name"] for image in images], **columns}
 
 
-def write_coco(source: Path, answers: Mapping[int, Answer], out: Path) -> None:
+def write_coco(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> None:
     """Write a copy with one more annotation for each image that has an answer, by its position among the images."""
     file = JsonFile.read(source, KIND)
     content = copy.deepcopy(file.content)

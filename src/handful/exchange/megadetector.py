@@ -13,7 +13,7 @@ from typing import Any
 
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import Answer, ToolScores, checked_scores
+from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
 
 KIND = "results of MegaDetector with classifications"
 OURS = "handful"
@@ -54,7 +54,7 @@ def read_megadetector(path: Path) -> ToolScores:
         raise FileFormatError(f"{path} has no detection with classifications; run a classifier on its detections first")
     keys = {name: key for key, name in categories.items()}
 
-    def write(answers: Sequence[Answer], out: Path) -> None:
+    def write(answers: Sequence[ItemLabel], out: Path) -> None:
         content = copy.deepcopy(file.content)
         for (place, number), answer in zip(used, answers, strict=True):
             detection = content["images"][place]["detections"][number]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from handful.errors import FileFormatError
 
 
-class Answer(NamedTuple):
+class ItemLabel(NamedTuple):
     """The two most likely classes of an item, with probabilities; the second is None if there is none."""
 
     label: str
@@ -44,7 +44,7 @@ class ToolScores:
     files: tuple[str, ...]
     classes: Sequence[Sequence[str]]
     scores: Sequence[Sequence[float]]
-    write: Callable[[Sequence[Answer], Path], None]
+    write: Callable[[Sequence[ItemLabel], Path], None]
     columns: Mapping[str, list[Any]] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from handful.errors import FileFormatError, OptionError
 from handful.exchange.camtrap_dp import read_camtrap, read_rows, write_camtrap
 from handful.exchange.coco_camera_traps import read_coco, write_coco
-from handful.exchange.scored import Answer
+from handful.exchange.scored import ItemLabel
 
 FILE_NAMES = ("file", "filepath", "file_name", "filename", "path", "filePath", "fileName", "File")
 # Folder that an item lies in; needs no table.
@@ -33,13 +33,13 @@ def package_of(path: Path) -> Path | None:
     return place if place.name.lower() == "datapackage.json" else None
 
 
-def write_sites(source: Path, files: Sequence[str], answers: Sequence[Answer], out: Path) -> None:
+def write_sites(source: Path, files: Sequence[str], answers: Sequence[ItemLabel], out: Path) -> None:
     """Write labels into a copy of the file of sites, or as its table of observations; of a file, the surest counts."""
     package = package_of(source)
     if package is None and source.suffix.lower() != ".json":
         raise OptionError(f"{source} is a plain table; labels go into COCO Camera Traps or Camtrap DP")
     rows = rows_of(files, read_sites(source)["file"], str(source))
-    surest: dict[int, Answer] = {}
+    surest: dict[int, ItemLabel] = {}
     for row, answer in zip(rows, answers, strict=True):
         if row not in surest or answer.probability > surest[row].probability:
             surest[row] = answer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
-from handful.exchange.scored import Answer, ToolScores, checked_scores
+from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
 
 KIND = "predictions of SpeciesNet"
 OURS = "handful"
@@ -45,7 +45,7 @@ def read_speciesnet(path: Path) -> ToolScores:
     if not used:
         raise FileFormatError(f"{path} has no image with classifications; run the classifier of SpeciesNet first")
 
-    def write(answers: Sequence[Answer], out: Path) -> None:
+    def write(answers: Sequence[ItemLabel], out: Path) -> None:
         content = copy.deepcopy(file.content)
         for place, answer in zip(used, answers, strict=True):
             image = content["predictions"][place]

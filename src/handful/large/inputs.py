@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
+from handful.catalogue.rows import transform_rows
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
@@ -27,7 +26,6 @@ from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.reading import read_bank
 from handful.reading.parquet import copy_vectors
 from handful.shapes import Float
-from handful.transforms import transform_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +121,10 @@ def _unlabelled(features: Any) -> FeatureBank:
     return FeatureBank.from_arrays(array, np.zeros(len(array), np.int32), ["unlabelled"])
 
 
-def read_rows(queries: Rows, rows: np.ndarray, transform: str) -> Float[Tensor, "row dim"]:
+def read_rows(queries: Rows, rows: np.ndarray, transform: str) -> Float[np.ndarray, "row dim"]:
     """Rows of these numbers in single precision, transformed, in memory."""
     there = queries.take(rows).astype(np.float32, copy=False)
     # A row that is refused is named by its number, also where rows are not neighbours.
     wrong = np.flatnonzero(~np.isfinite(there).all(1))[:1]
     first = rows[wrong] if len(wrong) else rows[:1]
-    return transform_rows(transform, torch.from_numpy(there[wrong] if len(wrong) else there), first=int(first.sum()))
+    return transform_rows(transform, there[wrong] if len(wrong) else there, first=int(first.sum()))

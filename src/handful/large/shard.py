@@ -40,8 +40,7 @@ class Work:
 
     def points(self, rows: Int[np.ndarray, "row"]) -> Float[np.ndarray, "row dim"]:
         """Return some rows of the queries, transformed, about the origin."""
-        found: Float[np.ndarray, "row dim"] = read_rows(self.queries, rows, self.transform).numpy()
-        found -= self.origin
+        found: Float[np.ndarray, "row dim"] = read_rows(self.queries, rows, self.transform) - self.origin
         return found
 
     def label(self, shard: int, decided: DecidedRun) -> int:

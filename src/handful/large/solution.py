@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from handful.engine.unknown import REJECTED
 from handful.large.answers import FOLDER, read_answers
@@ -27,10 +26,10 @@ class LargeSolution:
         second class was left), its probability, and the chance that the query is unknown (NaN if that is not known).
     class_names : tuple of str
         What the labels mean.
-    expected_counts : Float[Tensor, "class"]
+    expected_counts : Float[np.ndarray, "class"]
         Queries that each class is expected to hold, in double precision.
-    presence : Float[Tensor, "class"]
-        Chance that the class occurs at least once, see `handful.estimators.Inference.presence`.
+    presence : Float[np.ndarray, "class"]
+        Chance that the class occurs at least once, see `handful.estimators.Answer.presence`.
     joint_weight, confidence : float
         λ, zero where each query was labelled alone, and the mean of the largest probability of each query alone.
     unknown_share, unknown_interval : float or None, tuple of float
@@ -51,7 +50,7 @@ class LargeSolution:
     >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
     >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
     >>> found = solve(catalogue, batch, mkdtemp())
-    >>> (found.presence >= 0.5).nonzero()[:, 0].tolist()
+    >>> np.flatnonzero(found.presence >= 0.5).tolist()
     [0, 1, 2, 3]
     >>> len(found.labels()), sorted(next(found.answers()))
     (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability', 'unknown'])
@@ -59,8 +58,8 @@ class LargeSolution:
 
     folder: Path | str
     class_names: tuple[str, ...]
-    expected_counts: Float[Tensor, "class"]
-    presence: Float[Tensor, "class"]
+    expected_counts: Float[np.ndarray, "class"]
+    presence: Float[np.ndarray, "class"]
     joint_weight: float
     confidence: float
     unknown_share: float | None
@@ -69,7 +68,7 @@ class LargeSolution:
     is_open: bool
 
     @property
-    def proportions(self) -> Float[Tensor, "class"]:
+    def proportions(self) -> Float[np.ndarray, "class"]:
         """Share of the batch in each class."""
         return self.expected_counts / self.expected_counts.sum()
 

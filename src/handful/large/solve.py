@@ -24,10 +24,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
+from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.engine.presence import chance_of_any
 from handful.errors import OptionError, StorageError, TaskError
 from handful.large.decided import BatchTotals, DecidedRun
@@ -40,7 +40,6 @@ from handful.large.solution import LargeSolution
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
 from handful.machine.threads import one_thread
-from handful.transforms import ROW_TRANSFORMS
 
 SHARD_ROWS = 65_536
 
@@ -132,7 +131,7 @@ def solve(
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
-        work = Work(queried, summed.origin.numpy(), change, place, run_name_of(about), shard_rows)
+        work = Work(queried, summed.origin, change, place, run_name_of(about), shard_rows)
         return _solved(summed, names, work, executor or in_process(), Reporter(on_progress))
 
 
@@ -165,8 +164,8 @@ def _solved(
     return LargeSolution(
         folder=work.folder.called,
         class_names=names,
-        expected_counts=torch.from_numpy(totals.counts),
-        presence=torch.from_numpy(np.minimum(presence, totals.counts) if is_open else presence),
+        expected_counts=totals.counts,
+        presence=np.minimum(presence, totals.counts) if is_open else presence,
         joint_weight=1 - roll.alone,
         confidence=totals.confidence / n_rows,
         unknown_share=None if verdict is None else totals.unknown / n_rows,

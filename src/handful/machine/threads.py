@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from threadpoolctl import threadpool_limits
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch and the products of NumPy on one thread, then on as many as before."""
-    before = torch.get_num_threads()
+    """Run the products of NumPy on one thread, and torch if it is loaded; then on as many as before."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 1
     with threadpool_limits(1, "blas"):
-        torch.set_num_threads(1)
+        if torch:
+            torch.set_num_threads(1)
         try:
             yield
         finally:
-            torch.set_num_threads(before)
+            if torch:
+                torch.set_num_threads(before)
 
 
 def only_one_thread() -> None:
     """Run this process on one thread from now on."""
-    torch.set_num_threads(1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     threadpool_limits(1, "blas")
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -62,7 +62,7 @@ class Portion:
         rows: Int[np.ndarray, "item"],
     ) -> None:
         """Label groups in memory; `rows` are the items' rows in the data set, `group_of` counts groups from zero."""
-        for _, mine, found in by_group(CatalogueItems(catalogue, torch.from_numpy(features)), group_of):
+        for _, mine, found in by_group(CatalogueItems(catalogue, features), group_of):
             self._add(
                 {name: torch.from_numpy(figure(found)) for name, figure in ITEM_FIGURES.items()},
                 torch.from_numpy(rows[mine]),

@@ -95,7 +95,7 @@ def label_groups(
     Parameters
     ----------
     classifier : TransductiveClassifier or Catalogue
-        Fitted, with the method `roll_call` (as `PaddleClassifier` always has).
+        Fitted, with the method `roll_call` (as `BatchClassifier` always has).
     source : path
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path
@@ -130,7 +130,7 @@ def label_groups(
     >>> import tempfile
     >>> import pyarrow as pa
     >>> import pyarrow.parquet as pq
-    >>> from handful import PaddleClassifier
+    >>> from handful import BatchClassifier
     >>> rng = np.random.default_rng(0)
     >>> centres = rng.normal(size=(20, 16))
     >>> X, y = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
@@ -138,7 +138,7 @@ def label_groups(
     >>> folder = Path(tempfile.mkdtemp())
     >>> table = pa.table({"site": ["marsh"] * 10 + ["wood"] * 5, "vector": batch.tolist()})
     >>> pq.write_table(table, folder / "batch.parquet")
-    >>> found = label_groups(PaddleClassifier().fit(X, y), folder / "batch.parquet", folder / "out", group_by="site")
+    >>> found = label_groups(BatchClassifier().fit(X, y), folder / "batch.parquet", folder / "out", group_by="site")
     >>> items = pq.read_table(found.items)
     >>> items.column_names, items["label"].to_pylist()
     (['site', 'label', 'probability', 'unknown'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
@@ -180,7 +180,7 @@ def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
     catalogue = getattr(classifier, "_catalogue", None)
     if not isinstance(catalogue, Catalogue):
         raise OptionError(
-            f"classifier must be a fitted PaddleClassifier, or a Catalogue, got {type(classifier).__name__}; groups "
+            f"classifier must be a fitted BatchClassifier, or a Catalogue, got {type(classifier).__name__}; groups "
             "need the method roll_call"
         )
     names = getattr(classifier, "feature_names_in_", None)

@@ -1,0 +1,62 @@
+"""Checks of what estimators are given, by scikit-learn, with errors of handful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from handful.errors import HandfulError, LabelError, TaskError
+from handful.estimators.containers import labels_of, vectors_of
+from handful.shapes import Float
+
+
+def checked_features(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Float[np.ndarray, "row dim"]:
+    """Return the features in single or double precision; `reset` notes their number and names."""
+    vectors = vectors_of(X)
+    if getattr(vectors, "dtype", None) == np.float16:
+        vectors = vectors.astype(np.float32)
+    with _sentences(TaskError):
+        found: Float[np.ndarray, "row dim"] = validate_data(
+            estimator, vectors, reset=reset, dtype=[np.float64, np.float32], copy=copy, order="C"
+        )
+    return found
+
+
+def checked_labels(estimator: Any, y: Any) -> npt.NDArray[Any]:
+    """Return the labels as an array."""
+    if y is None:
+        raise LabelError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    with _sentences(LabelError):
+        labels: npt.NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+        assert_all_finite(labels, input_name="y")
+        if labels.dtype.kind == "f":
+            check_classification_targets(labels)
+    return labels
+
+
+def checked_rows(
+    estimator: Any, X: Any, labels: npt.NDArray[Any], *, reset: bool
+) -> tuple[Float[np.ndarray, "row dim"], npt.NDArray[Any]]:
+    """Return a copy of the features, and as many labels."""
+    features = checked_features(estimator, X, reset=reset, copy=True)
+    with _sentences(LabelError):
+        check_consistent_length(features, labels)
+    return features, labels
+
+
+@contextmanager
+def _sentences(kind: type[HandfulError]) -> Iterator[None]:
+    """Raise what scikit-learn says about its input as an error of handful."""
+    try:
+        yield
+    except HandfulError:
+        raise
+    except ValueError as error:
+        raise kind(str(error)) from error
