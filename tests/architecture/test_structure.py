@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import handful
-from handful.gathering import gather
+from handful import fewshot
+from handful.fewshot.gathering import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
@@ -23,7 +24,7 @@ def test_every_source_file_has_its_test():
 
 def test_every_method_has_its_file_its_page_and_its_row_in_the_table():
     table = (ROOT / "docs" / "methods" / "table.md").read_text(encoding="utf-8")
-    for name in handful.METHODS:
+    for name in fewshot.METHODS:
         assert (SOURCE / "methods" / f"{name}.py").is_file(), name
         assert (ROOT / "docs" / "methods" / f"{name}.md").is_file(), name
         assert f"\n| {name} | " in table, f"docs/methods/table.md leaves out {name}"
@@ -57,7 +58,7 @@ def test_every_name_of_the_package_and_every_part_is_found_when_asked_for():
     parts = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
     private = {"__init__", "__main__", "__pycache__", "arguments", "cli", "engine", "inference", "machine", "shapes"}
     assert {name for name in parts - private if name not in dir(handful)} == set()
-    assert handful.gather is gather
+    assert fewshot.gather is gather
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         handful.nonsense  # noqa: B018
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from handful.engine.logistic import logistic, logistic_near, nearest_classes
-from handful.numerics import logistic as in_torch
+from handful.fewshot.numerics import logistic as in_torch
 
 
 def rows(n=60, dim=12, n_classes=6, seed=0):

@@ -44,8 +44,8 @@ from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, holds_items, list_items, pick
+from handful.fewshot.methods import METHODS
 from handful.large.executors import Executor
-from handful.methods import METHODS
 from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.

@@ -1,7 +1,7 @@
 """Inputs of a streamed run: a catalogue, summed by class once, and queries, read in blocks and never held whole.
 
-Coordinates have their origin at the mean of the catalogue, as in `handful.inference.frame`: products of vectors that
-share a large offset lose the digits in which they differ.
+Coordinates have their origin at the mean of the catalogue: products of vectors that share a large offset lose the
+digits in which they differ.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
 from handful.machine.sealed import check_seal, open_sealed, seal
+from handful.rows import transform_rows
 from handful.shapes import Float
-from handful.transforms import transform_rows
 
 
 @dataclass(frozen=True, eq=False)
