@@ -5,9 +5,9 @@ cell's hash, so that a run made by an earlier version can still be read and repo
 
 The code of a method is the source text of every module of handful that computes its rows: the method's own file,
 `handful.fewshot.benchmark.run` (which draws, gathers, transforms and scores), and all modules of handful that these
-import, directly or not. Other methods, the command line and the reports are not among them. A comment changes the hash as well:
-telling comments from code is not worth the risk of a mistake, and a run that is refused needlessly can be told to
-continue.
+import, directly or not. Other methods, the command line and the reports are not among them. A comment changes the hash
+as well: telling comments from code is not worth the risk of a mistake, and a run that is refused needlessly can be
+told to continue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """StatA: Gaussians anchored at the names (Zanella, Fuchs, De Vleeschouwer, Ben Ayed, CVPR 2025).
 
 Labels are updated as in TransCLIP (`handful.fewshot.solvers.named_gaussians`). Every class has its own Gaussian, which
-stays at its name as far as the batch has no items of it. With n_k the number of queries whose most probable class is k, x̄_k
-and S_k the mean and the variances of the queries weighted with z_nk, and α the weight of the anchor,
+stays at its name as far as the batch has no items of it. With n_k the number of queries whose most probable class is k,
+x̄_k and S_k the mean and the variances of the queries weighted with z_nk, and α the weight of the anchor,
 
     β_k = n_k / (α + n_k),     μ_k = norm( β_k norm(x̄_k) + (1 - β_k) t_k ),
     Σ_k = β_k S_k + (1 - β_k) ( Σ_0 + diag (t_k - μ_k)² ).
