@@ -37,7 +37,7 @@ import numpy as np
 import torch
 
 from handful.estimators import GroupedInference, PaddleClassifier
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints
 

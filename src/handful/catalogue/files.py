@@ -25,7 +25,7 @@ from handful.engine.levels import Levels
 from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
-from handful.transforms import ROW_TRANSFORMS
+from handful.rows import ROW_TRANSFORMS
 
 FORMAT, FORMAT_VERSION = "handful catalogue", 5
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")

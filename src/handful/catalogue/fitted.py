@@ -40,9 +40,9 @@ from handful.engine.model import BatchItems, Context, JointAnswer, Reference, la
 from handful.engine.named import NameVectors
 from handful.engine.names_alone import label_by_names
 from handful.errors import LabelError, OptionError, TaskError
-from handful.numerics.moments import labelled_moments
+from handful.fewshot.numerics.moments import labelled_moments
+from handful.rows import ROW_TRANSFORMS, transform_rows
 from handful.shapes import Float, Int
-from handful.transforms import ROW_TRANSFORMS, transform_rows
 
 # Numbers that the kept examples may have.
 KEPT_NUMBERS = 2**23

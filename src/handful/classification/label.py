@@ -41,8 +41,8 @@ from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, items_of
+from handful.fewshot.methods import METHODS
 from handful.large.executors import Executor
-from handful.methods import METHODS
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
 from handful.reading.contents import pick

@@ -39,10 +39,11 @@ from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from handful.estimators.names import rows_of_names
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.why import Explanation, explained
-from handful.methods import METHODS
+from handful.fewshot.methods import METHODS
+from handful.fewshot.task import TaskBatch
+from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
+from handful.rows import ROW_TRANSFORMS
 from handful.shapes import Float, Int
-from handful.task import TaskBatch
-from handful.transforms import ROW_TRANSFORMS, TRANSFORMS, parameters_of, transform
 
 # Used instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"
@@ -67,10 +68,10 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     method : str
-        A key of `handful.METHODS`.
+        A key of `handful.fewshot.METHODS`.
     feature_transform : str or None
-        A key of `handful.TRANSFORMS` without parameters; None means the method's own, or `l2` if that one needs the
-        mean of base classes, which is not available here.
+        A key of `handful.fewshot.TRANSFORMS` without parameters; None means the method's own, or `l2` if that one needs
+        the mean of base classes, which is not available here.
     options : dict or None
         Options of the method.
 

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.dispatch import solve
 from handful.engine.model import Context
 from handful.engine.prior import Prior
 from handful.estimators.answer_tables import (
@@ -32,10 +31,11 @@ from handful.estimators.answer_tables import (
 from handful.estimators.containers import container_of
 from handful.estimators.diagnostics import Diagnostic, collapsed, diagnose, not_converged
 from handful.estimators.proposals import Proposal
-from handful.inference.frame import Frame
-from handful.numerics.distances import half_squared_distances
+from handful.fewshot.dispatch import solve
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
-from handful.task import TaskBatch
 
 # A class is present if its chance of being present is at least this.
 PRESENT = 0.5

@@ -25,8 +25,8 @@ from handful.engine.model import Context
 from handful.engine.prior import Prior
 from handful.estimators.answer_tables import as_array
 from handful.estimators.inference import Inference
+from handful.rows import transform_rows
 from handful.shapes import Float
-from handful.transforms import transform_rows
 
 # Fewer expected items than this are none.
 LEAST_SAID = 0.5

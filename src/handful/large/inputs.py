@@ -1,7 +1,7 @@
 """Inputs of a streamed run: a catalogue, summed by class once, and queries, read in blocks and never held whole.
 
-Coordinates have their origin at the mean of the catalogue, as in `handful.inference.frame`: products of vectors that
-share a large offset lose the digits in which they differ.
+Coordinates have their origin at the mean of the catalogue: products of vectors that share a large offset lose the
+digits in which they differ.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, loc
 from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.reading import read_bank
 from handful.reading.parquet import copy_vectors
+from handful.rows import transform_rows
 from handful.shapes import Float
-from handful.transforms import transform_rows
 
 
 @dataclass(frozen=True, eq=False)

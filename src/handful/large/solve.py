@@ -40,7 +40,7 @@ from handful.large.solution import LargeSolution
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
 from handful.machine.threads import one_thread
-from handful.transforms import ROW_TRANSFORMS
+from handful.rows import ROW_TRANSFORMS
 
 SHARD_ROWS = 65_536
 
