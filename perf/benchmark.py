@@ -13,11 +13,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from handful import ShotsPerClass, TaskSpec, UniformOverPool
-from handful.benchmark import Cell, Journal, complete, run
-from handful.benchmark.plan import bound_plan
 from handful.datasets import load_clinc150
-from handful.reports.summary import results
+from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+from handful.fewshot.benchmark import Cell, Journal, complete, run
+from handful.fewshot.benchmark.plan import bound_plan
+from handful.fewshot.reports.summary import results
 
 STAGES = ("draw", "gather", "transform", "solve", "score")
 

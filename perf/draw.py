@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import handful
+from handful import fewshot
 
 N_CLASSES, ROWS_A_CLASS, DIM, N_TASKS, N_SOLVED = 227, 112, 512, 10_000, 64
 Answer = TypeVar("Answer")
@@ -38,13 +39,13 @@ def main() -> None:
     features = centres[labels] + rng.standard_normal((len(labels), DIM), dtype=np.float32)
     bank = handful.FeatureBank.from_arrays(features, labels, [str(k) for k in range(N_CLASSES)])
     print(f"{'query rule':<42} {'draw':>8} {'gather':>8} {'solve':>8} {'draw / solve':>13}   CPU ms per task")
-    for query in (handful.UniformOverPool(5), handful.Balanced(5), handful.Dirichlet(5, 2.0)):
-        spec = handful.TaskSpec(handful.ShotsPerClass(5), query, 75)
-        _, drawing = timed(lambda spec=spec: handful.draw(labels, spec, 0, range(N_TASKS)))  # type: ignore[misc]
-        some = handful.draw(labels, spec, 0, range(N_SOLVED))
-        (task, _), gathering = timed(lambda some=some: handful.gather(bank, some))  # type: ignore[misc]
-        scaled = handful.transform("range_scale", task)
-        _, solving = timed(lambda scaled=scaled: handful.solve("paddle", scaled))  # type: ignore[misc]
+    for query in (fewshot.UniformOverPool(5), fewshot.Balanced(5), fewshot.Dirichlet(5, 2.0)):
+        spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), query, 75)
+        _, drawing = timed(lambda spec=spec: fewshot.draw(labels, spec, 0, range(N_TASKS)))  # type: ignore[misc]
+        some = fewshot.draw(labels, spec, 0, range(N_SOLVED))
+        (task, _), gathering = timed(lambda some=some: fewshot.gather(bank, some))  # type: ignore[misc]
+        scaled = fewshot.transform("range_scale", task)
+        _, solving = timed(lambda scaled=scaled: fewshot.solve("paddle", scaled))  # type: ignore[misc]
         each = drawing / N_TASKS, gathering / N_SOLVED, solving / N_SOLVED
         print(f"{query!s:<42} {each[0]:8.3f} {each[1]:8.3f} {each[2]:8.3f} {each[0] / each[2]:13.3f}")
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-import handful
-from handful.numerics.geometry import gram_is_cheaper
-from handful.numerics.lookup import Lookup
+from handful import fewshot
+from handful.fewshot.numerics.geometry import gram_is_cheaper
+from handful.fewshot.numerics.lookup import Lookup
 
 N_ITER, REPEATS = 10, 3
 USUAL = {"classes": 20, "queries": 75, "dimensions": 512, "shots": 5}
@@ -56,8 +56,8 @@ def milliseconds(geometry: str, classes: int, queries: int, dimensions: int, sho
     times = []
     for _ in range(REPEATS):
         start = time.process_time()
-        task = handful.TaskBatch(support, labels, query, classes, check=False)
-        _ = handful.solve("paddle", task, max_iter=N_ITER, tol=0.0, geometry=geometry).predictions
+        task = fewshot.TaskBatch(support, labels, query, classes, check=False)
+        _ = fewshot.solve("paddle", task, max_iter=N_ITER, tol=0.0, geometry=geometry).predictions
         times.append(time.process_time() - start)
     return 1e3 * min(times) / n_tasks
 

@@ -15,14 +15,14 @@ import time
 import torch
 from sklearn.linear_model import enet_path
 
-import handful
-from handful.methods.ici import N_LEVELS, SMALLEST_LEVEL, principal_coordinates
-from handful.numerics.outlier_path import outlier_path
+from handful import fewshot
+from handful.fewshot.methods.ici import N_LEVELS, SMALLEST_LEVEL, principal_coordinates
+from handful.fewshot.numerics.outlier_path import outlier_path
 
 N_QUERY, DIM, SHOTS = 75, 512, 5
 
 
-def random_task(n_classes: int) -> handful.TaskBatch:
+def random_task(n_classes: int) -> fewshot.TaskBatch:
     """One task of Gaussian classes on the unit sphere, five of them in the query."""
     generator = torch.Generator().manual_seed(0)
     centres = 0.2 * torch.randn(n_classes, DIM, generator=generator)
@@ -30,7 +30,7 @@ def random_task(n_classes: int) -> handful.TaskBatch:
     present = torch.randint(5, (N_QUERY,), generator=generator)
     support = centres[labels] + 0.5 * torch.randn(len(labels), DIM, generator=generator)
     query = centres[present] + 0.5 * torch.randn(N_QUERY, DIM, generator=generator)
-    return handful.transform("l2", handful.TaskBatch.single(support, labels, query, n_classes))
+    return fewshot.transform("l2", fewshot.TaskBatch.single(support, labels, query, n_classes))
 
 
 def main() -> None:
@@ -38,9 +38,9 @@ def main() -> None:
     torch.set_num_threads(1)
     for n_classes in (20, 160):
         task = random_task(n_classes)
-        handful.solve("ici", task)  # scikit-learn is imported here
+        fewshot.solve("ici", task)  # scikit-learn is imported here
         start = time.process_time()
-        solution = handful.solve("ici", task)
+        solution = fewshot.solve("ici", task)
         whole = time.process_time() - start
         labels = torch.cat([task.support_labels[0], solution.predictions[0]])
         points = torch.cat([task.support[0], task.query[0]]).double()

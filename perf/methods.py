@@ -13,15 +13,15 @@ import time
 
 import torch
 
-import handful
-from handful.transforms import parameters_of
+from handful import fewshot
+from handful.fewshot.transforms import parameters_of
 
 N_QUERY, DIM, SHOTS = 75, 512, 5
 SHAPES = [(20, 32), (160, 8)]  # classes, tasks in memory
 LONG = 1.0  # seconds
 
 
-def random_tasks(n_classes: int, n_tasks: int, *, centre: float = 0.5, noise: float = 1.0) -> handful.TaskBatch:
+def random_tasks(n_classes: int, n_tasks: int, *, centre: float = 0.5, noise: float = 1.0) -> fewshot.TaskBatch:
     """Gaussian classes, five of them in each query; how far centres and points spread in every dimension."""
     generator = torch.Generator().manual_seed(0)
     centres = centre * torch.randn(n_tasks, n_classes, DIM, generator=generator)
@@ -30,24 +30,24 @@ def random_tasks(n_classes: int, n_tasks: int, *, centre: float = 0.5, noise: fl
     rows = torch.arange(n_tasks).unsqueeze(-1)
     support = centres[rows, labels] + noise * torch.randn(n_tasks, n_classes * SHOTS, DIM, generator=generator)
     query = centres[rows, present] + noise * torch.randn(n_tasks, N_QUERY, DIM, generator=generator)
-    return handful.TaskBatch(support, labels, query, n_classes)
+    return fewshot.TaskBatch(support, labels, query, n_classes)
 
 
-def milliseconds_per_task(method: str, task: handful.TaskBatch) -> tuple[float, float]:
+def milliseconds_per_task(method: str, task: fewshot.TaskBatch) -> tuple[float, float]:
     """CPU time and mean number of iterations; the fastest of three runs where they are short."""
-    named = handful.METHODS[method].transform
+    named = fewshot.METHODS[method].transform
     given = {"base_mean": torch.zeros(DIM)} if "base_mean" in parameters_of(named) else {}
-    task = handful.transform(named, task, **given)
+    task = fewshot.transform(named, task, **given)
     first = task.select(slice(0, 1))
     start = time.process_time()
-    iterations = handful.solve(method, first).n_iter
+    iterations = fewshot.solve(method, first).n_iter
     alone = time.process_time() - start
     if alone > LONG:
         return 1e3 * alone, iterations.double().mean().item()
     times = []
     for _ in range(3):
         start = time.process_time()
-        iterations = handful.solve(method, task).n_iter
+        iterations = fewshot.solve(method, task).n_iter
         times.append(time.process_time() - start)
     return 1e3 * min(times) / task.n_tasks, iterations.double().mean().item()
 
@@ -58,7 +58,7 @@ def main() -> None:
     tasks = {n_classes: random_tasks(n_classes, n_tasks) for n_classes, n_tasks in SHAPES}
     heads = " ".join(f"{f'K={n_classes}':>9} {'iter.':>6}" for n_classes in tasks)
     print(f"{'method':<18} {heads}   CPU ms per task, mean iterations; {SHOTS} shots, |Q|={N_QUERY}, d={DIM}")
-    for method in handful.METHODS:
+    for method in fewshot.METHODS:
         figures = [milliseconds_per_task(method, task) for task in tasks.values()]
         print(f"{method:<18} " + " ".join(f"{ms:9.2f} {iterations:6.0f}" for ms, iterations in figures), flush=True)
 

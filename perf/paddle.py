@@ -17,9 +17,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-import handful
-from handful.inference.frame import Frame
-from handful.methods import paddle
+from handful import fewshot
+from handful.fewshot.methods import paddle
+from handful.fewshot.solvers.frame import Frame
 
 N_QUERY, DIM, N_ITER, REPEATS = 75, 512, 20, 7
 CENTRE, SCALE = 0.7, 1.4  # nearest prototype is right for about four queries in five at K = 160
@@ -27,7 +27,7 @@ STRAIGHT_CHUNKS = (8, 32, 64)  # the best of these stands for the straightforwar
 SHAPES = [(20, 5, 256), (160, 5, 16), (160, 20, 8)]  # classes, shots, tasks in memory
 
 
-def random_tasks(n_classes: int, shots: int, n_tasks: int, *, scale: float = SCALE) -> handful.TaskBatch:
+def random_tasks(n_classes: int, shots: int, n_tasks: int, *, scale: float = SCALE) -> fewshot.TaskBatch:
     """Gaussian classes whose variance falls off over the dimensions, as that of embeddings does; five in each query."""
     generator = torch.Generator().manual_seed(0)
     spectrum = scale * torch.arange(1, DIM + 1).float().rsqrt()
@@ -40,10 +40,10 @@ def random_tasks(n_classes: int, shots: int, n_tasks: int, *, scale: float = SCA
     present = torch.randint(5, (n_tasks, N_QUERY), generator=generator)
     rows = torch.arange(n_tasks).unsqueeze(-1)
     support = centres[rows, labels] + normal(n_tasks, n_classes * shots)
-    return handful.TaskBatch(support, labels, centres[rows, present] + normal(n_tasks, N_QUERY), n_classes)
+    return fewshot.TaskBatch(support, labels, centres[rows, present] + normal(n_tasks, N_QUERY), n_classes)
 
 
-def straightforward(task: handful.TaskBatch) -> Tensor:
+def straightforward(task: fewshot.TaskBatch) -> Tensor:
     """Run the updates as one would first write them, support sums included; return U."""
     one_hot = torch.nn.functional.one_hot(task.support_labels, task.n_classes).to(task.support.dtype)
     prototypes = one_hot.mT @ task.support / one_hot.sum(1).unsqueeze(-1)
@@ -58,9 +58,9 @@ def straightforward(task: handful.TaskBatch) -> Tensor:
     return u
 
 
-def ours(task: handful.TaskBatch) -> Tensor:
+def ours(task: fewshot.TaskBatch) -> Tensor:
     """Run PADDLE through the public interface; return U."""
-    return handful.solve("paddle", task, max_iter=N_ITER, tol=0.0).log_assignments
+    return fewshot.solve("paddle", task, max_iter=N_ITER, tol=0.0).log_assignments
 
 
 def cpu_milliseconds(function: Callable[[], object], repeats: int = REPEATS) -> float:
@@ -73,7 +73,7 @@ def cpu_milliseconds(function: Callable[[], object], repeats: int = REPEATS) -> 
     return 1e3 * sorted(times)[repeats // 2]
 
 
-def straight_milliseconds(task: handful.TaskBatch, size: int) -> float:
+def straight_milliseconds(task: fewshot.TaskBatch, size: int) -> float:
     """CPU time of the straightforward arithmetic on chunks of that many tasks: large ones leave the cache."""
     chunks = [task.select(slice(start, start + size)) for start in range(0, task.n_tasks, size)]
     return cpu_milliseconds(lambda: [straightforward(chunk) for chunk in chunks], 3)

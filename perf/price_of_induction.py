@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 import handful
+from handful import fewshot
 from paddle import CENTRE, N_ITER, N_QUERY, SCALE, straightforward
 
 DIM, PRESENT, REPEATS = 512, 5, 3
@@ -54,11 +55,11 @@ class Case:
         """K."""
         return self.bank.n_classes
 
-    def drawn(self) -> handful.tasks.Draw:
+    def drawn(self) -> handful.fewshot.tasks.Draw:
         """Row numbers of the tasks."""
-        query = handful.UniformOverPool(k_eff=PRESENT)
-        spec = handful.TaskSpec(handful.ShotsPerClass(self.shots), query, n_query=N_QUERY)
-        return handful.draw(self.bank.labels, spec, seed=0, indices=range(self.n_tasks))
+        query = fewshot.UniformOverPool(k_eff=PRESENT)
+        spec = fewshot.TaskSpec(fewshot.ShotsPerClass(self.shots), query, n_query=N_QUERY)
+        return fewshot.draw(self.bank.labels, spec, seed=0, indices=range(self.n_tasks))
 
 
 def synthetic_bank(n_classes: int, shots: int) -> handful.FeatureBank:
@@ -106,7 +107,7 @@ def contenders(case: Case) -> dict[str, Callable[[], Tensor]]:
     support, query = (torch.from_numpy(rows.astype(np.int64)) for rows in (drawn.support, drawn.query))
 
     def library(method: str, **options: Any) -> Callable[[], Tensor]:
-        return lambda: handful.solve(method, handful.gather(case.bank, drawn)[0], **options).predictions
+        return lambda: fewshot.solve(method, fewshot.gather(case.bank, drawn)[0], **options).predictions
 
     def plain(chunk: int) -> Callable[[], Tensor]:
         return lambda: bare(features, support, query, case.n_classes, chunk)
@@ -120,7 +121,7 @@ def contenders(case: Case) -> dict[str, Callable[[], Tensor]]:
 
 def public_milliseconds(case: Case) -> float:
     """CPU time per task of the public code's arithmetic; a few tasks are enough."""
-    task, _ = handful.gather(case.bank, case.drawn())
+    task, _ = fewshot.gather(case.bank, case.drawn())
     part = task.select(slice(0, PUBLIC_CHUNK))
     _ = part.support, part.query
     torch.set_flush_denormal(True)

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from handful import ShotsPerClass, TaskSpec, UniformOverPool
-from handful.benchmark import Cell
-from handful.benchmark.local import in_process
-from handful.benchmark.on_ray import in_memory, on_ray
-from handful.benchmark.plan import bound_plan
-from handful.benchmark.run import Job, Material
 from handful.datasets import load_clinc150
+from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+from handful.fewshot.benchmark import Cell
+from handful.fewshot.benchmark.local import in_process
+from handful.fewshot.benchmark.on_ray import in_memory, on_ray
+from handful.fewshot.benchmark.plan import bound_plan
+from handful.fewshot.benchmark.run import Job, Material
 from handful.machine.ray_cluster import as_completed, connected, remote
 
 N_EMPTY, N_RANGES, TASKS_IN_RANGE, REPEATS = 300, 12, 64, 3

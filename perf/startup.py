@@ -22,7 +22,7 @@ PROGRAMS = {
         "import sys, handful_command; sys.argv = ['handful', 'classify', '--help']; handful_command.main()"
     ),
     "import handful": "import handful",
-    "from handful import solve": "from handful import solve",
+    "from handful.fewshot import solve": "from handful.fewshot import solve",
     "from handful import BatchClassifier": "from handful import BatchClassifier",
     TORCH: TORCH,
 }

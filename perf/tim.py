@@ -17,21 +17,21 @@ from functools import partial
 import torch
 from torch import Tensor
 
-import handful
+from handful import fewshot
 from methods import random_tasks
 
 REPEATS = 5
 SHAPES = [(20, 1, 100), (20, 32, 20), (160, 1, 10), (160, 8, 5)]  # classes, tasks in memory, iterations timed
 
 
-def ours(task: handful.TaskBatch, method: str, n_iter: int) -> handful.Solution:
+def ours(task: fewshot.TaskBatch, method: str, n_iter: int) -> fewshot.Solution:
     """Descend through the public door."""
-    return handful.solve(method, task, max_iter=n_iter)
+    return fewshot.solve(method, task, max_iter=n_iter)
 
 
-def with_autograd(task: handful.TaskBatch, method: str, n_iter: int) -> Tensor:
+def with_autograd(task: fewshot.TaskBatch, method: str, n_iter: int) -> Tensor:
     """Descend on the same loss, gradients by autograd, steps by torch's optimiser; return W."""
-    options = handful.METHODS[method].make_options()
+    options = fewshot.METHODS[method].make_options()
     temperature: float = options.temperature
     one_hot = torch.nn.functional.one_hot(task.support_labels, task.n_classes).to(task.support.dtype)
     w = (one_hot.mT @ task.support / one_hot.sum(1).unsqueeze(-1)).requires_grad_()
@@ -56,7 +56,7 @@ def with_autograd(task: handful.TaskBatch, method: str, n_iter: int) -> Tensor:
     return w.detach()
 
 
-def bare_products(task: handful.TaskBatch, n_iter: int) -> None:
+def bare_products(task: fewshot.TaskBatch, n_iter: int) -> None:
     """Do `W Zᵀ` and `R Z` and nothing else."""
     points = torch.cat([task.support, task.query], 1)
     by_dim = points.mT.contiguous()
@@ -87,7 +87,7 @@ def main() -> None:
     print("microseconds per task and iteration; `apart` is the largest difference in W after 20 iterations")
     print("    method    K tasks  handful autograd products  ratio  apart")
     for n_classes, n_tasks, n_iter in SHAPES:
-        task = handful.transform("l2", random_tasks(n_classes, n_tasks, centre=0.2, noise=0.3))
+        task = fewshot.transform("l2", random_tasks(n_classes, n_tasks, centre=0.2, noise=0.3))
         for method in ("tim", "alpha_tim"):
             fast, slow, products = per_iteration(
                 [partial(ours, task, method), partial(with_autograd, task, method), partial(bare_products, task)],

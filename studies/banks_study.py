@@ -37,13 +37,14 @@ import numpy as np
 import torch
 
 import handful
-from handful.benchmark.completion import CellProgress, complete
-from handful.benchmark.journal import Journal
-from handful.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
-from handful.benchmark.plan import Banks, Cell, Plan, bound_plan
-from handful.benchmark.run import Material, trace_of
-from handful.reports.summary import Estimate, Result, columns_of, paired_difference, results
-from handful.transforms import parameters_of
+from handful import fewshot
+from handful.fewshot.benchmark.completion import CellProgress, complete
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
+from handful.fewshot.benchmark.plan import Banks, Cell, Plan, bound_plan
+from handful.fewshot.benchmark.run import Material, trace_of
+from handful.fewshot.reports.summary import Estimate, Result, columns_of, paired_difference, results
+from handful.fewshot.transforms import parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "studies" / "results" / "study"
@@ -68,7 +69,7 @@ def setting(transform: str, options: Mapping[str, Any], **parameters: Any) -> Se
 
 def published(method: str) -> Setting:
     """Defaults after the method's own transform."""
-    name = handful.METHODS[method].transform
+    name = fewshot.METHODS[method].transform
     return setting("l2" if "base_mean" in parameters_of(name) else name, {})
 
 
@@ -88,35 +89,35 @@ def largest_query(bank: handful.FeatureBank, shots: int, k_eff: int) -> int:
     return int(np.sort(bank.class_sizes)[:k_eff].sum()) - shots * k_eff
 
 
-def spec(bank: handful.FeatureBank, shots: int, k_eff: int, n_query: int = 75) -> handful.TaskSpec:
+def spec(bank: handful.FeatureBank, shots: int, k_eff: int, n_query: int = 75) -> fewshot.TaskSpec:
     """Few of all classes in the query, which is smaller where rows run out."""
     n_query = min(n_query, largest_query(bank, shots, k_eff))
-    return handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(k_eff), n_query=n_query)
+    return fewshot.TaskSpec(fewshot.ShotsPerClass(shots), fewshot.UniformOverPool(k_eff), n_query=n_query)
 
 
-def table_specs(bank: handful.FeatureBank) -> list[handful.TaskSpec]:
+def table_specs(bank: handful.FeatureBank) -> list[fewshot.TaskSpec]:
     """5, 10, 20 shots; at least 25 queries must be left."""
     return [spec(bank, shots, 5) for shots in SHOTS if largest_query(bank, shots, 5) >= 25]
 
 
-def k_eff_specs(bank: handful.FeatureBank) -> list[handful.TaskSpec]:
+def k_eff_specs(bank: handful.FeatureBank) -> list[fewshot.TaskSpec]:
     """Every K_eff that the bank has classes for, and all of them."""
     return [spec(bank, 5, k) for k in (*(k for k in K_EFFS if k < bank.n_classes), bank.n_classes)]
 
 
-def n_query_specs(bank: handful.FeatureBank) -> list[handful.TaskSpec]:
+def n_query_specs(bank: handful.FeatureBank) -> list[fewshot.TaskSpec]:
     """Every |Q| that ten classes can fill."""
     return [spec(bank, 5, 10, n) for n in QUERIES if largest_query(bank, 5, 10) >= n]
 
 
-def quick_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[str], most: int) -> Iterator[Cell]:
+def quick_cells(bank: str, specs: Iterable[fewshot.TaskSpec], methods: Iterable[str], most: int) -> Iterator[Cell]:
     """Give each of these tasks to each of these methods."""
     for (method, value), wanted in product(settings(methods), specs):
         n_tasks = min(most, N_TASKS if wanted.n_query <= 200 else FEWER_TASKS)
         yield Cell(bank, wanted, method, n_tasks=n_tasks, **value)
 
 
-def slow_cells(bank: str, specs: Iterable[handful.TaskSpec], methods: Iterable[str], budget: float) -> Iterator[Cell]:
+def slow_cells(bank: str, specs: Iterable[fewshot.TaskSpec], methods: Iterable[str], budget: float) -> Iterator[Cell]:
     """Give the first of these tasks to slow methods."""
     for (method, value), wanted in product(settings(methods), specs):
         yield Cell(bank, wanted, method, n_tasks=SLOW_TASKS, cpu_budget=budget, **value)

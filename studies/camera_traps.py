@@ -39,7 +39,7 @@ from handful.cli.main import main as command
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 
 RESULTS = Path(__file__).parent / "results" / "camera_traps.json"
 PAGE = Path(__file__).parent.parent / "docs" / "camera_traps_results.md"

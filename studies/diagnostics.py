@@ -25,11 +25,12 @@ import torch
 from torch import Tensor
 
 import handful
+from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.engine.model import Context, JointAnswer
 from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_CERTAINTY, collapsed
-from handful.inference.frame import Frame
-from handful.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.solvers.frame import Frame
 
 SEED = 7
 N_ITEMS = 75
@@ -173,20 +174,20 @@ def changed(
 
 def tasks(
     bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int
-) -> Iterator[tuple[handful.TaskBatch, Tensor]]:
+) -> Iterator[tuple[fewshot.TaskBatch, Tensor]]:
     """Single tasks with unit vectors, and their query labels."""
     n_query = min(MOST_QUERIES, (int(bank.class_sizes.min()) - shots) * k_eff)
-    spec = handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(k_eff), n_query)
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(shots), fewshot.UniformOverPool(k_eff), n_query)
     for index in range(n_tasks):
-        task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=SEED, indices=[index]))
-        yield handful.transform("l2", task), truth[0]
+        task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=SEED, indices=[index]))
+        yield fewshot.transform("l2", task), truth[0]
 
 
 def collapses(bank: handful.FeatureBank, n_tasks: int, shots: int, k_eff: int, method: str) -> str:
     """How many answers of one class there are, how many of them are found, and how many of those are wrong."""
     answers = found = wrong = 0
     for task, truth in tasks(bank, n_tasks, shots, k_eff):
-        labels = handful.solve(method, task).predictions[0]
+        labels = fewshot.solve(method, task).predictions[0]
         if labels.bincount().max() < COLLAPSED_SHARE * len(labels):
             continue
         answers += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from handful.reports.tables import markdown_table
+from handful.fewshot.reports.tables import markdown_table
 from harm_bars import STRESS, Found, Row, bars, difference, place, said, short, warned
 from harm_conditions import CONDITIONS, sharpness
 from harm_data import GROUPS, RESULTS, read

@@ -26,13 +26,14 @@ import torch
 from scipy.special import stdtrit
 
 import handful
-from handful.transforms import parameters_of
+from handful import fewshot
+from handful.fewshot.transforms import parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "methods_table.json"
 PAGE = ROOT / "docs" / "methods" / "table.md"
 
-SPEC = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
+SPEC = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
 SEED = 0
 PROBE = 2  # tasks that tell how long one takes
 QUICK_SECONDS, QUICK_TASKS, SLOW_TASKS = 0.2, 200, 20
@@ -53,7 +54,7 @@ class Row:
     @property
     def transform(self) -> str:
         """The method's own transform; unit length if that needs a base mean, which these banks do not have."""
-        name = self.named_transform or handful.METHODS[self.method].transform
+        name = self.named_transform or fewshot.METHODS[self.method].transform
         return "l2" if "base_mean" in parameters_of(name) else name
 
     @property
@@ -110,10 +111,10 @@ def identity(row: Row, bank: handful.FeatureBank, name: str) -> Cell:
 
 def run_tasks(row: Row, bank: handful.FeatureBank, indices: range) -> tuple[list[float], float]:
     """Accuracy of each task, and the CPU seconds that `solve` took for all of them."""
-    task, truth = handful.gather(bank, handful.draw(bank.labels, SPEC, SEED, indices))
-    task = handful.transform(row.transform, task)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, SPEC, SEED, indices))
+    task = fewshot.transform(row.transform, task)
     start = time.process_time()
-    predictions = handful.solve(row.method, task, **row.options).predictions
+    predictions = fewshot.solve(row.method, task, **row.options).predictions
     seconds = time.process_time() - start
     return (predictions == truth).double().mean(-1).tolist(), seconds
 
@@ -279,7 +280,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", nargs="*", type=Path, help="folders of banks")
     parser.add_argument("--budget-minutes", type=float, default=30.0, help="CPU minutes per cell")
-    parser.add_argument("--methods", nargs="+", default=list(handful.METHODS), choices=list(handful.METHODS))
+    parser.add_argument("--methods", nargs="+", default=list(fewshot.METHODS), choices=list(fewshot.METHODS))
     parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are stored")
     parser.add_argument("--render", action="store_true", help="run nothing, write the page")
     arguments = parser.parse_args()

@@ -37,10 +37,10 @@ from typing import Any
 import numpy as np
 import torch
 
-import handful
+from handful import fewshot
 from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank
 from side_by_side import Floats, Ints
 
@@ -86,12 +86,12 @@ def said(right: Any, base: Any) -> list[float]:
 
 def drawn(labels: Any, n_classes: int, k_eff: int, n_tasks: int) -> Any:
     """Draw tasks with no support."""
-    spec = handful.TaskSpec(
-        handful.FixedSupport.whole(range(n_classes)),
-        handful.UniformOverPool(k_eff or n_classes),
+    spec = fewshot.TaskSpec(
+        fewshot.FixedSupport.whole(range(n_classes)),
+        fewshot.UniformOverPool(k_eff or n_classes),
         min(ITEMS, int(np.sort(np.bincount(labels))[:k_eff].sum()) if k_eff else len(labels)),
     )
-    return handful.draw(labels, spec, SEED, range(n_tasks))
+    return fewshot.draw(labels, spec, SEED, range(n_tasks))
 
 
 def joint(classifier: BatchClassifier, features: Any, tasks: Any) -> Any:
@@ -132,13 +132,13 @@ def rivals(folder: Path, k_eff: int) -> Row:
     row: Row = {"k_eff": k_eff, "seconds": {}}
     for method in RIVALS:
         n, began = TASKS[method], time.process_time()
-        task = handful.TaskBatch(
+        task = fewshot.TaskBatch(
             torch.from_numpy(names).unsqueeze(0),
             torch.arange(len(names)).unsqueeze(0),
             torch.from_numpy(features[tasks.query[:n]]),
             n_classes=len(names),
         )
-        found = handful.solve(method, task).log_assignments.argmax(-1).numpy()
+        found = fewshot.solve(method, task).log_assignments.argmax(-1).numpy()
         right = (found == tasks.query_labels[:n]).mean(1)
         row[method] = [*said(right, base[:n]), *said(ours[:n], right)[1:]]
         row["seconds"][method] = round(time.process_time() - began, 1)

@@ -27,12 +27,12 @@ import numpy as np
 import torch
 
 from handful import FeatureBank, read_bank
-from handful.benchmark.completion import complete
-from handful.benchmark.journal import Journal
-from handful.benchmark.paper import PAPER_PLANS
-from handful.benchmark.plan import Banks, bound_plan
-from handful.reports.summary import columns_of, results
-from handful.reports.tables import markdown_table
+from handful.fewshot.benchmark.completion import complete
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.paper import PAPER_PLANS
+from handful.fewshot.benchmark.plan import Banks, bound_plan
+from handful.fewshot.reports.summary import columns_of, results
+from handful.fewshot.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "paper_stand_ins.json"

@@ -34,7 +34,7 @@ import numpy as np
 import torch
 
 from handful.estimators import BatchClassifier
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints
 

@@ -36,8 +36,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import handful
+from handful import fewshot
 from handful.extraction.backbones import load_backbone
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank
 
 RESULTS = Path(__file__).parent / "results" / "scores"
@@ -104,10 +105,10 @@ def cell(scores: tuple[Floats, Floats, Ints], present: int, n_tasks: int) -> Row
     logits, rest, labels = scores
     n_classes = logits.shape[1]
     n_items = min(ITEMS, int(np.sort(np.bincount(labels))[: present or n_classes].sum()))
-    spec = handful.TaskSpec(
-        handful.FixedSupport.whole(range(n_classes)), handful.UniformOverPool(present or n_classes), n_items
+    spec = fewshot.TaskSpec(
+        fewshot.FixedSupport.whole(range(n_classes)), fewshot.UniformOverPool(present or n_classes), n_items
     )
-    drawn = handful.draw(labels, spec, SEED, range(n_tasks))
+    drawn = fewshot.draw(labels, spec, SEED, range(n_tasks))
     rows, truth = np.concatenate(list(drawn.query)), np.stack(list(drawn.query_labels))
     batch = np.arange(n_tasks).repeat(n_items)
 

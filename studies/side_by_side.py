@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from handful.estimators import BatchClassifier
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

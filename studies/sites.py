@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from handful.estimators import GroupedInference, BatchClassifier
-from handful.reports.summary import Estimate
+from handful.estimators import Answer, BatchClassifier
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank, orders, rng_of
 from side_by_side import Ints
 
@@ -166,7 +166,7 @@ def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
             smaller[rows] = BatchClassifier().fit(examples[mine], labels[mine]).predict(visits.features[rows])
     row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
     for name, prior in priors.items():
-        found: GroupedInference = classifier.infer(visits.features, groups=visits.visit, prior=prior)
+        found: Answer = classifier.infer(visits.features, groups=visits.visit, prior=prior)
         assert found.prior_weight is not None
         row[name] = {
             "ahead": said(Estimate.of(visits.right(found.labels) - alone)),

@@ -38,9 +38,10 @@ import torch
 from torch import Tensor
 
 import handful
-from handful import Arrivals, FeatureBank, FixedSupport, RangeOverPool, TaskBatch, TaskSpec
+from handful import FeatureBank, fewshot
 from handful.extraction.backbones import load_backbone
-from handful.reports.summary import Estimate
+from handful.fewshot import Arrivals, FixedSupport, RangeOverPool, TaskBatch, TaskSpec
+from handful.fewshot.reports.summary import Estimate
 
 RESULTS = Path(__file__).parent / "results" / "stata_protocol"
 PAGE = Path(__file__).parent.parent / "docs" / "stata_protocol_results.md"
@@ -104,7 +105,7 @@ def by_method(name: str, **options: Any) -> Solve:
     """Return a method of the package as a function to predictions."""
 
     def solve(task: TaskBatch) -> Tensor:
-        return handful.solve(name, task, **options).predictions
+        return fewshot.solve(name, task, **options).predictions
 
     return solve
 
@@ -177,9 +178,9 @@ class Named:
         spec = TaskSpec(FixedSupport.whole(self.names.labels), setting.rule(self.items.labels), setting.size)
         found: list[int] = []
         for first in range(0, len(indices), CHUNK):
-            drawn = handful.draw(self.items.labels, spec, seed, indices[first : first + CHUNK])
-            task, truth = handful.gather(self.items, drawn, support_bank=self.names)
-            found += (solve(handful.transform("l2", task)) == truth).sum(-1).tolist()
+            drawn = fewshot.draw(self.items.labels, spec, seed, indices[first : first + CHUNK])
+            task, truth = fewshot.gather(self.items, drawn, support_bank=self.names)
+            found += (solve(fewshot.transform("l2", task)) == truth).sum(-1).tolist()
         return found
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-import handful
 from banks_study import KEPT, QUICK, SCALED, SLOW
-from handful.benchmark.plan import Cell
-from handful.reports.summary import Column, Estimate, Result, columns_of
+from handful import fewshot
+from handful.fewshot.benchmark.plan import Cell
+from handful.fewshot.reports.summary import Column, Estimate, Result, columns_of
 
 SCALED_LABEL = "paddle, L2×5"
 
@@ -91,7 +91,7 @@ def value_of(result: Kept, name: str) -> Any:
     known = {
         "bank": cell.bank,
         "label": result.label,
-        "shots": cell.spec.support.shots if isinstance(cell.spec.support, handful.ShotsPerClass) else None,
+        "shots": cell.spec.support.shots if isinstance(cell.spec.support, fewshot.ShotsPerClass) else None,
         "k_eff": cell.spec.query.k_eff,
         "n_query": cell.spec.n_query,
         "weighted": "complexity_weight" in cell.options,

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from banks_study import K_EFFS, KEPT, N_TASKS, OPTIMISER_BANK, QUICK, ROOT, SCALED, SHOTS, SLOW
-from handful.benchmark.paper import WEIGHT_SHOTS
-from handful.numerics.fixed_point import Trace
-from handful.reports import plots
-from handful.reports.summary import Result
-from handful.reports.tables import markdown_table
+from handful.fewshot.benchmark.paper import WEIGHT_SHOTS
+from handful.fewshot.numerics.fixed_point import Trace
+from handful.fewshot.reports import plots
+from handful.fewshot.reports.summary import Result
+from handful.fewshot.reports.tables import markdown_table
 from study_kept import SCALED_LABEL, Kept, Study, load, value_of
 
 PAGE, IMAGES = ROOT / "docs" / "study_results.md", ROOT / "docs" / "images"

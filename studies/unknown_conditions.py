@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from handful.engine.model import Context, JointAnswer, Reference, label_batch
 from handful.estimators import BatchClassifier
-from handful.reports.summary import Estimate
+from handful.fewshot.reports.summary import Estimate
 from harm_data import bank, orders, rng_of, taken
 from side_by_side import Batch, Bools, Floats, Ints, Row, chosen, unit, whole_numbers
 from unknown_scores import OtherScores

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from handful.reports.tables import markdown_table
+from handful.fewshot.reports.tables import markdown_table
 from harm_bars import Bar, Found, Row
 from harm_data import read
 from unknown import RESULTS

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 from sklearn.linear_model import LogisticRegression
 
-import handful
+from handful import fewshot
 from harm_conditions import sharpness
 from side_by_side import Floats, Ints, proportions_by_em
 
@@ -95,12 +95,12 @@ class OtherScores:
     def published(self, points: Floats) -> dict[str, Numbers]:
         """Return the scores of OSLO, OSTIM and EOL of one batch."""
         support, codes = torch.from_numpy(self.examples)[None], torch.from_numpy(self.codes)[None]
-        task = handful.TaskBatch(support, codes, torch.from_numpy(points)[None], self.n_classes)
+        task = fewshot.TaskBatch(support, codes, torch.from_numpy(points)[None], self.n_classes)
         found = {}
         for name in PUBLISHED:
-            transform = handful.METHODS[name].transform
+            transform = fewshot.METHODS[name].transform
             about = {"base_mean": self.centre} if transform == "cl2n" else {}
-            unknown = handful.solve(name, handful.transform(transform, task, **about)).unknown
+            unknown = fewshot.solve(name, fewshot.transform(transform, task, **about)).unknown
             assert unknown is not None
             found[name] = unknown[0].double().numpy()
         return found

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from handful import FeatureBank
-from handful.benchmark import completion
-from handful.benchmark.completion import complete
-from handful.benchmark.journal import COLUMNS, Journal
-from handful.benchmark.on_ray import on_ray
+from handful.fewshot.benchmark import completion
+from handful.fewshot.benchmark.completion import complete
+from handful.fewshot.benchmark.journal import COLUMNS, Journal
+from handful.fewshot.benchmark.on_ray import on_ray
 
 TIMINGS = ("seconds", "cpu_seconds")
 # Longest wait for rows to come, in seconds.

@@ -12,10 +12,10 @@ if os.environ.get("HANDFUL_CHECK_SHAPES"):
     from jaxtyping import install_import_hook
 
     with install_import_hook("handful", "beartype.beartype"):
-        import handful.dispatch
-        import handful.gathering
-        import handful.methods
-        import handful.transforms  # noqa: F401
+        import handful.fewshot.dispatch
+        import handful.fewshot.gathering
+        import handful.fewshot.methods
+        import handful.fewshot.transforms  # noqa: F401
 
 import pytest
 import torch

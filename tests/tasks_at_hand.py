@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from handful import TaskBatch
+from handful.fewshot import TaskBatch
 
 
 def random_task(

@@ -17,17 +17,24 @@ PLACE = ROOT / "docs" / "drawn" / "architecture.svg"
 WIDTH, GAP, MARGIN = 1000, 14, 12
 # Height of the name in a box, and of each line of its description.
 NAME, LINE, MOST_LINES = 40, 18, 4
+# Height of the name of a house.
+HOUSE = 30
 # Maximum number of boxes side by side; a longer layer continues in a second row of the same band.
 ACROSS = 3
 # Width of a letter of the smaller text, on average.
 LETTER = 6.7
 
 
-def layers(pyproject: Path = ROOT / "pyproject.toml") -> list[list[str]]:
-    """Return the modules of each layer, the highest first."""
+def houses(pyproject: Path = ROOT / "pyproject.toml") -> dict[str, list[list[str]]]:
+    """Return the modules of each layer of each house, the highest first."""
     contracts = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    ordered = next(contract for contract in contracts if contract["type"] == "layers")
-    return [[name.strip().strip("()") for name in layer.split("|")] for layer in ordered["layers"]]
+    return {
+        contract["name"].partition(":")[0]: [
+            [name.strip().strip("()") for name in layer.split("|")] for layer in contract["layers"]
+        ]
+        for contract in contracts
+        if contract["type"] == "layers"
+    }
 
 
 def purpose(module: str) -> str:
@@ -38,9 +45,28 @@ def purpose(module: str) -> str:
 
 
 def drawing() -> str:
-    """Return the layers as SVG: one band per layer, one box per module; a module may import from the bands below it."""
+    """Return both houses as SVG: one band per layer, one box per module; a module may import from bands below it."""
     parts, y = [], MARGIN
-    for number, modules in enumerate(layers()):
+    for house, layers in houses().items():
+        parts.append(f'<text x="{MARGIN}" y="{y + 20}" class="house">{escape(house)}</text>')
+        bands, y = _bands(layers, y + HOUSE)
+        parts += bands
+    style = (
+        "text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b1f24}"
+        ".house{font-size:18px;font-weight:600}.name{font-size:15px;font-weight:600}.says{font-size:12px;fill:#59636e}"
+        ".band0{fill:#e8f1f8}.band1{fill:#f6f8fa}.box{fill:#fff;stroke:#0072b2;stroke-width:1.2}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + MARGIN - 6}" role="img">'
+        f"<title>Layers of handful; a module imports only from the bands below it</title><style>{style}</style>"
+        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def _bands(layers: list[list[str]], y: int) -> tuple[list[str], int]:
+    """Return the layers of a house from this height down, and where they end."""
+    parts = []
+    for number, modules in enumerate(layers):
         rows = [modules[start : start + ACROSS] for start in range(0, len(modules), ACROSS)]
         widths = [(WIDTH - 2 * MARGIN - GAP * (len(row) + 1)) / len(row) for row in rows]
         said = [[_lines(module, width) for module in row] for row, width in zip(rows, widths, strict=True)]
@@ -56,16 +82,7 @@ def drawing() -> str:
                 parts.append(_box(MARGIN + GAP + c * (width + GAP), top, width, box, module, text))
             top += box + GAP
         y += height + 6
-    style = (
-        "text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b1f24}"
-        ".name{font-size:15px;font-weight:600}.says{font-size:12px;fill:#59636e}"
-        ".band0{fill:#e8f1f8}.band1{fill:#f6f8fa}.box{fill:#fff;stroke:#0072b2;stroke-width:1.2}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + MARGIN - 6}" role="img">'
-        f"<title>Layers of handful; a module imports only from the bands below it</title><style>{style}</style>"
-        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
-    )
+    return parts, y
 
 
 def _lines(module: str, width: float) -> list[str]:

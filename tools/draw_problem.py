@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "images" / "problem.svg"
@@ -33,13 +33,13 @@ STYLE = """\
 def answers(task_number: int = 0) -> tuple[tuple[str, ...], dict[str, np.ndarray]]:
     """Return the names of the intents, and the labels of the batch: the true ones, and two answers."""
     bank = load_clinc150()
-    spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[task_number]))
-    task = handful.transform("l2", task)
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=[task_number]))
+    task = fewshot.transform("l2", task)
     return bank.class_names, {
         "What is in the batch": truth[0].numpy(),
-        "Each sentence labelled alone": handful.solve("nearest_prototype", task).predictions[0].numpy(),
-        "The batch labelled as a whole": handful.solve("roll_call", task).predictions[0].numpy(),
+        "Each sentence labelled alone": fewshot.solve("nearest_prototype", task).predictions[0].numpy(),
+        "The batch labelled as a whole": fewshot.solve("roll_call", task).predictions[0].numpy(),
     }
 
 

@@ -1,6 +1,6 @@
-"""Write the table of layers into the documents that show it: python tools/layers.py.
+"""Write the tables of layers into the documents that show it: python tools/layers.py.
 
-The text between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contract of
+The text between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contracts of
 import-linter in pyproject.toml and the first line of each module's docstring. A test renders it again and compares.
 """
 
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from draw_architecture import ROOT, layers, purpose
+from draw_architecture import ROOT, houses, purpose
 
 DOCUMENTS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md")
 BEGIN, END = "<!-- layers: python tools/layers.py -->\n", "<!-- end of layers -->\n"
 
 
 def table() -> str:
-    """Return the table: one row per module, the highest layer first."""
-    lines = ["| layer | module | what lives there |", "|---|---|---|"]
-    for number, modules in enumerate(layers(), start=1):
+    """Return a table for each house: one row per module, the highest layer first."""
+    return "\n".join(_house(name, layers) for name, layers in houses().items())
+
+
+def _house(name: str, layers: list[list[str]]) -> str:
+    lines = [f"**{name}**", "", "| layer | module | what lives there |", "|---|---|---|"]
+    for number, modules in enumerate(layers, start=1):
         for place, module in enumerate(modules):
             said = purpose(module).replace("|", "\\|")
             lines.append(f"| {number if place == 0 else ''} | `{file_of(module)}` | {said} |")

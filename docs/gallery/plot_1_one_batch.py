@@ -9,15 +9,15 @@ jointly, the batch goes to the few intents that explain it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
-task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[2]))
-task = handful.transform("l2", task)
-alone = handful.solve("nearest_prototype", task)
-jointly = handful.solve("roll_call", task)
+spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
+task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=[2]))
+task = fewshot.transform("l2", task)
+alone = fewshot.solve("nearest_prototype", task)
+jointly = fewshot.solve("roll_call", task)
 
 # %%
 # Every intent that is present or predicted, and its number of sentences.

@@ -8,17 +8,17 @@ the share of present intents that are found.
 
 import matplotlib.pyplot as plt
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 METHODS = {"nearest_prototype": "l2", "prior_em": "range_scale", "roll_call": "l2"}
 K_EFF = (1, 2, 5, 10, 20)
 # All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
-first = handful.draw(
-    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+first = fewshot.draw(
+    bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
-CATALOGUE = handful.FixedSupport(first.support[0])
+CATALOGUE = fewshot.FixedSupport(first.support[0])
 
 
 def presence(predicted, truth):
@@ -32,10 +32,10 @@ def presence(predicted, truth):
 found = {method: [] for method in METHODS}
 for k_eff in K_EFF:
     # 45 sentences are left of an intent once five have gone into the catalogue.
-    spec = handful.TaskSpec(CATALOGUE, handful.UniformOverPool(k_eff), n_query=40)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(40)))
+    spec = fewshot.TaskSpec(CATALOGUE, fewshot.UniformOverPool(k_eff), n_query=40)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(40)))
     for method, transform in METHODS.items():
-        solution = handful.solve(method, handful.transform(transform, task))
+        solution = fewshot.solve(method, fewshot.transform(transform, task))
         found[method].append(presence(solution.predictions, truth))
 
 # %%

@@ -9,18 +9,18 @@ factor; that of nearest prototype does not. (The default, ``roll_call``, does no
 import matplotlib.pyplot as plt
 import numpy as np
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
-task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(15)))
+spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
+task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(15)))
 factors = np.geomspace(1, 40, 13)
 
 
 def accuracies(method):
     """Accuracy in percent at each factor."""
-    answers = [handful.solve(method, handful.transform("l2_times", task, factor=float(f))) for f in factors]
+    answers = [fewshot.solve(method, fewshot.transform("l2_times", task, factor=float(f))) for f in factors]
     return [100 * (answer.predictions == truth).float().mean() for answer in answers]
 
 

@@ -8,16 +8,16 @@ harm.
 
 import matplotlib.pyplot as plt
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 K_EFF = (5, 10, 30, 75, 150)
 # All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
-first = handful.draw(
-    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+first = fewshot.draw(
+    bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
-CATALOGUE = handful.FixedSupport(first.support[0])
+CATALOGUE = fewshot.FixedSupport(first.support[0])
 READY = {
     "roll_call": ("l2", {}),
     "paddle": ("l2_times", {"factor": 4.0}),
@@ -28,14 +28,14 @@ READY = {
 
 def accuracy(method, transform, parameters, task, truth):
     """Accuracy in percent."""
-    solution = handful.solve(method, handful.transform(transform, task, **parameters))
+    solution = fewshot.solve(method, fewshot.transform(transform, task, **parameters))
     return 100 * (solution.predictions == truth).float().mean().item()
 
 
 gains = {method: [] for method in READY}
 for k_eff in K_EFF:
-    spec = handful.TaskSpec(CATALOGUE, handful.Balanced(k_eff), n_query=150)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(20)))
+    spec = fewshot.TaskSpec(CATALOGUE, fewshot.Balanced(k_eff), n_query=150)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(20)))
     alone = accuracy("nearest_prototype", "l2", {}, task, truth)
     for method, (transform, parameters) in READY.items():
         gains[method].append(accuracy(method, transform, parameters, task, truth) - alone)

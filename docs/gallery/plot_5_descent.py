@@ -8,13 +8,13 @@ figure shows it at every iteration of eight tasks, and its two halves at the ans
 
 import matplotlib.pyplot as plt
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
-task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(8)))
-solution = handful.solve("paddle", handful.transform("l2_times", task, factor=4.0), record=True)
+spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
+task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(8)))
+solution = fewshot.solve("paddle", fewshot.transform("l2_times", task, factor=4.0), record=True)
 
 figure, (upper, lower) = plt.subplots(2, 1, figsize=(5, 5.6), layout="constrained")
 above = solution.trace.observed - solution.objective[:, None]

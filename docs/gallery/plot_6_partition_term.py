@@ -8,18 +8,18 @@ then the length of the labels in nats, and needs no tuning where distances are n
 
 import matplotlib.pyplot as plt
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
-spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff=5), n_query=75)
-task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(10)))
+spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
+task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(10)))
 weights = [0, 10, 20, 40, 75, 110, 150, 225, 300]
 
 figure, (upper, lower) = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, layout="constrained")
 for factor, mark in ((3.0, "^"), (4.0, "o"), (6.0, "s")):
-    ready = handful.transform("l2_times", task, factor=factor)
-    answers = [handful.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
+    ready = fewshot.transform("l2_times", task, factor=factor)
+    answers = [fewshot.solve("paddle", ready, complexity_weight=float(weight)) for weight in weights]
     accuracy = [100 * (answer.predictions == truth).float().mean().item() for answer in answers]
     believed = [sum(len(row.unique()) for row in answer.predictions) / task.n_tasks for answer in answers]
     upper.plot(weights, accuracy, marker=mark, label=f"vectors of length {factor:g}")

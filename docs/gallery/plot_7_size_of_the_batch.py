@@ -8,26 +8,26 @@ the joint answer more weight the more items it finds in each class.
 
 import matplotlib.pyplot as plt
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 # All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
-first = handful.draw(
-    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+first = fewshot.draw(
+    bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
-CATALOGUE = handful.FixedSupport(first.support[0])
+CATALOGUE = fewshot.FixedSupport(first.support[0])
 SIZES = (2, 5, 10, 25, 50, 100, 200)
 METHODS = ("nearest_prototype", "roll_call")
 
 accuracy = {method: [] for method in METHODS}
 for n_query in SIZES:
     # As many sentences in all for each size, so that points are about equally certain.
-    spec = handful.TaskSpec(CATALOGUE, handful.UniformOverPool(k_eff=5), n_query=n_query)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(3000 // n_query)))
-    ready = handful.transform("l2", task)
+    spec = fewshot.TaskSpec(CATALOGUE, fewshot.UniformOverPool(k_eff=5), n_query=n_query)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(3000 // n_query)))
+    ready = fewshot.transform("l2", task)
     for method in METHODS:
-        accuracy[method].append(100 * (handful.solve(method, ready).predictions == truth).float().mean().item())
+        accuracy[method].append(100 * (fewshot.solve(method, ready).predictions == truth).float().mean().item())
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for (method, values), mark in zip(accuracy.items(), "^s", strict=True):

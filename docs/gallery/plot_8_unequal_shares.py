@@ -9,34 +9,34 @@ random proportions. The figures show what they draw, and how the methods do on i
 import matplotlib.pyplot as plt
 import numpy as np
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 # All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
-first = handful.draw(
-    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+first = fewshot.draw(
+    bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
-CATALOGUE = handful.FixedSupport(first.support[0])
+CATALOGUE = fewshot.FixedSupport(first.support[0])
 RULES = {
-    "Balanced": handful.Balanced(5),
-    "UniformOverPool": handful.UniformOverPool(5),
-    "Dirichlet(1)": handful.Dirichlet(5, concentration=1.0),
+    "Balanced": fewshot.Balanced(5),
+    "UniformOverPool": fewshot.UniformOverPool(5),
+    "Dirichlet(1)": fewshot.Dirichlet(5, concentration=1.0),
 }
 METHODS = {"nearest_prototype": "l2", "laplacian_shot": "l2", "roll_call": "l2"}
 
 figure, panels = plt.subplot_mosaic([[*RULES], ["accuracy"] * 3], figsize=(5.4, 5.2), layout="constrained")
 accuracy = {}
 for name, rule in RULES.items():
-    spec = handful.TaskSpec(CATALOGUE, rule, n_query=75)
-    drawn = handful.draw(bank.labels, spec, seed=0, indices=range(40))
+    spec = fewshot.TaskSpec(CATALOGUE, rule, n_query=75)
+    drawn = fewshot.draw(bank.labels, spec, seed=0, indices=range(40))
     sizes = [np.sort(np.bincount(labels, minlength=150))[::-1] for labels in drawn.query_labels]
     counts = np.stack(sizes)[:, :5]
     panels[name].plot(range(1, 6), counts.T, color="#0072B2", alpha=0.4, linewidth=1)
     panels[name].set_title(name, fontsize="medium")
     panels[name].set(ylim=(0, 46), xticks=range(1, 6), xlabel="class, by size")
-    task, truth = handful.gather(bank, drawn)
-    solutions = {m: handful.solve(m, handful.transform(transform, task)) for m, transform in METHODS.items()}
+    task, truth = fewshot.gather(bank, drawn)
+    solutions = {m: fewshot.solve(m, fewshot.transform(transform, task)) for m, transform in METHODS.items()}
     accuracy[name] = [100 * (s.predictions == truth).float().mean().item() for s in solutions.values()]
 panels["Balanced"].set_ylabel("sentences")
 

@@ -9,26 +9,26 @@ the least certain to the most certain; below the dotted line a method is overcon
 import matplotlib.pyplot as plt
 import numpy as np
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 
 bank = load_clinc150()
 # All batches have the same catalogue, so ``roll_call`` fits one head for a whole stack of them.
-first = handful.draw(
-    bank.labels, handful.TaskSpec(handful.ShotsPerClass(5), handful.Balanced(1), 5), seed=0, indices=[0]
+first = fewshot.draw(
+    bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.Balanced(1), 5), seed=0, indices=[0]
 )
-CATALOGUE = handful.FixedSupport(first.support[0])
-spec = handful.TaskSpec(CATALOGUE, handful.UniformOverPool(k_eff=10), n_query=100)
-task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(40)))
+CATALOGUE = fewshot.FixedSupport(first.support[0])
+spec = fewshot.TaskSpec(CATALOGUE, fewshot.UniformOverPool(k_eff=10), n_query=100)
+task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(40)))
 READY = {
-    "roll_call": handful.transform("l2", task),
-    "paddle": handful.transform("range_scale", task),
+    "roll_call": fewshot.transform("l2", task),
+    "paddle": fewshot.transform("range_scale", task),
 }
 
 figure, axis = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
 axis.plot([50, 100], [50, 100], color="black", linewidth=1, linestyle=":")
 for (method, ready), mark in zip(READY.items(), "so", strict=True):
-    solution = handful.solve(method, ready)
+    solution = fewshot.solve(method, ready)
     certainty = solution.log_assignments.exp().amax(-1).flatten().numpy()
     right = (solution.predictions == truth).flatten().numpy()
     order = np.argsort(certainty)

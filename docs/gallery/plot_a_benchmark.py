@@ -10,15 +10,15 @@ import tempfile
 
 import matplotlib.pyplot as plt
 
-import handful
-from handful.benchmark import Cell, Journal, complete
-from handful.benchmark.plan import bound_plan
+from handful import fewshot
 from handful.datasets import load_clinc150
-from handful.reports.summary import columns_of, paired_difference, results
+from handful.fewshot.benchmark import Cell, Journal, complete
+from handful.fewshot.benchmark.plan import bound_plan
+from handful.fewshot.reports.summary import columns_of, paired_difference, results
 
 banks = {"clinc150": load_clinc150()}
 cells = [
-    Cell("clinc150", handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(k_eff)), method, n_tasks=12)
+    Cell("clinc150", fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff)), method, n_tasks=12)
     for k_eff in (2, 5, 10, 20)
     for method in ("nearest_prototype", "paddle", "laplacian_shot")
 ]

@@ -6,9 +6,9 @@ class HandfulError(Exception):
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> try:
-    ...     handful.ShotsPerClass(0)
+    ...     fewshot.ShotsPerClass(0)
     ... except HandfulError as error:
     ...     print(error)
     shots must be a whole number of at least 1, got 0

@@ -1,16 +1,18 @@
-"""The rooms of the house: each stands in a layer, documents show the layers as they are, names are not given twice."""
+"""The rooms of two houses: each stands in a layer, documents show the layers as they are, names are not given twice."""
 
 import ast
 import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import handful
+from handful import fewshot
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
@@ -19,10 +21,11 @@ OLD_NAMES = {"features"}
 sys.path[:0] = [str(ROOT / "tools")]
 
 
-def rooms() -> set[str]:
-    """Packages and modules right below the package."""
-    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"} - OLD_NAMES
+def rooms(house: Path) -> set[str]:
+    """Packages and modules right below a house."""
+    packages = {path.parent.name for path in house.glob("*/__init__.py")} - {"fewshot"}
+    names = packages | {path.stem for path in house.glob("*.py")} - {"__init__", "__main__"} - OLD_NAMES
+    return {".".join([*house.relative_to(SOURCE.parent).parts, name]) for name in names}
 
 
 def homonyms(sources: dict[str, str]) -> dict[str, list[str]]:
@@ -36,9 +39,22 @@ def homonyms(sources: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_every_room_stands_in_one_layer():
-    layers = importlib.import_module("draw_architecture").layers()
-    listed = [module.removeprefix("handful.") for layer in layers for module in layer]
-    assert sorted(listed) == sorted(rooms())
+    product, paper = importlib.import_module("draw_architecture").houses().values()
+    assert sorted(module for layer in product for module in layer) == sorted(rooms(SOURCE))
+    assert sorted(module for layer in paper for module in layer) == sorted(rooms(SOURCE / "fewshot"))
+
+
+def test_no_room_of_the_product_needs_the_papers_house():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (forbidden,) = [c for c in contracts if c.get("forbidden_modules") == ["handful.fewshot"]]
+    assert sorted(forbidden["source_modules"]) == sorted(rooms(SOURCE))
+
+
+def test_the_product_has_few_names():
+    assert len(handful.__all__) <= 12
+    assert not set(handful.__all__) & set(fewshot.__all__)
 
 
 @pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import handful
-from handful.gathering import gather
+from handful import fewshot
+from handful.fewshot.gathering import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
@@ -23,8 +24,8 @@ def test_every_source_file_has_its_test():
 
 def test_every_method_has_its_file_its_page_and_its_row_in_the_table():
     table = (ROOT / "docs" / "methods" / "table.md").read_text(encoding="utf-8")
-    for name in handful.METHODS:
-        assert (SOURCE / "methods" / f"{name}.py").is_file(), name
+    for name in fewshot.METHODS:
+        assert (SOURCE / "fewshot" / "methods" / f"{name}.py").is_file(), name
         assert (ROOT / "docs" / "methods" / f"{name}.md").is_file(), name
         assert f"\n| {name} | " in table, f"docs/methods/table.md leaves out {name}"
 
@@ -51,19 +52,26 @@ def test_import_is_light():
     assert found.stdout.strip() == "[]"
 
 
-def test_every_name_of_the_package_and_every_part_is_found_when_asked_for():
-    for name in handful.__all__:
-        assert getattr(handful, name) is not None
-    parts = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
-    private = {"__init__", "__main__", "__pycache__", "arguments", "cli", "engine", "inference", "machine", "shapes"}
-    assert {name for name in parts - private if name not in dir(handful)} == set()
-    assert handful.gather is gather
+@pytest.mark.parametrize("house", [handful, fewshot])
+def test_every_name_of_a_house_and_every_part_is_found_when_asked_for(house):
+    for name in house.__all__:
+        assert getattr(house, name) is not None
+    folder = Path(house.__file__).parent
+    parts = {path.name.removesuffix(".py") for path in folder.iterdir() if path.is_dir() or path.suffix == ".py"}
+    private = {"__init__", "__main__", "__pycache__"}
+    private |= {"arguments", "cli", "engine", "machine", "rows", "shapes", "solvers"}
+    assert {name for name in parts - private if name not in dir(house)} == set()
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        handful.nonsense  # noqa: B018
+        house.nonsense  # noqa: B018
+
+
+def test_a_name_of_a_house_is_that_of_its_room():
+    assert fewshot.gather is gather
+    assert handful.fewshot is fewshot
 
 
 def test_the_three_updates_of_paddle_fit_on_one_screen():
-    lines = (SOURCE / "methods" / "paddle.py").read_text().splitlines()
+    lines = (SOURCE / "fewshot" / "methods" / "paddle.py").read_text().splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("def assign("))
     last = next(i for i, line in enumerate(lines) if line.startswith("def init("))
     for name in ("update_dual", "update_prototypes", "step"):
@@ -72,17 +80,17 @@ def test_the_three_updates_of_paddle_fit_on_one_screen():
 
 
 def test_method_files_stay_short():
-    lengths = {path.name: len(path.read_text().splitlines()) for path in (SOURCE / "methods").glob("*.py")}
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (SOURCE / "fewshot" / "methods").glob("*.py")}
     assert {name: length for name, length in lengths.items() if length > 230} == {}
 
 
 # What reads whole files: the guard against pipes, files of the package itself, and `run.json` of a streamed run.
 READERS = {
     "machine/untrusted.py",
-    "benchmark/versions.py",
+    "fewshot/benchmark/versions.py",
     "classification/page.py",
     "large/run_file.py",
-    "reports/published.py",
+    "fewshot/reports/published.py",
 }
 
 

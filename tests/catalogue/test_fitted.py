@@ -10,9 +10,9 @@ from handful.catalogue import Catalogue, fitted, parts
 from handful.engine.head import fit_head
 from handful.engine.model import Context
 from handful.errors import LabelError, OptionError
-from handful.inference.frame import Frame
-from handful.task import TaskBatch
-from handful.transforms import transform
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.task import TaskBatch
+from handful.fewshot.transforms import transform
 
 LABELS = np.array(["cat", "ant", "dog", "ant", "bee", "cat", "bee", "dog", "ant"])
 seeds = st.integers(0, 1000)

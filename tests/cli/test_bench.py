@@ -6,14 +6,15 @@ import pytest
 from rich.console import Console
 
 pytest.importorskip("typer")
-from handful import FeatureBank, UnknownClasses
-from handful.benchmark import run as benchmark_run
-from handful.benchmark.journal import Journal
-from handful.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
-from handful.benchmark.versions import versions_text
+from handful import FeatureBank
 from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
+from handful.fewshot import UnknownClasses
+from handful.fewshot.benchmark import run as benchmark_run
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.paper import PAPER_PLANS, TABLE_1_METHODS
+from handful.fewshot.benchmark.versions import versions_text
 from tests.banks_at_hand import random_bank
 
 
@@ -271,7 +272,7 @@ def test_a_run_of_other_versions_goes_on_only_if_told_and_says_so(bank, tmp_path
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
         for place in ("run", "completion"):
-            patch.setattr(f"handful.benchmark.{place}.versions_text", lambda: "handful 0.0.9")
+            patch.setattr(f"handful.fewshot.benchmark.{place}.versions_text", lambda: "handful 0.0.9")
         run(capsys, *grid(bank, out, "--tasks", 2))
     before = (out / "plan.json").read_bytes()
     run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
@@ -324,7 +325,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
 
     out = tmp_path / "a run"
     with monkeypatch.context() as patch:
-        patch.setattr("handful.benchmark.completion.complete", interrupt)
+        patch.setattr("handful.fewshot.benchmark.completion.complete", interrupt)
         assert main(["bench", *map(str, grid(bank, out, "--tasks", 2, "--workers", 2))]) == 130
     assert capsys.readouterr().err == (
         "handful: interrupted; rows that were written are kept. "

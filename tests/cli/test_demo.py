@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
-from handful.benchmark import journal
 from handful.cli import demo
 from handful.cli.main import main
+from handful.fewshot.benchmark import journal
+from handful.fewshot.methods import roll_call
 from handful.machine import extras
-from handful.methods import roll_call
 
 
 def test_five_methods_one_page_and_what_to_do_next(tmp_path, capsys, monkeypatch):

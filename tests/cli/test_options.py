@@ -21,9 +21,9 @@ pytest.importorskip("matplotlib")
 import typer
 
 from handful.banks import FeatureBank
-from handful.benchmark.journal import Journal
 from handful.cli.main import main, make_app
 from handful.extraction.items import Items
+from handful.fewshot.benchmark.journal import Journal
 from tests.banks_at_hand import random_bank
 from tests.cli.test_main import leaves
 from tests.items_at_hand import image_folder
@@ -44,22 +44,22 @@ WORK = (
     "handful.cli.scores.write_batch_page",
     "handful.cli.scores.print_batch",
     "handful.large.on_ray.on_ray",
-    "handful.benchmark.completion.complete",
-    "handful.benchmark.local.in_process",
-    "handful.benchmark.on_ray.on_ray",
-    "handful.reports.page.write_report",
+    "handful.fewshot.benchmark.completion.complete",
+    "handful.fewshot.benchmark.local.in_process",
+    "handful.fewshot.benchmark.on_ray.on_ray",
+    "handful.fewshot.reports.page.write_report",
     "handful.extraction.backbones.load_backbone",
     "handful.extraction.extract.extract",
     "handful.extraction.extract.in_process",
     "handful.extraction.extract.skipped_items",
     "handful.extraction.on_ray.on_ray",
     "handful.cli.printed.print_bank",
-    "handful.training.hold_out",
-    "handful.training.read_benchmark",
-    "handful.training.train",
+    "handful.fewshot.training.hold_out",
+    "handful.fewshot.training.read_benchmark",
+    "handful.fewshot.training.train",
 )
 # These do their work as well.
-WATCHED = ("handful.cli.banks.open_bank", "handful.reports.summary.verdict")
+WATCHED = ("handful.cli.banks.open_bank", "handful.fewshot.reports.summary.verdict")
 # In place of a value: the option is no longer given; or it makes the command one of another mode.
 LEFT_OUT, ANOTHER_MODE = object(), object()
 

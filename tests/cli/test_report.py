@@ -2,9 +2,9 @@ import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
-from handful.benchmark.completion import complete
-from handful.benchmark.journal import Journal
 from handful.cli.main import main
+from handful.fewshot.benchmark.completion import complete
+from handful.fewshot.benchmark.journal import Journal
 from tests.plans_at_hand import small_banks, small_plan
 
 

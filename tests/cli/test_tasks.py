@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful import Arrivals, FixedSupport, RangeOverPool, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.cli.main import main
+from handful.fewshot import Arrivals, FixedSupport, RangeOverPool, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from tests.banks_at_hand import random_bank
 
 

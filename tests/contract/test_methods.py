@@ -23,7 +23,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import handful
-from handful import METHODS, FeatureBank, TaskBatch
+from handful import FeatureBank, fewshot
+from handful.fewshot import METHODS, TaskBatch
 from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
@@ -74,15 +75,15 @@ TIED_TO_AXES = {
 seeds = st.integers(0, 10_000)
 
 
-def method_of(name: str) -> handful.Method:
+def method_of(name: str) -> fewshot.Method:
     return METHODS[name.split(":")[0]]
 
 
-def solve(name: str, task: TaskBatch) -> handful.Solution:
-    return handful.solve(method_of(name).name, task, **OPTIONS.get(name, {}))
+def solve(name: str, task: TaskBatch) -> fewshot.Solution:
+    return fewshot.solve(method_of(name).name, task, **OPTIONS.get(name, {}))
 
 
-def defined_parts(solution: handful.Solution) -> dict[str, torch.Tensor]:
+def defined_parts(solution: fewshot.Solution) -> dict[str, torch.Tensor]:
     """Prototypes and objective, where the method has them."""
     parts = {} if solution.unknown is None else {"unknown": solution.unknown[..., 0]}
     for part in ("prototypes", "objective"):
@@ -111,7 +112,7 @@ def test_key_is_name(name):
 
 
 def test_transform_is_named(name):
-    assert method_of(name).transform in handful.TRANSFORMS
+    assert method_of(name).transform in fewshot.TRANSFORMS
 
 
 def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(name):
@@ -125,8 +126,8 @@ def test_a_method_is_told_neither_query_labels_nor_how_many_classes_are_present(
 def answers_under_two_truths(name: str, gather: Callable) -> list[torch.Tensor]:
     """From bank to answer twice, with the same rows: once two classes are present in the query, once all six."""
     bank = random_bank(n_classes=6, least=20, most=20)
-    spec = handful.TaskSpec(handful.ShotsPerClass(3), handful.UniformOverPool(k_eff=2), n_query=12)
-    drawn = handful.draw(bank.labels, spec, seed=0, indices=[0])
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(3), fewshot.UniformOverPool(k_eff=2), n_query=12)
+    drawn = fewshot.draw(bank.labels, spec, seed=0, indices=[0])
     other_truth = np.arange(12).reshape(1, 12) % 6
     other_labels = bank.labels.copy()
     other_labels[drawn.query] = other_truth
@@ -137,13 +138,13 @@ def answers_under_two_truths(name: str, gather: Callable) -> list[torch.Tensor]:
 
 def test_an_answer_does_not_depend_on_query_labels_nor_on_how_many_classes_are_present(name):
     """By trial: with the rows left as they are, another truth in bank and draw gives the same bits."""
-    one, other = answers_under_two_truths(name, handful.gather)
+    one, other = answers_under_two_truths(name, fewshot.gather)
     assert torch.equal(one, other)
 
 
 def test_the_trial_finds_out_a_gather_that_lets_labels_slip_into_the_features():
     def leaky_gather(*world):
-        task, truth = handful.gather(*world)
+        task, truth = fewshot.gather(*world)
         return task.with_features(task.support, task.query + 0.1 * truth.unsqueeze(-1)), truth
 
     one, other = answers_under_two_truths("nearest_prototype", leaky_gather)
@@ -316,7 +317,7 @@ def scaled(task: TaskBatch, factor: float) -> TaskBatch:
     return task.with_features(factor * task.support, factor * task.query)
 
 
-def answer_or_sentence(name: str, task: TaskBatch) -> tuple[handful.Solution | None, str]:
+def answer_or_sentence(name: str, task: TaskBatch) -> tuple[fewshot.Solution | None, str]:
     try:
         return solve(name, task), ""
     except handful.errors.TaskError as error:
@@ -340,7 +341,7 @@ def test_any_scale_gives_numbers(name, seed, exponent, dtype):
 def test_after_its_transform_a_method_does_not_see_the_scale(name, exponent):
     """Powers of two, so that features lose no digit; l2 stands for transforms that need base classes."""
     kind = method_of(name).transform
-    ready = partial(handful.transform, "l2" if kind in ("cl2n", "raw") else kind)
+    ready = partial(fewshot.transform, "l2" if kind in ("cl2n", "raw") else kind)
     task = random_task(4, dtype=torch.float32)
     near, far = (solve(name, ready(scaled(task, factor))) for factor in (1.0, 2.0**exponent))
     assert torch.equal(near.predictions, far.predictions)
@@ -390,7 +391,7 @@ def test_options_are_frozen(name):
 def test_an_unknown_option_is_refused_with_the_known_ones(name):
     known = [field.name for field in dataclasses.fields(method_of(name).options)]
     with pytest.raises(handful.errors.OptionError, match=f"no option 'speed'; it has {', '.join(known) or 'none'}$"):
-        handful.solve(method_of(name).name, random_task(0), speed=3)
+        fewshot.solve(method_of(name).name, random_task(0), speed=3)
 
 
 def test_solutions_pickle(name):
@@ -422,10 +423,10 @@ def bytes_behind(root: object) -> dict[int, int]:
 
 
 def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, monkeypatch):
-    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
+    monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 10_000)  # more than one chunk
     bank = random_bank(n_classes=6, least=40, most=40, dim=64)
-    spec = handful.TaskSpec(handful.ShotsPerClass(3), handful.UniformOverPool(k_eff=2), n_query=30)
-    task, _ = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=range(9)))
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(3), fewshot.UniformOverPool(k_eff=2), n_query=30)
+    task, _ = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(9)))
     solution = solve(name, task)
     own = bytes_behind(solution)
     for of_task in bytes_behind(task):
@@ -443,7 +444,7 @@ def test_methods_pickle(name):
 def test_chunks_change_nothing(name, monkeypatch):
     task = random_task(3, n_tasks=5)
     whole = solve(name, task)
-    monkeypatch.setattr(handful.dispatch, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 1)
     cut = solve(name, task)
     close(whole.log_assignments.exp(), cut.log_assignments.exp())
     close_parts(defined_parts(whole), defined_parts(cut))
@@ -473,6 +474,6 @@ def test_a_further_task_takes_no_more_arrays_of_the_support_than_declared(name):
         task = random_task(7, n_tasks=n_tasks, n_classes=n_classes, shots=shots, n_query=2, dim=3, dtype=torch.float32)
         with LargeArrays(4 * shots * n_classes**2) as arrays:
             recorded = {"record": True} if "record" in method_of(name).options.__dataclass_fields__ else {}
-            handful.solve(method_of(name).name, task, **{**OPTIONS.get(name, {}), **recorded})
+            fewshot.solve(method_of(name).name, task, **{**OPTIONS.get(name, {}), **recorded})
         most.append(arrays.most)
     assert most[1] - most[0] <= method_of(name).support_arrays

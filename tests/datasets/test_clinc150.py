@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import handful
-from handful import ShotsPerClass, TaskSpec, UniformOverPool, read_bank
+from handful import fewshot, read_bank
 from handful.datasets import load_clinc150
+from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from tests.conftest import SHARED
 
 
@@ -38,6 +39,6 @@ def test_rows_are_those_of_the_whole_bank():
 def test_classes_can_be_told_apart_on_it():
     bank = load_clinc150()
     spec = TaskSpec(ShotsPerClass(5), UniformOverPool(5), 75)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, 0, range(40)))
-    nearest = handful.solve("soft_kmeans", handful.transform("l2", task), max_iter=1)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, 0, range(40)))
+    nearest = fewshot.solve("soft_kmeans", fewshot.transform("l2", task), max_iter=1)
     assert 0.84 < (nearest.predictions == truth).float().mean() < 0.92

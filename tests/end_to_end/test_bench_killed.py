@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-from handful.benchmark.journal import COLUMNS, PLAN_FILE, Journal
+from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal
 
 # Rows are written often, so that kills fall into the writing as well.
 PROGRAM = """
 import sys
-from handful.benchmark import completion
+from handful.fewshot.benchmark import completion
 completion.WAITING_SECONDS = 0.1
 from handful.cli.main import main
 sys.exit(main())

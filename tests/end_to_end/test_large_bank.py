@@ -15,10 +15,11 @@ PROGRAM = textwrap.dedent(
     import json, re, sys
     import torch
     import handful
+    from handful import fewshot
     torch.set_num_threads(1)
     bank = handful.FeatureBank.load(sys.argv[1])
-    spec = handful.TaskSpec(handful.ShotsPerClass(5), handful.UniformOverPool(5), 75)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, 0, range(100)))
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(5), 75)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, 0, range(100)))
     # Not ru_maxrss, which begins with what the process that started this one has.
     peak = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
     print(json.dumps({"peak": peak, "rows": bank.n_rows, "shape": list(task.support.shape)}))

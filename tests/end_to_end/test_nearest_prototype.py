@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import handful
-from handful import ShotsPerClass, TaskSpec, UniformOverPool
+from handful import fewshot
+from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from tests.conftest import SHARED
 
 ACCURACY = {
@@ -27,7 +28,7 @@ def test_accuracy_over_five_hundred_tasks(name):
     spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5), n_query=75)
     hits = []
     for start in range(0, 500, 20):
-        task, truth = handful.gather(bank, handful.draw(bank.labels, spec, 0, range(start, start + 20)))
-        nearest = handful.solve("soft_kmeans", handful.transform("l2", task), max_iter=1, tol=0.0)
+        task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, 0, range(start, start + 20)))
+        nearest = fewshot.solve("soft_kmeans", fewshot.transform("l2", task), max_iter=1, tol=0.0)
         hits.append(nearest.predictions == truth)
     assert 100 * torch.cat(hits).float().mean().item() == pytest.approx(ACCURACY[name], abs=1.5)

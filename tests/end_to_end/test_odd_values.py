@@ -8,11 +8,12 @@ import sys
 
 PROGRAM = """
 import numpy as np, handful
+from handful import fewshot
 from handful.errors import HandfulError
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(20, 16)).repeat(5, 0) + 0.3 * rng.normal(size=(100, 16)), np.arange(20).repeat(5)
-task = handful.TaskBatch.single(X, y, X[:3], np.int64(20))
+task = fewshot.TaskBatch.single(X, y, X[:3], np.int64(20))
 
 def attempt(what, action):
     try:
@@ -22,18 +23,18 @@ def attempt(what, action):
 
 attempt("n_classes", lambda: (task.n_classes, type(task.n_classes).__name__))
 for n_classes in (2.5, "20", True, None):
-    attempt("n_classes", lambda: handful.TaskBatch.single(X, y, X[:3], n_classes))
+    attempt("n_classes", lambda: fewshot.TaskBatch.single(X, y, X[:3], n_classes))
 for name, value in (("max_iter", "3"), ("max_iter", 2.5), ("max_iter", True), ("tol", float("nan")), ("tol", "0.1")):
     for method in ("paddle", "soft_kmeans"):
-        attempt(method, lambda: handful.solve(method, task, **{name: value}))
-attempt("numpy", lambda: handful.solve("paddle", task, max_iter=np.int32(7), tol=np.float32(0)).n_iter.tolist())
-spec = handful.TaskSpec(handful.ShotsPerClass(np.int64(2)), handful.UniformOverPool(np.uint8(1)), n_query=np.int16(3))
+        attempt(method, lambda: fewshot.solve(method, task, **{name: value}))
+attempt("numpy", lambda: fewshot.solve("paddle", task, max_iter=np.int32(7), tol=np.float32(0)).n_iter.tolist())
+spec = fewshot.TaskSpec(fewshot.ShotsPerClass(np.int64(2)), fewshot.UniformOverPool(np.uint8(1)), n_query=np.int16(3))
 attempt("spec", lambda: spec)
 for shots in (2.5, "2"):
-    attempt("shots", lambda: handful.ShotsPerClass(shots))
-attempt("method", lambda: handful.solve(3, task))
-attempt("no tasks", lambda: handful.gather(handful.FeatureBank.from_arrays(X, y, [str(k) for k in range(20)]),
-                                           handful.draw(y, spec, 0, range(0))))
+    attempt("shots", lambda: fewshot.ShotsPerClass(shots))
+attempt("method", lambda: fewshot.solve(3, task))
+attempt("no tasks", lambda: fewshot.gather(handful.FeatureBank.from_arrays(X, y, [str(k) for k in range(20)]),
+                                           fewshot.draw(y, spec, 0, range(0))))
 """
 
 EXPECTED = """

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-import handful
-from handful import large
+from handful import fewshot, large
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.estimators import BatchClassifier
@@ -27,8 +26,8 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
     catalogue, classifier = Catalogue.of(X, y), BatchClassifier().fit(X, y)
     grouped = classifier.infer(torch.cat(batches), groups=np.repeat([0, 1], 75))
     for place, batch in enumerate(batches):
-        task = handful.transform("l2", handful.TaskBatch.single(X, y, batch, 150))
-        of_task = handful.solve("roll_call", task).log_assignments[0].exp()
+        task = fewshot.transform("l2", fewshot.TaskBatch.single(X, y, batch, 150))
+        of_task = fewshot.solve("roll_call", task).log_assignments[0].exp()
         torch.testing.assert_close(grouped[place].probabilities.float(), of_task, **SAME)
         inferred = classifier.infer(batch)
         torch.testing.assert_close(inferred.probabilities.float(), of_task, **SAME)

@@ -10,17 +10,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-import handful
-from handful import ShotsPerClass, TaskSpec, UniformOverPool
-from handful.benchmark import Cell, Journal, complete
-from handful.benchmark.plan import bound_plan
+from handful import fewshot
+from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+from handful.fewshot.benchmark import Cell, Journal, complete
+from handful.fewshot.benchmark.plan import bound_plan
 from handful.reading import read_bank
 from tests.clusters_at_hand import largest_difference, lose_a_node_then_the_driver
 from tests.conftest import SHARED
 
 # Those that take more than a tenth of a second a task on this bank: `docs/methods/table.md`.
 SLOW = ("baseline", "baseline_pp", "paddle_gd", "tim", "tim_adm", "alpha_tim", "ici")
-QUICK = tuple(name for name in handful.METHODS if name not in SLOW)
+QUICK = tuple(name for name in fewshot.METHODS if name not in SLOW)
 SHOTS, K_EFFS = (5, 10), (2, 5, 10, 20)
 
 

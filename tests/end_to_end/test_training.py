@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from handful.cli.main import main
-from handful.networks.checkpoint import Checkpoint
-from handful.training.states import STATE
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training.states import STATE
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 

@@ -9,12 +9,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from handful.estimators.answer_tables import aligned, are_doubtful, columns_of_items, counted, listed, top_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import MissingExtraError, OptionError, UnlikeCatalogueWarning
-from handful.estimators import Diagnostic, BatchClassifier
-from handful.estimators.answer_tables import aligned, are_doubtful, columns_of_items, counted, listed, top_of
+from handful.estimators import BatchClassifier, Diagnostic
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
 COLUMNS = ["label", "probability", "runner_up", "runner_up_probability", "doubtful", "unknown", "rejected"]

@@ -13,6 +13,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 from handful.errors import LabelError, NotConvergedWarning, OptionError, TaskError
 from handful.estimators import BatchClassifier, TransductiveClassifier
@@ -69,8 +70,8 @@ def test_the_answer_is_that_of_the_library():
     bank, features, labels, _, spare = catalogue()
     batch = bank.take(np.concatenate(spare[:4])).astype(np.float32)
     classes, encoded = np.unique(labels, return_inverse=True)
-    task = handful.transform("l2", handful.TaskBatch.single(features, encoded, batch, 150))
-    expected = handful.solve("roll_call", task)
+    task = fewshot.transform("l2", fewshot.TaskBatch.single(features, encoded, batch, 150))
+    expected = fewshot.solve("roll_call", task)
     found = BatchClassifier().fit(features, labels).infer(batch)
     assert (found.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(found.probabilities, expected.log_assignments[0].exp(), atol=1e-4)
@@ -169,9 +170,7 @@ def test_the_order_of_examples_and_items_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     rows, items = rng.permutation(len(X)), rng.permutation(len(batch))
     expected = BatchClassifier().fit(X, y).predict_proba(batch)[items]
-    np.testing.assert_allclose(
-        BatchClassifier().fit(X[rows], y[rows]).predict_proba(batch[items]), expected, atol=1e-6
-    )
+    np.testing.assert_allclose(BatchClassifier().fit(X[rows], y[rows]).predict_proba(batch[items]), expected, atol=1e-6)
 
 
 def same_classifier(left, right, batch) -> None:
@@ -270,7 +269,7 @@ def test_tuples_are_labels_too():
     assert fitted.predict(X).tolist() == labels.tolist()
 
 
-@pytest.mark.parametrize("method", list(handful.METHODS))
+@pytest.mark.parametrize("method", list(fewshot.METHODS))
 @quiet
 def test_every_method_wears_the_dress(method):
     X, y, batch = toy(5)
@@ -407,8 +406,8 @@ def test_a_method_of_another_kind_keeps_its_rows():
     classes, encoded = np.unique(labels, return_inverse=True)
     fitted = TransductiveClassifier("laplacian_shot", feature_transform="l2").fit(features, labels)
     inference = fitted.infer(batch)
-    task = handful.transform("l2", handful.TaskBatch.single(features, encoded, batch, 150))
-    expected = handful.solve("laplacian_shot", task)
+    task = fewshot.transform("l2", fewshot.TaskBatch.single(features, encoded, batch, 150))
+    expected = fewshot.solve("laplacian_shot", task)
     assert (inference.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(inference.probabilities, expected.log_assignments[0].exp(), atol=1e-5)
     assert inference.joint_weight is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-import handful
+from handful import fewshot
 from handful.datasets import load_clinc150
 from handful.engine.model import Context
 from handful.errors import (
@@ -34,8 +34,8 @@ def bank():
 
 
 def real_task(bank, index: int, *, shots: int = 5, k_eff: int = 5, n_query: int = 40):
-    spec = handful.TaskSpec(handful.ShotsPerClass(shots), handful.UniformOverPool(k_eff), n_query)
-    task, truth = handful.gather(bank, handful.draw(bank.labels, spec, seed=0, indices=[index]))
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(shots), fewshot.UniformOverPool(k_eff), n_query)
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=[index]))
     return task.support[0], task.support_labels[0].numpy(), task.query[0], truth[0].numpy()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from handful.estimators.inference import PRESENT, inferred, of_solution, presence_if_independent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
 from handful.engine.model import Context
 from handful.estimators import BatchClassifier, TransductiveClassifier
-from handful.estimators.inference import PRESENT, inferred, of_solution, presence_if_independent
 from tests.tasks_at_hand import random_task
 
 

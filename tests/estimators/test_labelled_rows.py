@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import LabelError
-from handful.estimators.labelled_rows import LabelledRows, is_unlabelled
 
 LABELS = np.array(["cat", "ant", "dog", "ant", "bee", "cat"])
 

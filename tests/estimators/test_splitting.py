@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from handful.errors import LabelError, OptionError, TaskError
-from handful.estimators import FewClassSplit, BatchClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier, FewClassSplit, TransductiveClassifier
 
 Y = np.array([f"class {k:02}" for k in range(12)]).repeat(20)
 

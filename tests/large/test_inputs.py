@@ -5,10 +5,10 @@ import torch
 from handful.banks import FeatureBank, write_parquet
 from handful.catalogue import Catalogue, fitted
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
-from handful.inference.frame import Frame
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.task import TaskBatch
 from handful.large.inputs import content_hash, given, read_rows
 from handful.machine.folders import LocalFolder
-from handful.task import TaskBatch
 from tests.large_at_hand import large_problem
 
 

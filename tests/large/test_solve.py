@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import handful
+from handful import fewshot
 from handful.banks import write_parquet
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
@@ -50,8 +51,8 @@ def assert_equal_to_dense(bank, n_query, tmp_path):
     support, rows = five_shots_and_queries(bank, n_query)
     assert len(rows) == n_query
     features = [bank.take(chosen).astype("float32") for chosen in (support, rows)]
-    task = handful.TaskBatch.single(features[0], bank.labels[support], features[1], bank.n_classes)
-    task = handful.transform("l2", task)
+    task = fewshot.TaskBatch.single(features[0], bank.labels[support], features[1], bank.n_classes)
+    task = fewshot.transform("l2", task)
     examples = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
     catalogue = Catalogue.of_bank(examples, "raw")
     labels = solve(catalogue, task.query[0].numpy(), tmp_path / "run", shard_rows=700).labels()

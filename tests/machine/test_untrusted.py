@@ -3,8 +3,6 @@ import os
 
 import pytest
 
-from handful.benchmark.journal import Journal
-from handful.benchmark.plan import read_plan
 from handful.classification.corrections import read_corrections
 from handful.classification.names import read_names
 from handful.errors import BankError, HandfulError
@@ -12,6 +10,10 @@ from handful.exchange.scores import read_scores
 from handful.exchange.sites import read_sites
 from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.items import list_items
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.plan import read_plan
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training.splits import BENCHMARKS, benchmark_rows
 from handful.machine.untrusted import (
     ALWAYS_UNFOLDED,
     lines_of,
@@ -22,9 +24,7 @@ from handful.machine.untrusted import (
     refuse_irregular,
     refuse_unfolding,
 )
-from handful.networks.checkpoint import Checkpoint
 from handful.reading import read_bank
-from handful.training.splits import BENCHMARKS, benchmark_rows
 
 
 def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-import handful
+from handful import fewshot
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
 side_by_side = importlib.import_module("side_by_side")
@@ -96,10 +96,10 @@ def test_em_for_the_proportions_is_that_of_the_package():
         torch.arange(6).repeat_interleave(3),
     )
     query = centres[[0] * 9 + [2] * 3][None] + 0.9 * torch.randn(2, 12, 4)
-    task = handful.TaskBatch(support, labels[None], query, 6)
+    task = fewshot.TaskBatch(support, labels[None], query, 6)
     means = support[0].reshape(6, 3, 4).mean(1)
     scores = -0.5 * torch.cdist(query, means) ** 2
-    wanted = handful.solve("prior_em", task).log_assignments.exp()
+    wanted = fewshot.solve("prior_em", task).log_assignments.exp()
     torch.testing.assert_close(side_by_side.proportions_by_em(scores), wanted, atol=2e-3, rtol=0)
 
 

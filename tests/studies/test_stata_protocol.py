@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from handful import Arrivals, FeatureBank, RangeOverPool
+from handful import FeatureBank
+from handful.fewshot import Arrivals, RangeOverPool
 from tests.banks_at_hand import random_bank
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]

@@ -146,7 +146,7 @@ def with_names(
         raise LabelError("two names belong to one class of the catalogue; keep one of them")
     own = np.array(places, dtype=np.int64)[codes]
     if examples is None:
-        return Catalogue.of_names(vectors, own, transform), tuple(every)
+        return Catalogue.of_names(vectors, own), tuple(every)
     if vectors.shape[1] != examples.dim:
         raise BankError(
             f"vectors of the catalogue have {examples.dim} numbers, those of the names {vectors.shape[1]}; "

@@ -18,9 +18,9 @@ from handful.cli.terminal import Interrupted, data
 from handful.errors import OptionError, PlanError
 
 if TYPE_CHECKING:
-    from handful.benchmark.completion import CellProgress
-    from handful.benchmark.plan import Banks, Plan
-    from handful.benchmark.time_left import TimeLeft
+    from handful.fewshot.benchmark.completion import CellProgress
+    from handful.fewshot.benchmark.plan import Banks, Plan
+    from handful.fewshot.benchmark.time_left import TimeLeft
 
 # Plans of the paper. Written out here because the module that makes them imports torch, which help should not wait for;
 # a test compares.
@@ -116,10 +116,10 @@ def run(
       handful bench run plan.toml --on ray --out runs/mine
       handful bench run --resume --out runs/mine
     """
-    from handful.benchmark.completion import complete, progress, refuse_a_mix
-    from handful.benchmark.journal import PLAN_FILE, Journal
-    from handful.benchmark.local import in_process
-    from handful.benchmark.on_ray import on_ray
+    from handful.fewshot.benchmark.completion import complete, progress, refuse_a_mix
+    from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
+    from handful.fewshot.benchmark.local import in_process
+    from handful.fewshot.benchmark.on_ray import on_ray
 
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
@@ -167,9 +167,9 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
     Examples:
       handful bench status runs/one
     """
-    from handful.benchmark.completion import progress
-    from handful.benchmark.journal import Journal
-    from handful.reports.summary import columns_of, remarks, results
+    from handful.fewshot.benchmark.completion import progress
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.reports.summary import columns_of, remarks, results
 
     journal = Journal(run)
     states = {state.cell.content_hash: state for state in progress(journal)}
@@ -202,8 +202,8 @@ def compare(
     Examples:
       handful bench compare runs/one --methods paddle,nearest_prototype
     """
-    from handful.benchmark.journal import Journal
-    from handful.reports.summary import columns_of, paired_difference, results, verdict
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.reports.summary import columns_of, paired_difference, results, verdict
 
     names = [name.strip() for name in methods.split(",")]
     if len(names) != 2:
@@ -251,9 +251,9 @@ def _asked(
     source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
 ) -> tuple[dict[str, str], Banks, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
-    from handful.benchmark.journal import Journal
-    from handful.benchmark.plan import bound_plan, grid, read_plan
     from handful.cli.banks import open_bank
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
 
     named = set(places)
     entries: list[dict[str, Any]] = []
@@ -288,7 +288,7 @@ def _asked(
 
 
 def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
-    from handful.benchmark.paper import PAPER_PLANS
+    from handful.fewshot.benchmark.paper import PAPER_PLANS
 
     if name not in PAPER_PLANS:
         raise PlanError(f"the paper has no {name!r}; there are {', '.join(PAPER_PLANS)}")
@@ -315,9 +315,9 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from handful.benchmark.time_left import time_left
     from handful.cli.rate import Rate
     from handful.cli.terminal import now_and_then
+    from handful.fewshot.benchmark.time_left import time_left
 
     console = Console(stderr=True)
     current = {state.cell.content_hash: state for state in states}
@@ -372,7 +372,7 @@ def time_said(left: TimeLeft, pace: float) -> str:
 
     Examples
     --------
-    >>> from handful.benchmark.time_left import TimeLeft
+    >>> from handful.fewshot.benchmark.time_left import TimeLeft
     >>> time_said(TimeLeft(90.0, 0), 0.5), time_said(TimeLeft(90.0, 2), 0.5)
     ('0:00:45 left', '0:00:45 left and 2 cells not timed yet')
     """

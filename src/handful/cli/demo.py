@@ -10,7 +10,7 @@ import typer
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
-    from handful.reports.summary import Column
+    from handful.fewshot.reports.summary import Column
 
 # One that labels each item alone, and four that label jointly: three cheap ones and the default.
 YARDSTICK = "nearest_prototype"
@@ -38,14 +38,14 @@ def demo(
       handful demo
       handful demo --tasks 10 --out /tmp/demo
     """
-    from handful.benchmark.completion import complete
-    from handful.benchmark.journal import Journal
-    from handful.benchmark.plan import Cell, bound_plan
     from handful.datasets import load_clinc150
+    from handful.fewshot.benchmark.completion import complete
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.benchmark.plan import Cell, bound_plan
+    from handful.fewshot.reports.page import write_report
+    from handful.fewshot.reports.summary import columns_of, results
+    from handful.fewshot.tasks import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
     from handful.machine.extras import import_extra
-    from handful.reports.page import write_report
-    from handful.reports.summary import columns_of, results
-    from handful.tasks import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 
     import_extra("matplotlib", "plots")  # checked before the work, which would be lost
     bank = load_clinc150()
@@ -77,7 +77,7 @@ def demo(
 
 def _lines(column: Column) -> list[str]:
     """One line per method: its accuracy, and the gain from the batch."""
-    from handful.reports.summary import paired_difference
+    from handful.fewshot.reports.summary import paired_difference
 
     alone = next(result for result in column.results if result.label == YARDSTICK)
     lines = [f"{column.spec.query.k_eff} intents occur"]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from handful.classification.predictions import NONE, counted, label_counts, labelled_with
+from handful.classification.predictions import NONE, label_counts, labelled_with
 from handful.cli.terminal import show
+from handful.estimators.answer import counted
 from handful.machine.untrusted import printable
 
 if TYPE_CHECKING:

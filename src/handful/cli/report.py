@@ -24,9 +24,9 @@ def report(
     Examples:
       handful report runs/first --out reports/first
     """
-    from handful.benchmark.journal import Journal
     from handful.cli.banks import find_bank
-    from handful.reports.page import write_report
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.reports.page import write_report
 
     with waiting(f"reporting {run}"):
         journal = Journal(run)

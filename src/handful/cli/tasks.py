@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from handful.banks import FeatureBank
-    from handful.tasks import Draw, UnknownClasses
-    from handful.tasks.query import QueryRule
+    from handful.fewshot.tasks import Draw, UnknownClasses
+    from handful.fewshot.tasks.query import QueryRule
 
 # Tasks drawn and printed at once.
 CHUNK_TASKS = 256
@@ -83,8 +83,7 @@ def draw_tasks(
     """
     from handful.cli.options import refuse
     from handful.errors import TaskError
-    from handful.reading import read_bank
-    from handful.tasks import (
+    from handful.fewshot.tasks import (
         Arrivals,
         Balanced,
         Dirichlet,
@@ -95,6 +94,7 @@ def draw_tasks(
         UniformOverPool,
         draw,
     )
+    from handful.reading import read_bank
 
     if support_bank is not None:
         refuse(context, ("--shots",), "the support is the whole of --support-bank")
@@ -133,7 +133,7 @@ def draw_tasks(
 
 def _unknown(count: int | None, share: float | None) -> UnknownClasses | None:
     from handful.errors import TaskError
-    from handful.tasks import UnknownClasses
+    from handful.fewshot.tasks import UnknownClasses
 
     if count is not None and share is not None:
         return UnknownClasses(count, share)

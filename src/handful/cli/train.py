@@ -12,7 +12,7 @@ from handful.cli.terminal import data, waiting
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.training import BaseSplit
+    from handful.fewshot.training import BaseSplit
 
 # The table of a benchmark's images in the folder of a run, for `handful features extract`.
 TABLE = "items.csv"
@@ -93,7 +93,7 @@ def train_command(
       handful train --benchmark mini-imagenet --lists split/mini --items data/mini_imagenet --out runs/mini
       handful train --items omniglot.zip/base --hold-out 22 --network conv4 --epochs 20 --rotations --out runs/omniglot
     """
-    from handful.training import Recipe, train
+    from handful.fewshot.training import Recipe, train
 
     normalisation = {name: value for name, value in {"mean": mean, "std": std}.items() if value is not None}
     recipe = Recipe(
@@ -147,7 +147,7 @@ def _split(
     seed: int,
 ) -> BaseSplit:
     from handful.extraction.items import list_items
-    from handful.training import BaseSplit, hold_out, read_benchmark
+    from handful.fewshot.training import BaseSplit, hold_out, read_benchmark
 
     if validation is not None and (n_held_out or benchmark):
         raise OptionError("--validation cannot be combined with --hold-out or --benchmark; leave these out")

@@ -1,4 +1,4 @@
-"""FewClassSplit: cross-validation for batches with few of the classes, as `handful.draw` makes them."""
+"""FewClassSplit: cross-validation for batches with few of the classes, as `handful.fewshot.draw` makes them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from handful.arguments import whole
 from handful.catalogue.labels import distinct
 from handful.errors import LabelError, OptionError
 from handful.estimators.containers import labels_of
+from handful.fewshot.tasks import ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.shapes import Int
-from handful.tasks import ShotsPerClass, TaskSpec, UniformOverPool, draw
 
 
 class FewClassSplit:
     """Splits whose training rows have every class, and whose test rows are one batch of a few classes.
 
     The folds of `KFold` and its relatives hold all classes, so they measure the opposite of what happens in use. Here a
-    split is a task of `handful.draw`: `shots` rows of every class to fit, and `n_items` other rows of `n_present`
-    classes, drawn at random, to label as one batch. Splits overlap. Use it where scikit-learn takes a `cv`.
+    split is a task of `handful.fewshot.draw`: `shots` rows of every class to fit, and `n_items` other rows of
+    `n_present` classes, drawn at random, to label as one batch. Splits overlap. Use it where scikit-learn takes a `cv`.
 
     Parameters
     ----------

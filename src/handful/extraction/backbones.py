@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from handful.errors import OptionError, UnknownNameError
 from handful.extraction.backbone import Backbone, SentenceEmbedding, identified, without_addresses
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.networks.public import read_public
 from handful.machine.extras import import_extra
-from handful.networks.checkpoint import Checkpoint
-from handful.networks.public import read_public
 from handful.shapes import Float
 
 

@@ -14,18 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from handful.catalogue.labels import distinct
-from handful.dispatch import solve
 from handful.errors import CollapseWarning, NotConvergedWarning, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
-from handful.inference.frame import Frame
-from handful.methods import METHODS
-from handful.numerics.distances import half_squared_distances
+from handful.fewshot.dispatch import solve
+from handful.fewshot.methods import METHODS
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.task import TaskBatch
+from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
 from handful.shapes import Int
-from handful.task import TaskBatch
-from handful.transforms import TRANSFORMS, parameters_of, transform
 
 # Used instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"

@@ -1,7 +1,7 @@
 """Inputs of a streamed run: a catalogue, summed by class once, and queries, read in blocks and never held whole.
 
-Coordinates have their origin at the mean of the catalogue, as in `handful.inference.frame`: products of vectors that
-share a large offset lose the digits in which they differ.
+Coordinates have their origin at the mean of the catalogue: products of vectors that share a large offset lose the
+digits in which they differ.
 """
 
 from __future__ import annotations

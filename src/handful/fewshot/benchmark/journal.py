@@ -1,0 +1,342 @@
+"""The journal of a run: a folder with the plan and append-only Parquet shards of rows. Resuming is subtraction.
+
+A shard is written under another name, flushed to disk and renamed, so it exists complete or not at all. A writer of
+plan or rows holds a lock that the system releases when the process ends, however it ends. So rows are never lost once
+appended, and never appear twice.
+
+The name of a shard ends with a hash of its number and of all its bytes. A shard that was cut, changed by a single bit
+or copied under another number is refused, not read as other numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from handful.errors import PlanError
+from handful.fewshot.benchmark.plan import Cell, Plan
+from handful.fewshot.benchmark.run import MACHINE, Row
+from handful.fewshot.benchmark.versions import versions
+from handful.machine.extras import import_pyarrow
+from handful.machine.folder_lock import only_writer
+from handful.machine.untrusted import read_bytes, read_json
+from handful.machine.whole_file import UNFINISHED, written_whole
+from handful.shapes import Int
+
+# Columns of the journal and their Arrow types.
+COLUMNS = {
+    "cell": "string",
+    "task": "int64",
+    "method": "string",
+    "transform": "string",
+    "accuracy": "float64",
+    "macro_recall": "float64",
+    "n_predicted": "int64",
+    "presence_precision": "float64",
+    "presence_recall": "float64",
+    "proportion_error": "float64",
+    "negative_log_likelihood": "float64",
+    "unknown_auroc": "float64",
+    "unknown_aupr": "float64",
+    "unknown_precision": "float64",
+    "unknown_share_error": "float64",
+    "known_rejected": "float64",
+    "n_iter": "int64",
+    "converged": "bool",
+    "seconds": "float64",
+    "cpu_seconds": "float64",
+    "error": "string",
+    "failed_by": "string",  # `machine` or `method`
+    "attempts": "int64",
+    "versions": "string",
+    "code": "string",
+}
+# Columns that rows of earlier versions lack; there they are read as missing, and left out of averages.
+ADDED_LATER = frozenset(
+    {
+        *("proportion_error", "failed_by", "attempts", "versions", "code"),
+        *("unknown_auroc", "unknown_aupr", "unknown_precision", "unknown_share_error", "known_rejected"),
+    }
+)
+PLAN_FILE = "plan.json"
+# Shards of earlier versions have no hash in their names.
+SHARD = re.compile(r"rows-(\d{6,})(?:-([0-9a-f]{16}))?\.parquet")
+# Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
+MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
+# Tasks in a range of a cell with a budget: it can only end between ranges.
+BUDGETED_RANGE = 2
+
+
+class Journal:
+    """Plan and rows of a run, in a folder.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     journal = Journal.create(folder + "/run", (cell,))
+    ...     journal.plan == (cell,), remaining(cell, journal.done(cell))
+    (True, [[0], [1], [2]])
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._writer: int | None = None  # the thread that holds the lock
+        self._read_plan()
+
+    @classmethod
+    def create(
+        cls, folder: str | os.PathLike[str], plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})
+    ) -> Journal:
+        """Start a run of a bound plan in a new or empty folder; note where its banks are, so that it can be resumed."""
+        place = Path(folder)
+        _refuse_used(place)  # before anything is written there, including the lock
+        place.mkdir(parents=True, exist_ok=True)
+        with only_writer(place, PlanError):
+            _refuse_used(place)
+            cells = [cell.to_mapping() for cell in plan]
+            _write_plan(place, {"cells": cells, "versions": dict(versions()), "bank_places": dict(bank_places)})
+        return cls(place)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what the run was started with; those that made a row are in its column `versions`."""
+        return dict(self._about["versions"])
+
+    @property
+    def bank_places(self) -> dict[str, str]:
+        """Where the banks of the plan were when it was given, if known."""
+        return dict(self._about["bank_places"])
+
+    def extend(self, plan: Plan, bank_places: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Make this the plan: cells may be new or ask for more tasks; rows of removed cells stay in the journal."""
+        with self.writing():
+            before = {(cell.bank, cell.support_bank): cell.bank_hash for cell in self.plan}
+            for cell in plan:
+                if before.get((cell.bank, cell.support_bank), cell.bank_hash) != cell.bank_hash:
+                    raise PlanError(
+                        f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; "
+                        "give that bank, give this one another name, or start another run"
+                    )
+            about = {**self._about, "cells": [cell.to_mapping() for cell in plan]}
+            about["bank_places"] = {**self.bank_places, **bank_places}
+            _write_plan(self.folder, about)
+            self._read_plan()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Lock the run for one writer, and remove what a killed one left unfinished.
+
+        The plan is read again, since another writer may have changed it. Blocks may be nested.
+        """
+        if self._writer == threading.get_ident():
+            yield
+            return
+        with only_writer(self.folder, PlanError):
+            self._writer = threading.get_ident()
+            try:
+                for left in self.folder.glob(f".*{UNFINISHED}"):
+                    left.unlink()
+                self._read_plan()
+                yield
+            finally:
+                self._writer = None
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write rows as the next shard."""
+        if not rows:
+            return
+        pa, parquet = import_pyarrow()
+        table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+        sink = pa.BufferOutputStream()
+        parquet.write_table(table, sink)
+        content = sink.getvalue().to_pybytes()
+        with self.writing():
+            number = 1 + max(map(_number, self.shards()), default=0)
+            name = f"rows-{number:06d}-{_checksum(number, content)}.parquet"
+            with written_whole(self.folder / name) as place:
+                place.write_bytes(content)
+
+    def shards(self) -> list[Path]:
+        """Files of rows, in the order they were written."""
+        found = list(self.folder.glob("rows-*.parquet"))
+        for shard in found:
+            if not SHARD.fullmatch(shard.name):
+                raise PlanError(
+                    f"{shard} is not named like a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
+                )
+        return sorted(found, key=_number)
+
+    def unchecked_shards(self) -> list[Path]:
+        """Shards that an earlier version wrote, without a hash: damage to their numbers would go unnoticed."""
+        return [shard for shard in self.shards() if not _match(shard)[2]]
+
+    def table(self) -> Any:
+        """All rows as one `pyarrow.Table`; of a task that was tried several times, the last."""
+        pa, _ = import_pyarrow()
+        schema = pa.schema(list(COLUMNS.items()))
+        shards = self.shards()
+        tables = [_read_shard(shard) for shard in shards]
+        table = pa.concat_tables([schema.empty_table(), *tables])
+        if table.group_by(["cell", "task"]).aggregate([]).num_rows == table.num_rows:
+            return table
+        return table.take(
+            _last_attempts(table, np.repeat(np.arange(len(shards)), [t.num_rows for t in tables]), shards)
+        )
+
+    def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
+        """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
+        table = self.table()
+        arrays = {name: table[name].to_numpy() for name in COLUMNS}
+        if cell is not None:
+            chosen = arrays["cell"] == cell.content_hash
+            arrays = {name: values[chosen] for name, values in arrays.items()}
+        order = np.argsort(arrays["task"], kind="stable")
+        return {name: values[order] for name, values in arrays.items()}
+
+    def done(self, cell: Cell) -> Int[np.ndarray, "task"]:
+        """Numbers of the tasks of a cell that need not be tried again: all rows except failures of the machine."""
+        columns = self.columns(cell)
+        done: np.ndarray = columns["task"][columns["failed_by"] != MACHINE]
+        return done
+
+    def _read_plan(self) -> None:
+        try:
+            self._about = read_json(self.folder / PLAN_FILE, PlanError, "a plan")
+            self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
+            noted = self._about.pop("checksum", None)  # earlier versions wrote none
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise PlanError(
+                f"{self.folder} is not a run: its {PLAN_FILE} cannot be read ({error}); start one with "
+                "`handful bench run`"
+            ) from error
+        if noted not in (None, _plan_checksum(self._about)):
+            raise PlanError(
+                f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; restore a good copy "
+                "of it, or start another run"
+            )
+
+
+def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
+    """Tasks of a cell that have no row yet, in ranges.
+
+    Ranges begin at multiples of their size, whatever is done, so a resumed run solves the same ranges as an
+    uninterrupted one.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    done : ndarray of int
+        Numbers of its tasks that have a row.
+
+    Returns
+    -------
+    list of list of int
+        Numbers of the tasks of each range.
+
+    Examples
+    --------
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> cell = Cell("mine", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=4)
+    >>> remaining(cell, np.array([0, 2]))
+    [[1], [3]]
+    """
+    size = min(MOST_IN_RANGE, -(-cell.n_tasks // RANGES_PER_CELL))
+    if cell.cpu_budget is not None:
+        size = min(size, BUDGETED_RANGE)
+    missing = np.setdiff1d(np.arange(cell.n_tasks), done)
+    return [part.tolist() for part in np.split(missing, np.flatnonzero(np.diff(missing // size)) + 1) if len(part)]
+
+
+def _refuse_used(place: Path) -> None:
+    if place.exists() and any(not file.name.startswith(".") for file in place.iterdir()):
+        raise PlanError(f"{place} already exists and is not empty; resume it, or choose another name")
+
+
+def _match(shard: Path) -> re.Match[str]:
+    found = SHARD.fullmatch(shard.name)
+    assert found is not None, shard  # `shards` has refused all others
+    return found
+
+
+def _number(shard: Path) -> int:
+    return int(_match(shard)[1])
+
+
+def _checksum(number: int, content: bytes) -> str:
+    """First 16 hex digits of the SHA-256 of a shard's number and bytes."""
+    return hashlib.sha256(b"%d\n" % number + content).hexdigest()[:16]
+
+
+def _read_shard(shard: Path) -> Any:
+    pa, parquet = import_pyarrow()
+    content, noted = read_bytes(shard, PlanError), _match(shard)[2]
+    if noted and noted != _checksum(_number(shard), content):
+        raise PlanError(
+            f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. Remove it and "
+            "resume the run: its tasks are then solved again"
+        )
+    with _damage_named(shard):
+        table = parquet.read_table(pa.BufferReader(content))
+    missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
+    if unknown or missing - ADDED_LATER:
+        raise PlanError(
+            f"{shard} does not have the columns of a journal: missing are {', '.join(sorted(missing)) or 'none'}, "
+            f"unknown are {', '.join(sorted(unknown)) or 'none'}; read it with the version of handful that wrote it"
+        )
+    for name in missing:
+        table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS[name]))
+    with _damage_named(shard):
+        return table.select(list(COLUMNS)).cast(pa.schema(list(COLUMNS.items())))
+
+
+@contextmanager
+def _damage_named(shard: Path) -> Iterator[None]:
+    pa, _ = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise PlanError(
+            f"{shard} is damaged: it cannot be read as the Parquet of a journal ({error}). Remove it and resume the "
+            "run: its tasks are then solved again"
+        ) from error
+
+
+def _last_attempts(table: Any, shard_of_row: np.ndarray, shards: Sequence[Path]) -> list[int]:
+    """Numbers of the valid rows; a task may have several rows only if all but the last are failures of the machine."""
+    last: dict[tuple[str, int], int] = {}
+    failed_by, attempts = table["failed_by"].to_pylist(), table["attempts"].to_pylist()
+    for row, key in enumerate(zip(table["cell"].to_pylist(), table["task"].to_pylist(), strict=True)):
+        before = last.get(key)
+        if before is not None and (failed_by[before] != MACHINE or attempts[row] != attempts[before] + 1):
+            names = " and ".join(dict.fromkeys(shards[shard_of_row[r]].name for r in (before, row)))
+            raise PlanError(
+                f"task {key[1]} of cell {key[0]} has two answers in {shards[0].parent}: see {names}. One shard is a "
+                "copy, or comes from another run; remove it"
+            )
+        last[key] = row
+    return sorted(last.values())
+
+
+def _plan_checksum(about: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _write_plan(folder: Path, about: Mapping[str, Any]) -> None:
+    # As read back from JSON, so that a reader computes the same hash.
+    plain = json.loads(json.dumps(about))
+    with written_whole(folder / PLAN_FILE) as place:
+        place.write_text(json.dumps({**plain, "checksum": _plan_checksum(plain)}, indent=1), encoding="utf-8")

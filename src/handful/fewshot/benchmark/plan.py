@@ -1,0 +1,327 @@
+"""Plans: a cell says which tasks are solved with which method, and a plan is a tuple of cells.
+
+A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
+row depends on: features (by the bank's own hash), split, spec, method, transform, options with their defaults written
+out, and seed. It leaves out how many tasks are wanted and how long they may take, so a run can be extended by asking
+for more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from handful.banks import FeatureBank
+from handful.errors import PlanError
+from handful.fewshot.methods import METHODS
+from handful.fewshot.tasks import (
+    Arrivals,
+    Balanced,
+    Dirichlet,
+    FixedSupport,
+    RangeOverPool,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+)
+from handful.fewshot.tasks.query import QueryRule
+from handful.fewshot.tasks.support import SupportRule
+from handful.fewshot.transforms import parameters_of
+from handful.machine.untrusted import read_text
+
+Banks: TypeAlias = Mapping[str, FeatureBank]
+
+QUERY_RULES: Mapping[str, type[QueryRule]] = {
+    "uniform": UniformOverPool,
+    "range": RangeOverPool,
+    "balanced": Balanced,
+    "dirichlet": Dirichlet,
+    "arrivals": Arrivals,
+}
+# Keys of an entry of a TOML plan, and their defaults.
+ENTRY_DEFAULTS: Mapping[str, Any] = {
+    "bank": None,
+    "method": None,
+    "split": "",
+    "transform": "",
+    "parameters": {},
+    "options": {},
+    "shots": 5,
+    "support_bank": "",
+    "query": "uniform",
+    "k_eff": 5,
+    "k_eff_least": None,
+    "concentration": None,
+    "n_query": 75,
+    "n_classes": 0,
+    "unknown_classes": 0,
+    "unknown_share": None,
+    "seed": 0,
+    "tasks": 1000,
+    "cpu_budget": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one list of tasks.
+
+    Attributes
+    ----------
+    bank : str
+        Name of a bank; the bank itself is given when the plan is run.
+    spec : TaskSpec
+        What tasks are drawn.
+    method : str
+        A key of `METHODS`.
+    split : str
+        Split of the bank whose classes take part; empty means all classes.
+    transform : str
+        A key of `TRANSFORMS`; empty means the one used for the method's published results.
+    parameters : Mapping[str, object]
+        What the transform needs in addition to the task. By default, `base_mean` is the mean of the bank's split
+        `base`, see `handful.fewshot.benchmark.run`.
+    options : Mapping[str, object]
+        Options of the method that are not its defaults.
+    seed, n_tasks : int
+        Tasks 0 … n_tasks-1 of this seed: the same for every method.
+    cpu_budget : float, optional
+        Seconds of processor time after which no further tasks are started. The tasks done are the first of the list.
+    support_bank : str
+        Name of the bank that a `FixedSupport` with labels takes its rows from.
+    bank_hash : str
+        Content hash of the features, once the cell is bound to banks.
+
+    Examples
+    --------
+    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=200)
+    >>> cell.transform
+    'range_scale_public_code'
+    >>> cell.content_hash == replace(cell, n_tasks=1000).content_hash
+    True
+    """
+
+    bank: str
+    spec: TaskSpec
+    method: str
+    split: str = ""
+    transform: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    n_tasks: int = 1000
+    cpu_budget: float | None = None
+    support_bank: str = ""
+    bank_hash: str = ""
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise PlanError(f"no method is called {self.method!r}; there are {', '.join(METHODS)}")
+        METHODS[self.method].make_options(**self.options)
+        if not self.transform:
+            object.__setattr__(self, "transform", METHODS[self.method].transform)
+        unknown = set(self.parameters) - set(parameters_of(self.transform))
+        if unknown:
+            raise PlanError(f"transform {self.transform!r} has no parameter {', '.join(sorted(unknown))}; leave it out")
+        if self.n_tasks < 1 or (self.cpu_budget is not None and self.cpu_budget <= 0):
+            raise PlanError(
+                f"a cell needs at least one task and a budget above 0 s, got {self.n_tasks} and {self.cpu_budget}"
+            )
+        if bool(self.support_bank) != (isinstance(self.spec.support, FixedSupport) and self.spec.support.elsewhere):
+            raise PlanError("support_bank goes with a FixedSupport that has labels: give both or neither")
+
+    @property
+    def content_hash(self) -> str:
+        """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
+        entries = self.to_mapping()
+        entries["options"] = dataclasses.asdict(METHODS[self.method].make_options(**self.options))
+        del entries["n_tasks"], entries["cpu_budget"]
+        return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
+
+    def bound(self, banks: Banks) -> Cell:
+        """Return the cell with the content hash of the bank or banks that it names."""
+        names = [self.bank, *([self.support_bank] if self.support_bank else [])]
+        return replace(self, bank_hash="+".join(named_bank(banks, name).content_hash for name in names))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return all fields as plain values, fit for JSON."""
+        entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        query = self.spec.query
+        rule = next(name for name, kind in QUERY_RULES.items() if type(query) is kind)
+        entries["spec"] = {
+            "support": dataclasses.asdict(self.spec.support),
+            "query": {"rule": rule, **dataclasses.asdict(query)},
+            "n_query": self.spec.n_query,
+            "n_classes": self.spec.n_classes,
+        }
+        if self.spec.unknown is not None:  # hashes of other cells stay what they were
+            entries["spec"]["unknown"] = dataclasses.asdict(self.spec.unknown)
+        entries |= {name: _plain(dict(entries[name])) for name in ("parameters", "options")}
+        return entries
+
+    @classmethod
+    def from_mapping(cls, entries: Mapping[str, Any]) -> Cell:
+        """Make a cell from what `to_mapping` returned."""
+        spec = entries["spec"]
+        support: SupportRule = (
+            ShotsPerClass(**spec["support"]) if "shots" in spec["support"] else FixedSupport(**spec["support"])
+        )
+        query = dict(spec["query"])
+        rule: QueryRule = QUERY_RULES[query.pop("rule")](**query)
+        unknown = UnknownClasses(**spec["unknown"]) if "unknown" in spec else None
+        return cls(**{**entries, "spec": TaskSpec(support, rule, spec["n_query"], spec["n_classes"], unknown)})
+
+
+Plan: TypeAlias = tuple[Cell, ...]
+
+
+def bound_plan(plan: Iterable[Cell], banks: Banks) -> Plan:
+    """Bind every cell; refuse two that are the same."""
+    cells = tuple(cell.bound(banks) for cell in plan)
+    seen: dict[str, Cell] = {}
+    for cell in cells:
+        if seen.setdefault(cell.content_hash, cell) is not cell:
+            raise PlanError(
+                f"the plan has {cell.method} on {cell.bank} with {cell.spec} twice; cells must differ in more "
+                "than their number of tasks"
+            )
+    if not cells:
+        raise PlanError("the plan has no cell; add at least one")
+    return cells
+
+
+def named_bank(banks: Banks, name: str) -> FeatureBank:
+    """Return the bank of that name; otherwise raise an error that lists the names."""
+    if name not in banks:
+        raise PlanError(f"the plan asks for a bank named {name!r}; given were: {', '.join(banks) or 'none'}")
+    return banks[name]
+
+
+def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    r"""Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
+
+    Each table `[[cells]]` is a grid: where a key has a list, each value is used in turn, and all combinations are
+    cells. `[defaults]` apply to every table that does not override them. `grid(entries, banks)` makes the cells. Paths
+    are relative to the file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    tuple
+        The entries, and a mapping from names of banks to paths.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "plan.toml"
+    >>> _ = file.write_text('[banks]\nmine = "mine.bank"\n[[cells]]\nbank = "mine"\nmethod = ["paddle", "tim"]\n')
+    >>> entries, places = read_plan(file)
+    >>> entries, list(places)
+    ([{'bank': 'mine', 'method': ['paddle', 'tim']}], ['mine'])
+    """
+    file = Path(path)
+    try:
+        content = tomllib.loads(read_text(file, PlanError))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PlanError(f"{path} cannot be read as a TOML plan: {error}") from error
+    unknown = set(content) - {"banks", "defaults", "cells"}
+    if unknown or not isinstance(content.get("cells"), list):
+        raise PlanError(
+            f"{path} must have [[cells]] and may have [banks] and [defaults], got "
+            f"{', '.join(sorted(content)) or 'nothing'}"
+        )
+    entries = [{**content.get("defaults", {}), **cells} for cells in content["cells"]]
+    paths = {name: str(file.parent / Path(place).expanduser()) for name, place in content.get("banks", {}).items()}
+    return entries, paths
+
+
+def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
+    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest.
+
+    Examples
+    --------
+    >>> plan = grid([{"bank": "clinc150", "shots": [5, 10], "method": ["paddle", "tim"], "tasks": 20}], {})
+    >>> [(cell.spec.support.shots, cell.method) for cell in plan]
+    [(5, 'paddle'), (5, 'tim'), (10, 'paddle'), (10, 'tim')]
+    """
+    return tuple(_cell(dict(zip(entry, values, strict=True)), banks) for entry in entries for values in _values(entry))
+
+
+def _values(entry: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
+    unknown = set(entry) - set(ENTRY_DEFAULTS)
+    if unknown:
+        raise PlanError(
+            f"a cell has no key {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(ENTRY_DEFAULTS)}"
+        )
+    return product(*(value if isinstance(value, list) else [value] for value in entry.values()))
+
+
+def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
+    entry = {**ENTRY_DEFAULTS, **given}
+    for name in ("bank", "method"):
+        if not isinstance(entry[name], str):
+            raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
+    if entry["query"] not in QUERY_RULES:
+        raise PlanError(f"no query rule is called {entry['query']!r}; there are {', '.join(QUERY_RULES)}")
+    rule = QUERY_RULES[entry["query"]]
+    query = rule(entry["k_eff"], **_rule_options(entry, rule))
+    support: SupportRule = ShotsPerClass(entry["shots"])
+    if entry["support_bank"]:
+        other = named_bank(banks, entry["support_bank"])
+        support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
+    return Cell(
+        entry["bank"],
+        TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry)),
+        entry["method"],
+        split=entry["split"],
+        transform=entry["transform"],
+        parameters=entry["parameters"],
+        options=entry["options"],
+        seed=entry["seed"],
+        n_tasks=entry["tasks"],
+        cpu_budget=entry["cpu_budget"] or None,
+        support_bank=entry["support_bank"],
+    )
+
+
+def _rule_options(entry: Mapping[str, Any], rule: type[QueryRule]) -> dict[str, Any]:
+    """Return the other fields of the query rule, apart from k_eff, that the entry gives."""
+    if entry["k_eff_least"] is not None and rule is not RangeOverPool:
+        raise PlanError(
+            f"k_eff_least={entry['k_eff_least']!r} is where a range begins, and query = {entry['query']!r} has none; "
+            "leave it out, or set query = 'range'"
+        )
+    given = {"least": entry["k_eff_least"], "concentration": entry["concentration"]}
+    return {k: value for k, value in given.items() if value is not None and k in rule.__dataclass_fields__}
+
+
+def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:
+    count, share = entry["unknown_classes"], entry["unknown_share"]
+    if bool(count) != (share is not None):
+        raise PlanError(
+            f"unknown_classes and unknown_share go together, got {count!r} and {share!r}: give how many classes the "
+            "support lacks, and their share of the query"
+        )
+    return UnknownClasses(count, float(share)) if count else None
+
+
+def _plain(value: Any) -> Any:
+    """Turn arrays and tuples inside parameters into lists, so that JSON holds them."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

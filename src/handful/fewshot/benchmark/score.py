@@ -1,0 +1,120 @@
+"""score: compare answers with the query labels, which nothing else reads.
+
+A query is known if its class is in the support, and unknown if its label is -1. Labels are judged on the known queries,
+whatever a method rejects. A method without `Solution.unknown` rejects nothing; its queries are ranked by one minus
+their highest probability. A value that a task cannot have is not a number, and is left out of means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.benchmark.detection import detection
+from handful.fewshot.solution import Solution
+from handful.shapes import Float, Int
+
+# A probability below this counts as this, so that one class ruled out by mistake does not make a mean infinite.
+LEAST_PROBABILITY = 1e-12
+# A query counts as rejected if the method is surer than this that it is unknown.
+REJECTED = 0.5
+
+
+class Scores(NamedTuple):
+    """How well the queries of each task were labelled.
+
+    Attributes
+    ----------
+    accuracy : Float[Tensor, "task"]
+        Share of known queries with the right label.
+    macro_recall : Float[Tensor, "task"]
+        Recall of each class of the support that occurs, averaged over these classes.
+    n_predicted : Int[Tensor, "task"]
+        Number of classes that at least one query was assigned to, without rejected queries.
+    presence_precision, presence_recall : Float[Tensor, "task"]
+        Of the classes predicted, the share that occurs; of those that occur, the share predicted.
+    proportion_error : Float[Tensor, "task"]
+        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0
+        where they agree, 1 where they share no class. The unknown queries count as one more class.
+    negative_log_likelihood : Float[Tensor, "task"]
+        Mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries, in nats.
+    unknown_auroc, unknown_aupr, unknown_precision : Float[Tensor, "task"]
+        How well unknown queries are separated from known ones, see `Detection`; the last is the precision at 90 %
+        recall.
+    unknown_share_error : Float[Tensor, "task"]
+        `|mean_Q o_n - #{n : y_n = -1} / |Q||`; only for methods that reject.
+    known_rejected : Float[Tensor, "task"]
+        Share of known queries with `o_n > ½`; only for methods that reject.
+    """
+
+    accuracy: Float[Tensor, "task"]
+    macro_recall: Float[Tensor, "task"]
+    n_predicted: Int[Tensor, "task"]
+    presence_precision: Float[Tensor, "task"]
+    presence_recall: Float[Tensor, "task"]
+    proportion_error: Float[Tensor, "task"]
+    negative_log_likelihood: Float[Tensor, "task"]
+    unknown_auroc: Float[Tensor, "task"]
+    unknown_aupr: Float[Tensor, "task"]
+    unknown_precision: Float[Tensor, "task"]
+    unknown_share_error: Float[Tensor, "task"]
+    known_rejected: Float[Tensor, "task"]
+
+
+def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
+    """Compare the answer with the labels of the queries, -1 for unknown; drawn tasks have no padded queries.
+
+    Examples
+    --------
+    >>> from handful.fewshot import TaskBatch, solve
+    >>> task = TaskBatch.single([[0.0], [9.0], [99.0]], [0, 1, 2], [[1.0], [0.5], [8.0], [9.5]], n_classes=3)
+    >>> scores = score(solve("nearest_prototype", task), torch.tensor([[0, 0, 0, 1]]))
+    >>> [round(float(value), 3) for value in scores[:6]]
+    [0.75, 0.833, 2.0, 1.0, 1.0, 0.25]
+    """
+    predictions, n_classes = solution.predictions, solution.log_assignments.shape[-1]
+    known = truth >= 0
+    n_known = known.sum(-1)
+    labels = truth.where(known, 0)
+    right = (predictions == truth).to(torch.float64)
+    counts = _counts(labels, known.to(torch.float64), n_classes)
+    recalls = _counts(labels, right, n_classes) / counts.clamp(min=1)
+    kept = torch.ones_like(known) if solution.unknown is None else solution.unknown <= REJECTED
+    present, predicted = counts > 0, _counts(predictions, kept.to(torch.float64), n_classes) > 0
+    both = (present & predicted).sum(-1).to(torch.float64)
+    log_p = solution.log_assignments.gather(-1, labels.unsqueeze(-1)).squeeze(-1).to(torch.float64)
+    surprise = -log_p.clamp(min=math.log(LEAST_PROBABILITY), max=0).where(known, 0)
+    share = (~known).to(torch.float64).mean(-1)
+    stated = torch.full_like(share, torch.nan) if solution.unknown is None else solution.unknown.double().mean(-1)
+    rejected = stated.nan_to_num(0.0)
+    of_classes = ((1 - rejected).unsqueeze(-1) * solution.proportions - counts / truth.shape[-1]).abs().sum(-1)
+    found = detection(_unlikeness(solution), ~known)
+    return Scores(
+        right.sum(-1) / n_known,
+        recalls.sum(-1) / present.sum(-1),
+        predicted.sum(-1),
+        both / predicted.sum(-1),
+        both / present.sum(-1),
+        (of_classes + (rejected - share).abs()) / 2,
+        surprise.sum(-1) / n_known,
+        *found,
+        (stated - share).abs(),
+        (~kept & known).sum(-1) / n_known + 0 * stated,  # not a number for a method that cannot reject
+    )
+
+
+def _unlikeness(solution: Solution) -> Float[Tensor, "task query"]:
+    """`o_n`, or `1 - max_k u_nk` for a method that does not reject, as a sum of the others so that no digit is lost."""
+    if solution.unknown is not None:
+        return solution.unknown
+    others = solution.log_assignments.double().exp()
+    return others.scatter(-1, solution.predictions.unsqueeze(-1), 0.0).sum(-1)
+
+
+def _counts(
+    labels: Int[Tensor, "task query"], weights: Float[Tensor, "task query"], n_classes: int
+) -> Float[Tensor, "task class"]:
+    return weights.new_zeros(len(labels), n_classes).scatter_add_(-1, labels, weights)

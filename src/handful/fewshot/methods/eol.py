@@ -1,0 +1,177 @@
+"""EOL: enhanced outlier logits (Ochal, Patacchiola, Boudiaf, Wang, arXiv 2408.02052, 2024), after their public code.
+
+With `l_nk = τ (e^{η_k} cos(z_n, w_k) + δ_k)`, a scale and a shift for each class, a point has a class with probability
+
+    ι_n = σ( ln Σ_k e^{l_nk} - ln K + ln b ),     p_nk = ι_n softmax_k(l_nk),     p_n0 = 1 - ι_n,
+
+so p is the softmax over the K logits and the constant `ln(K/b)`. With `p̂` its mean over the query, s examples of each
+class, `a_k = p̂_k s/(1-b)` and `a_0 = p̂_0/b`, minimises over w, η and δ, by Adam from the support means and zero,
+
+    λ_c mean_S( -ln p_{n,y_n} ) + (λ_e/K) mean_Q( -Σ_k p_nk ln p_nk ) + λ_m ( (1/K) Σ_k a_k ln a_k + a_0 ln a_0 ).
+
+A query is unknown with `o_n = 1 - ι_n`. Then, once, prototypes become the means of all points, support included, by
+their weights `p_nk`, and labels, given that a query has a class, are the softmax of `l_nk` at these.
+
+The caller gives b: it is the expected share of unknown items, and 0.5 in the authors' protocol, where half of the query
+is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.outlier_logit import (
+    OpenProblem,
+    blocks,
+    kept_prototypes,
+    logit_slopes,
+    open_softmax,
+    open_solution,
+    prototype_slopes,
+)
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float
+
+
+@dataclass(frozen=True)
+class EolOptions:
+    """Options of EOL.
+
+    Attributes
+    ----------
+    unknown_share : float
+        b.
+    temperature : float
+        τ.
+    support_weight, marginal_weight, conditional_weight : float
+        λ_c, λ_m and λ_e.
+    learning_rate : float
+        Learning rate of Adam.
+    max_iter : int
+        Number of iterations, the same for every task.
+    """
+
+    unknown_share: float = 0.5
+    temperature: float = 10.0
+    support_weight: float = 1.0
+    marginal_weight: float = 1.0
+    conditional_weight: float = 1.0
+    learning_rate: float = 0.01
+    max_iter: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(0 < self.unknown_share < 1, "unknown_share must lie between 0 and 1", self.unknown_share)
+        require(self.temperature > 0, "temperature must be above 0", self.temperature)
+        for name in ("support_weight", "marginal_weight", "conditional_weight"):
+            require(getattr(self, name) >= 0, f"{name} must be at least 0", getattr(self, name))
+        require(self.learning_rate > 0, "learning_rate must be above 0", self.learning_rate)
+        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
+
+
+@dataclass(frozen=True)
+class ScaledPrototypes:
+    """What is optimised: prototypes, and a scale and a shift for each class."""
+
+    prototypes: Float[Tensor, "task class dim"]  # w
+    log_scales: Float[Tensor, "task 1 class"]  # η
+    shifts: Float[Tensor, "task 1 class"]  # δ
+
+    def logits(self, cosines: Float[Tensor, "task point class"], temperature: float) -> Tensor:
+        """`l_nk`."""
+        return temperature * (self.log_scales.exp() * cosines + self.shifts)
+
+
+def solve(task: TaskBatch, options: EolOptions) -> Solution:
+    """Descend from the support means, a few tasks at a time."""
+    return Solution.join([_solve_block(block, options) for block in blocks(task)])
+
+
+def _solve_block(task: TaskBatch, options: EolOptions) -> Solution:
+    problem = OpenProblem.of(task)
+    nothing = torch.zeros_like(problem.means[..., :1]).mT
+    parts = [problem.means, nothing, nothing]
+    memories = [AdamState.zeros_like(part) for part in parts]
+    for _ in range(options.max_iter):
+        at = zip(parts, gradient(problem, ScaledPrototypes(*parts), options), memories, strict=True)
+        moved = [adam_step(part, slope, memory, options.learning_rate) for part, slope, memory in at]
+        parts, memories = [part for part, _ in moved], [memory for _, memory in moved]
+    head = ScaledPrototypes(*parts)
+    log_p = _log_probabilities(problem, head, options)
+    unknown = problem.query(log_p)[..., -1].exp()
+    means = _refined(task, log_p[..., :-1].exp())
+    refined = ScaledPrototypes(means, head.log_scales, head.shifts)
+    closed = softmax(problem.query(refined.logits(problem.cosines(means), options.temperature)))
+    return open_solution(task, closed, unknown, options.max_iter, kept_prototypes(task, means))
+
+
+def gradient(problem: OpenProblem, head: ScaledPrototypes, options: EolOptions) -> tuple[Tensor, Tensor, Tensor]:
+    """Slopes of the loss in w, η and δ."""
+    n_classes = problem.means.shape[-2]
+    cosines = problem.cosines(head.prototypes)
+    log_p = open_softmax(head.logits(cosines, options.temperature), _outlier(problem, options))
+    p = log_p.exp()
+    mean = (problem.query_shares * problem.query(p)).sum(-2, keepdim=True)
+    # The weights of a_k and a_0 as functions of p̂, and of the terms `a ln a`, whose slope is `1 + ln a`.
+    b = options.unknown_share
+    weights = torch.ones_like(mean)
+    weights[..., :-1] = problem.shots.unsqueeze(-1) / (1 - b)
+    weights[..., -1] = 1 / b
+    terms = torch.full_like(mean, 1 / n_classes)
+    terms[..., -1] = 1
+    of_marginal = terms * weights * (1 + (mean * weights).clamp(min=torch.finfo(p.dtype).tiny).log())
+    of_conditional = -(1 + problem.query(log_p)) / n_classes
+    of_conditional[..., -1] = 0  # the sum is over the K classes
+    slopes = options.marginal_weight * of_marginal + options.conditional_weight * of_conditional
+    of_logits = logit_slopes(problem, p, problem.query_shares * slopes, options.support_weight)[..., :-1]
+    of_logits = options.temperature * of_logits
+    scaled = head.log_scales.exp() * of_logits
+    return (
+        prototype_slopes(problem, head.prototypes, scaled),
+        (scaled * cosines).sum(-2, keepdim=True),
+        of_logits.sum(-2, keepdim=True),
+    )
+
+
+def _log_probabilities(
+    problem: OpenProblem, head: ScaledPrototypes, options: EolOptions
+) -> Float[Tensor, "task point open"]:
+    logits = head.logits(problem.cosines(head.prototypes), options.temperature)
+    return open_softmax(logits, _outlier(problem, options))
+
+
+def _outlier(problem: OpenProblem, options: EolOptions) -> Float[Tensor, "1 1 1"]:
+    return problem.means.new_full((1, 1, 1), math.log(problem.means.shape[-2] / options.unknown_share))
+
+
+def _refined(task: TaskBatch, p: Float[Tensor, "task point class"]) -> Float[Tensor, "task class dim"]:
+    """`w_k = Σ_n p_nk z_n / Σ_n p_nk` over support and query."""
+    sums, mass, first = p.new_zeros(()), p.new_zeros(()), 0
+    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
+        weights = p[:, first : first + points.shape[1]]
+        if mask is not None:
+            points, weights = points.where(mask.unsqueeze(-1), 0), weights.where(mask.unsqueeze(-1), 0)
+        sums, mass, first = sums + weights.mT @ points, mass + weights.sum(-2), first + points.shape[1]
+    return sums / mass.unsqueeze(-1)
+
+
+METHOD = Method(
+    name="eol",
+    options=EolOptions,
+    transform="cl2n",
+    solve=solve,
+    citation=(
+        "Ochal, Patacchiola, Boudiaf, Wang. EOL: Transductive Few-Shot Open-Set Recognition by Enhancing Outlier "
+        "Logits. arXiv 2408.02052, 2024."
+    ),
+    support_arrays=12,
+    rejects=True,
+)

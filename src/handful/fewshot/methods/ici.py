@@ -1,0 +1,216 @@
+"""LR+ICI: instance credibility inference (Wang, Xu, Liu, Zhang, Fu, CVPR 2020).
+
+Logistic regression that accepts its own labels of the query a few at a time, the most credible first. With X the first
+d' principal components of support and query, Y all labels (true ones and the classifier's own, one-hot) and
+`X̃ = I - X(XᵀX)⁻¹Xᵀ`, incidental parameters γ correct what a linear fit on X cannot explain:
+
+    min_γ  (1/2N)‖X̃Y - X̃γ‖² + α Σ_i ‖γ_i‖.
+
+The smaller the α at which the row γ_i is already zero, the more credible the query point i. Until every point is
+accepted:
+
+    1. label the query with the classifier;
+    2. follow the path over α;
+    3. accept the `step` most credible new points of each class;
+    4. fit the classifier again on the support and all accepted points.
+
+The path is solved through a robust regression of d'K unknowns (`numerics.outlier_path` shows why). The classifier gets
+the points in at most N coordinates. This is exact, because its penalty does not depend on rotations, and its intercept
+absorbs shifts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.outlier_path import outlier_path
+from handful.fewshot.rows import to_near_one
+from handful.fewshot.solution import Solution
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Bool, Float, Int
+
+TIES = ("residual", "position")
+# The grid of α of the authors' path: 100 values down to a thousandth of the one at which all γ are zero.
+N_LEVELS, SMALLEST_LEVEL = 100, 1e-3
+# Coordinates in this range are passed to the classifier unscaled.
+SMALLEST, LARGEST = 2.0**-12, 2.0**12
+# Maximum number of steps of the classifier's solver.
+CLASSIFIER_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class IciOptions:
+    """Options of LR+ICI.
+
+    Attributes
+    ----------
+    n_components : int
+        d', principal components used to judge credibility; in the paper's tables 2 on mini-ImageNet, 5 elsewhere.
+    step : int
+        Maximum number of points per class accepted in one round.
+    inverse_penalty : float
+        C of the logistic regression.
+    max_iter : int
+        Maximum number of rounds; zero gives logistic regression on the support.
+    ties : {"residual", "position"}
+        Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
+        residual, or, as in the public code, the one that comes first in the query. With "position" the answer depends
+        on the order of the query.
+    """
+
+    n_components: int = 2
+    step: int = 5
+    inverse_penalty: float = 10.0
+    max_iter: int = 100
+    ties: str = "residual"
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        for name in ("n_components", "step"):
+            require(getattr(self, name) >= 1, f"{name} must be at least 1", getattr(self, name))
+        require(self.inverse_penalty > 0, "inverse_penalty must be above 0", self.inverse_penalty)
+        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
+        require(self.ties in TIES, f"ties must be one of {TIES}", self.ties)
+
+
+@dataclass(frozen=True)
+class IciAnswer:
+    """The answer for one task."""
+
+    log_assignments: Float[Tensor, "query class"]
+    n_rounds: int
+    complete: bool
+
+
+class Classifier:
+    """Multinomial logistic regression; every fit starts from the previous one.
+
+    Multiplying the points by f and replacing C by C/f² divides the weights by f and leaves the predictions unchanged.
+    So points far from one, for which the solver fails, can be given multiplied by `factor`.
+    """
+
+    def __init__(self, inverse_penalty: float, factor: float = 1.0) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        penalty = inverse_penalty / factor / factor
+        self._model: Any = LogisticRegression(C=penalty, max_iter=CLASSIFIER_STEPS, warm_start=True)
+
+    def fit(self, points: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> None:
+        """Fit to labelled points; if the solver does not converge, the result of its last step is used."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self._model.fit(points, labels)
+
+    def predict(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return the most probable class of each point."""
+        return np.asarray(self._model.predict(points), dtype=np.int64)
+
+    def log_probabilities(self, points: npt.NDArray[np.float64]) -> Tensor:
+        """`ln p_nk`; with two classes the model has a single score."""
+        scores = torch.from_numpy(self._model.decision_function(points))
+        if scores.ndim == 1:
+            scores = torch.stack([-0.5 * scores, 0.5 * scores], -1)
+        return scores.log_softmax(-1)
+
+
+def principal_coordinates(
+    points: Float[Tensor, "point dim"], n_components: int
+) -> tuple[Float[Tensor, "point rank"], Float[Tensor, "point component"]]:
+    """Return the centred points in principal coordinates, and an orthonormal basis of the first components."""
+    left, lengths, _ = torch.linalg.svd(points - points.mean(0), full_matrices=False)
+    numerical_rank = int((lengths > lengths[0] * len(points) * torch.finfo(points.dtype).eps).sum())
+    return left * lengths, left[:, : min(n_components, numerical_rank)].contiguous()
+
+
+def most_credible(
+    basis: Float[Tensor, "point component"],
+    labels: Int[Tensor, "point"],
+    waiting: Bool[Tensor, "point"],
+    n_classes: int,
+    options: IciOptions,
+) -> Int[Tensor, "chosen"]:
+    """Return the positions of the `step` most credible points of each class among those still waiting."""
+    path = outlier_path(basis, labels, n_classes, N_LEVELS, SMALLEST_LEVEL)
+    first_level = path.uncorrected().int().argmax(0)
+    within = path.residuals.gather(0, first_level.unsqueeze(0)).squeeze(0)
+    if options.ties == "position":
+        within = torch.zeros_like(within)
+    candidates = waiting.nonzero().squeeze(-1)
+    keys = (within[candidates].numpy(), first_level[candidates].numpy(), labels[candidates].numpy())
+    ordered = candidates[torch.from_numpy(np.lexsort(keys))]  # class by class, the most credible first
+    counts = torch.bincount(labels[ordered], minlength=n_classes)
+    rank_in_class = torch.arange(len(ordered)) - (counts.cumsum(0) - counts)[labels[ordered]]
+    return ordered[rank_in_class < options.step]
+
+
+def solve_one(
+    support: Float[Tensor, "support dim"],
+    support_labels: Int[Tensor, "support"],
+    query: Float[Tensor, "query dim"],
+    n_classes: int,
+    options: IciOptions,
+) -> IciAnswer:
+    """Label the query of one task; points must be in double precision."""
+    if n_classes == 1:
+        return IciAnswer(query.new_zeros(len(query), 1), 0, True)
+    n_support = len(support)
+    coordinates, basis = principal_coordinates(torch.cat([support, query]), options.n_components)
+    largest = coordinates.abs().max()
+    factor = 1.0 if SMALLEST <= float(largest) <= LARGEST else float(to_near_one(largest))
+    points = (coordinates * factor).numpy()
+    trusted = torch.arange(len(points)) < n_support
+    classifier = Classifier(options.inverse_penalty, factor)
+    classifier.fit(points[:n_support], support_labels.numpy())
+    if basis.shape[1] == 0:  # all points coincide: credibility is undefined and irrelevant
+        return IciAnswer(classifier.log_probabilities(points[n_support:]), 0, True)
+    n_rounds = 0
+    while n_rounds < options.max_iter and not bool(trusted.all()):
+        n_rounds += 1
+        labels = torch.cat([support_labels, torch.from_numpy(classifier.predict(points[n_support:]))])
+        trusted[most_credible(basis, labels, ~trusted, n_classes, options)] = True
+        classifier.fit(points[trusted.numpy()], labels[trusted].numpy())
+    return IciAnswer(classifier.log_probabilities(points[n_support:]), n_rounds, bool(trusted.all()))
+
+
+def solve(task: TaskBatch, options: IciOptions) -> Solution:
+    """Solve the tasks one by one, without their padding."""
+    shape = (task.n_tasks, task.query.shape[1], task.n_classes)
+    log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
+    proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)
+    answers = []
+    for t in range(task.n_tasks):
+        own = task.select(slice(t, t + 1))
+        in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
+        in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
+        support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
+        answer = solve_one(support, own.support_labels[0].cpu()[in_support], query, task.n_classes, options)
+        log_assignments[t, in_query] = answer.log_assignments.to(task.query.dtype)
+        proportions[t] = answer.log_assignments.exp().mean(0).to(task.query.dtype)
+        answers.append(answer)
+    device = task.query.device
+    return Solution(
+        log_assignments=log_assignments.to(device),
+        proportions=proportions.to(device),
+        n_iter=torch.tensor([a.n_rounds for a in answers], device=device),
+        converged=torch.tensor([a.complete for a in answers], device=device),
+        query_mask=task.query_mask,
+    )
+
+
+METHOD = Method(
+    name="ici",
+    options=IciOptions,
+    transform="l2",
+    solve=solve,
+    citation="Wang, Xu, Liu, Zhang, Fu. Instance Credibility Inference for Few-Shot Learning. CVPR 2020.",
+)

@@ -1,0 +1,164 @@
+"""LaplacianShot: neighbours share their labels (Ziko, Dolz, Granger, Ben Ayed, ICML 2020).
+
+Prototypes stay at the support means. Minimises, over soft labels Y of the query,
+
+    E(Y) = Σ_q Σ_k y_qk a_qk - λ Σ_{q,p} g_qp ⟨y_q, y_p⟩ + Σ_q Σ_k y_qk ln y_qk,     a_qk = ‖z_q - w_k‖²,
+
+with `g_qp = 1` when p is among the nearest neighbours of q in the query. From `Y = softmax(-a)`, iterate
+
+    y_q = softmax_k( -a_q + λ Σ_p g_qp y_p )
+
+until the relative change of E is at most `tol`. The graph is directed and not made symmetric, as in the authors' code.
+That code counts a point among its own neighbours: its `knn = 3` is `n_neighbours = 2` here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.entropy import entropy
+from handful.fewshot.numerics.fixed_point import fixed_point
+from handful.fewshot.numerics.geometry import masked
+from handful.fewshot.numerics.graphs import neighbour_affinities
+from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.solvers.rectification import rectify
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Bool, Float
+
+# ε of the rectification, a constant in the authors' code.
+RECTIFICATION_SHARPNESS = 10.0
+
+
+@dataclass(frozen=True)
+class LaplacianShotOptions:
+    """Options of LaplacianShot; the defaults are those behind PADDLE's tables.
+
+    Attributes
+    ----------
+    smoothness : float
+        λ, weight of agreeing with a neighbour. The authors tune it for each dataset and number of shots.
+    n_neighbours : int
+        Neighbours of a point, itself not counted.
+    rectify_prototypes : bool
+        Whether the support means are first moved towards the query, as in the authors' run script.
+    max_iter, tol : int, float
+        A task stops when `|E - E'| ≤ tol |E'|`, or after `max_iter` iterations; `tol=0` always runs all of them.
+    """
+
+    smoothness: float = 0.7
+    n_neighbours: int = 2
+    rectify_prototypes: bool = False
+    max_iter: int = 20
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.smoothness >= 0, "smoothness must be at least 0", self.smoothness)
+        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+
+
+@dataclass(frozen=True)
+class LaplacianProblem:
+    """What stays the same while a task is solved."""
+
+    distances: Float[Tensor, "task query class"]  # a_qk
+    affinities: Float[Tensor, "task query query"]  # g_qp
+    query_mask: Bool[Tensor, "task query"] | None
+
+
+@dataclass(frozen=True)
+class LaplacianState:
+    """Soft labels and their energy."""
+
+    labels: Float[Tensor, "task query class"]
+    energy: Float[Tensor, "task"]
+
+
+def step(problem: LaplacianProblem, state: LaplacianState, smoothness: float) -> tuple[LaplacianState, SoftLabels]:
+    """Update Y from the labels of the neighbours."""
+    u = softmax(smoothness * (problem.affinities @ state.labels) - problem.distances)
+    length = description_length(problem, u.weights, smoothness)
+    return LaplacianState(u.weights, length.data + length.partition), u
+
+
+def change(problem: LaplacianProblem, new: LaplacianState, old: LaplacianState) -> Float[Tensor, "task"]:
+    """`|E - E'| / |E'|`; infinite at the first step, which has no previous energy."""
+    move = (new.energy - old.energy).abs() / old.energy.abs().clamp(min=torch.finfo(old.energy.dtype).tiny)
+    return move.where(old.energy.isfinite(), torch.inf)
+
+
+def description_length(
+    problem: LaplacianProblem, labels: Float[Tensor, "task query class"], smoothness: float
+) -> DescriptionLength:
+    """`Σ y a + Σ y ln y` for the data, `-λ Σ g ⟨y, y⟩` for the partition."""
+    y = masked(labels, problem.query_mask)
+    data = (y * problem.distances).sum((-2, -1)) - entropy(y).sum(-1)
+    return DescriptionLength(data, -smoothness * (y * (problem.affinities @ y)).sum((-2, -1)))
+
+
+def prototypes_of(frame: Frame, options: LaplacianShotOptions) -> Float[Tensor, "#task class dim"]:
+    """Support means, rectified by the query if asked for, relative to the frame's origin."""
+    if not options.rectify_prototypes:
+        return frame.support.mean()
+    return rectify(frame.task, RECTIFICATION_SHARPNESS, public_code=True).prototypes - frame.origin.unsqueeze(-2)
+
+
+def pose(frame: Frame, options: LaplacianShotOptions) -> LaplacianProblem:
+    """Compute the distances and find the neighbours."""
+    return LaplacianProblem(
+        2 * half_squared_distances(frame.query, prototypes_of(frame, options)),
+        neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
+        frame.query_mask,
+    )
+
+
+def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
+    """Compute distances and graph once, then iterate `step` until the energy of each task converges."""
+    frame = Frame(task)
+    problem = pose(frame, options)
+    start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
+    outcome = fixed_point(
+        partial(step, smoothness=options.smoothness),
+        change,
+        problem,
+        start,
+        n_tasks=task.n_tasks,
+        device=task.query.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+    )
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        find_prototypes=partial(_prototypes, options),
+        measure=partial(_measured, options),
+    )
+
+
+def _prototypes(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return frame.placed(prototypes_of(frame, options))
+
+
+def _measured(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> DescriptionLength:
+    return description_length(pose(frame, options), weights, options.smoothness)
+
+
+METHOD = Method(
+    name="laplacian_shot",
+    options=LaplacianShotOptions,
+    transform="cl2n",
+    solve=solve,
+    citation="Ziko, Dolz, Granger, Ben Ayed. Laplacian Regularized Few-Shot Learning. ICML 2020.",
+    support_arrays=4,
+)

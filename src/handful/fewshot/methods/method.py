@@ -1,0 +1,73 @@
+"""Method: the whole interface between an algorithm and the rest of the library."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from handful.arguments import option
+from handful.errors import OptionError
+from handful.fewshot.solution import Solution
+from handful.fewshot.task import TaskBatch
+
+
+@dataclass(frozen=True)
+class Method:
+    """A name, a frozen dataclass of options, a pure function and its citation.
+
+    Attributes
+    ----------
+    name : str
+        Key in `METHODS`.
+    options : type
+        Frozen dataclass; its defaults are the values of the paper.
+    transform : str
+        Name in `TRANSFORMS` of the feature transform that published results used. `solve` does not apply it.
+    solve : callable
+        `(TaskBatch, options) -> Solution`; solves each task on its own and does not modify its arguments.
+    citation : str
+        Paper and venue.
+    support_arrays : int
+        Number of arrays of shape [support, class] in memory at the same time; zero if the support is summed once.
+    degree : int
+        Highest power of a feature that the method computes; `solve` refuses features whose power would overflow.
+    rejects : bool
+        Whether the method says of each query how sure it is that none of the classes fits, in `Solution.unknown`.
+
+    Examples
+    --------
+    >>> import handful
+    >>> method = fewshot.METHODS["paddle"]
+    >>> method.transform, method.make_options(max_iter=20).max_iter
+    ('range_scale_public_code', 20)
+    """
+
+    name: str
+    options: type[Any]
+    transform: str
+    solve: Callable[[TaskBatch, Any], Solution]
+    citation: str
+    support_arrays: int = 0
+    degree: int = 2
+    rejects: bool = False
+
+    def make_options(self, **values: object) -> Any:
+        """Build the options; raise `OptionError` for unknown names and for values of the wrong type.
+
+        NumPy numbers become Python numbers; a bool is not accepted as a number.
+        """
+        known = [field.name for field in dataclasses.fields(self.options)]
+        for name in values:
+            if name not in known:
+                raise OptionError(f"{self.name} has no option {name!r}; it has {', '.join(known) or 'none'}")
+        hints = typing.get_type_hints(self.options) if values else {}
+        return self.options(**{name: option(name, hints[name], value) for name, value in values.items()})
+
+
+def require(condition: bool, sentence: str, got: object) -> None:
+    """Raise `OptionError` unless `condition` holds; `sentence` says what the value must be."""
+    if not condition:
+        raise OptionError(f"{sentence}, got {got!r}")

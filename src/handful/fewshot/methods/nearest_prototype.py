@@ -1,0 +1,42 @@
+"""Nearest prototype, as in SimpleShot (Wang, Chao, Weinberger, van der Maaten, arXiv 1911.04623, 2019).
+
+A query goes to the class whose support mean is nearest, `argmin_k ‖z_n - w_k‖`; soft labels are
+`u_n = softmax_k( -½‖z_n - w_k‖² )`. Each query is labelled on its own. There are no options: the only thing SimpleShot
+adds to the classifier is its feature transform, CL2N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handful.fewshot.methods.method import Method
+from handful.fewshot.numerics.geometry import FeatureSpace
+from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame, support_means
+from handful.fewshot.task import TaskBatch
+
+
+@dataclass(frozen=True)
+class NearestPrototypeOptions:
+    """No options."""
+
+
+def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
+    """Compare every query with every support mean."""
+    frame = Frame(task)
+    prototypes = frame.support.mean()
+    u = softmax(FeatureSpace(frame.query, frame.query_mask, frame.support).scores(prototypes))
+    return frame.solution(u, find_prototypes=support_means)
+
+
+METHOD = Method(
+    name="nearest_prototype",
+    options=NearestPrototypeOptions,
+    transform="cl2n",
+    solve=solve,
+    citation=(
+        "Wang, Chao, Weinberger, van der Maaten. SimpleShot: Revisiting Nearest-Neighbor Classification for "
+        "Few-Shot Learning. arXiv 1911.04623, 2019."
+    ),
+)

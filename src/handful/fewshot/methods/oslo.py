@@ -1,0 +1,103 @@
+"""OSLO: open-set likelihood optimisation (Boudiaf, Bennequin, Tami, et al., CVPR 2023).
+
+Each query has soft labels `z_nk` and an inlierness `ξ_n`, which says how much it belongs to any class. With
+`L_nk = cos(x_n, w_k)`, starting at the support means w and at `z_nk = 1/K`, each step computes
+
+    ξ_n = σ( Σ_k z_nk L_nk / λ_s ),     z_n = softmax_k( ξ_n L_nk / λ_z ),
+    w_k = ( Σ_S y_nk x_n + Σ_Q ξ_n z_nk x_n ) / ( Σ_S y_nk + Σ_Q ξ_n z_nk ).
+
+A query is unknown with `o_n = 1 - ξ_n`, of the last step; ξ is a relaxed yes or no, not a calibrated probability. Its
+labels, given that it has a class, are `softmax_k( L_nk / λ_z )` at the last prototypes.
+
+In the first step ξ is the mean of all K cosines, whose differences between queries vanish as K grows: the method is
+made for five classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.distances import cosines
+from handful.fewshot.numerics.geometry import masked
+from handful.fewshot.numerics.moments import soft_moments
+from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.solvers.outlier_logit import open_solution
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float
+
+
+@dataclass(frozen=True)
+class OsloOptions:
+    """Options of OSLO.
+
+    Attributes
+    ----------
+    inlier_temperature : float
+        λ_s.
+    label_temperature : float
+        λ_z.
+    max_iter : int
+        Number of steps.
+    """
+
+    inlier_temperature: float = 0.05
+    label_temperature: float = 0.1
+    max_iter: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        for name in ("inlier_temperature", "label_temperature"):
+            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+
+
+def solve(task: TaskBatch, options: OsloOptions) -> Solution:
+    """Take the steps; label the query with the last prototypes."""
+    prototypes, unknown = _steps(Frame(task), options)
+    closed = softmax(cosines(_query(task), prototypes) / options.label_temperature)
+    return open_solution(task, closed, unknown, options.max_iter, partial(_prototypes, options))
+
+
+def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query"]]:
+    """Prototypes in the task's own coordinates, since a cosine needs its origin; and `1 - ξ_n`."""
+    task, query = frame.task, _query(frame.task)
+    support = frame.support.about(-frame.origin)
+    prototypes = support.mean()
+    z = torch.full_like(query[..., :1], 1 / task.n_classes).expand(-1, -1, task.n_classes)
+    logits = query.new_zeros(())
+    for _ in range(options.max_iter):
+        similarity = cosines(query, prototypes)
+        logits = (z * similarity).sum(-1, keepdim=True) / options.inlier_temperature
+        xi = logits.sigmoid()
+        z = softmax(xi * similarity / options.label_temperature).weights
+        prototypes = (support + soft_moments(query, masked(xi * z, task.query_mask))).mean()
+    return prototypes, (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
+
+
+def _query(task: TaskBatch) -> Float[Tensor, "task query dim"]:
+    """Query points; padding is zero."""
+    return task.query if task.query_mask is None else task.query.where(task.query_mask.unsqueeze(-1), 0)
+
+
+def _prototypes(options: OsloOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return _steps(frame, options)[0]
+
+
+METHOD = Method(
+    name="oslo",
+    options=OsloOptions,
+    transform="task_cl2n",
+    solve=solve,
+    citation=(
+        "Boudiaf, Bennequin, Tami, Toubhans, Piantanida, Hudelot, Ben Ayed. Open-Set Likelihood Maximization for "
+        "Few-Shot Learning. CVPR 2023."
+    ),
+    rejects=True,
+)

@@ -1,0 +1,191 @@
+"""PADDLE's objective by projected gradient: the second ablation of Martin et al., NeurIPS 2022.
+
+Minimises `F(U, W) = Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + λ H(û)`, without dual and barrier, by Adam on U and W together;
+after each step every row of U is projected onto the simplex. With `C_k = c_k + Σ_Q u_nk`,
+
+    ∂F/∂u_nk = ½‖z_n - w_k‖² - (λ/|Q|) (ln(û_k + ε) + û_k / (û_k + ε)),
+    ∂F/∂w_k  = C_k w_k - Σ_S y_nk z_n - Σ_Q u_nk z_n.
+
+ε keeps the gradient finite for a class that has lost all its mass; unlike a softmax, the projection makes this happen.
+The public code differs in four ways (entropy with the opposite sign, U frozen after one step, a criterion that is
+always zero, no starting point); this is the method as the paper describes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.entropy import entropy
+from handful.fewshot.numerics.fixed_point import fixed_point
+from handful.fewshot.numerics.geometry import masked
+from handful.fewshot.numerics.moments import Moments, soft_moments
+from handful.fewshot.numerics.simplex import project_to_simplex, softmax
+from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.frame import Frame, data_fit, placed
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Bool, Float
+
+
+@dataclass(frozen=True)
+class PaddleGDOptions:
+    """Options of the projected gradient.
+
+    Attributes
+    ----------
+    complexity_weight : float or None
+        λ. None means |Q| of each task.
+    proportion_floor : float
+        ε in the gradient of the entropy.
+    learning_rate : float
+        Learning rate of Adam, for U and for W; 1e-3 in the paper.
+    max_iter, tol : int, float
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
+    record : bool
+        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
+    """
+
+    complexity_weight: float | None = None
+    proportion_floor: float = 1e-12
+    learning_rate: float = 1e-3
+    max_iter: int = 1000
+    tol: float = 1e-6
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        weight = 0.0 if self.complexity_weight is None else self.complexity_weight
+        require(weight >= 0, "complexity_weight must be None or at least 0", self.complexity_weight)
+        require(self.proportion_floor > 0, "proportion_floor must be above 0", self.proportion_floor)
+        require(self.learning_rate > 0, "learning_rate must be above 0", self.learning_rate)
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+
+
+@dataclass(frozen=True)
+class GradientProblem:
+    """What stays the same while a task is solved."""
+
+    query: Float[Tensor, "task query dim"]
+    query_mask: Bool[Tensor, "task query"] | None
+    n_query: Float[Tensor, "task"]
+    support: Moments
+    tilt: Float[Tensor, "task"]  # λ/|Q|
+
+
+@dataclass(frozen=True)
+class GradientIterate:
+    """The current U and W; padded rows of U are zero."""
+
+    assignments: Float[Tensor, "task query class"]
+    prototypes: Float[Tensor, "task class dim"]
+
+
+@dataclass(frozen=True)
+class GradientState:
+    """The iterate and the state of Adam."""
+
+    at: GradientIterate
+    of_assignments: AdamState
+    of_prototypes: AdamState
+
+
+def gradients(problem: GradientProblem, at: GradientIterate, floor: float) -> GradientIterate:
+    """∂F/∂U and ∂F/∂W, as above."""
+    query = soft_moments(problem.query, at.assignments)
+    proportions = query.mass / problem.n_query.unsqueeze(-1)
+    slope = torch.log(proportions + floor) + proportions / (proportions + floor)
+    of_assignments = half_squared_distances(problem.query, at.prototypes)
+    of_assignments -= (problem.tilt.unsqueeze(-1) * slope).unsqueeze(-2)
+    pooled = problem.support + query
+    return GradientIterate(of_assignments, pooled.mass.unsqueeze(-1) * at.prototypes - pooled.sums)
+
+
+def step(
+    problem: GradientProblem, state: GradientState, options: PaddleGDOptions
+) -> tuple[GradientState, GradientIterate]:
+    """One Adam step on U and W, then the projection of U onto the simplex."""
+    slope = gradients(problem, state.at, options.proportion_floor)
+    rate = options.learning_rate
+    u, of_u = adam_step(state.at.assignments, slope.assignments, state.of_assignments, rate)
+    w, of_w = adam_step(state.at.prototypes, slope.prototypes, state.of_prototypes, rate)
+    at = GradientIterate(masked(project_to_simplex(u), problem.query_mask), w)
+    return GradientState(at, of_u, of_w), at
+
+
+def init(problem: GradientProblem) -> GradientState:
+    """U = softmax of the negative distances, W = support means."""
+    prototypes = problem.support.mean().expand(len(problem.query), -1, -1)
+    assignments = softmax(-half_squared_distances(problem.query, prototypes)).weights
+    at = GradientIterate(masked(assignments, problem.query_mask), prototypes)
+    return GradientState(at, AdamState.zeros_like(assignments), AdamState.zeros_like(prototypes))
+
+
+def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptions) -> DescriptionLength:
+    """`Σ u D` and `λ H(û)`, without a barrier."""
+    proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
+    prototypes = at.prototypes + frame.origin.unsqueeze(-2)
+    weight = complexity_weight(frame, options)
+    return DescriptionLength(data_fit(frame, at.assignments, prototypes), weight * entropy(proportions))
+
+
+def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "task"]:
+    """λ of each task."""
+    given = options.complexity_weight
+    return frame.n_query if given is None else torch.full_like(frame.n_query, given)
+
+
+def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
+    """Sum the support once, then iterate `step` until each task converges."""
+    frame = Frame(task)
+    tilt = complexity_weight(frame, options) / frame.n_query
+    problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
+
+    def objective(at: GradientIterate, rows: Tensor) -> Tensor:
+        length = description_length(frame.select(rows), at, options)
+        return length.data + length.partition
+
+    outcome = fixed_point(
+        partial(step, options=options),
+        lambda _, new, old: (new.at.prototypes - old.at.prototypes).norm(dim=-1).mean(-1),
+        problem,
+        init(problem),
+        n_tasks=task.n_tasks,
+        device=task.query.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if options.record else None,
+    )
+    at = outcome.answer
+    return Solution(
+        log_assignments=at.assignments.log(),
+        proportions=at.assignments.sum(-2) / frame.n_query.unsqueeze(-1),
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        query_mask=task.query_mask,
+        trace=outcome.trace,
+        find_prototypes=frame.later(partial(placed, at.prototypes)),
+        measure=frame.later(partial(_measured, at.prototypes, options)),
+    )
+
+
+def _measured(
+    prototypes: Float[Tensor, "task class dim"], options: PaddleGDOptions, frame: Frame, weights: Tensor
+) -> DescriptionLength:
+    return description_length(frame, GradientIterate(weights, prototypes), options)
+
+
+METHOD = Method(
+    name="paddle_gd",
+    options=PaddleGDOptions,
+    transform="range_scale_public_code",
+    solve=solve,
+    degree=4,  # Adam squares the gradient of U, which is a squared distance
+    citation="Martin et al., NeurIPS 2022, ablation by projected gradient descent.",
+)

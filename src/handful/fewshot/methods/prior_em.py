@@ -1,0 +1,125 @@
+"""Class proportions by EM under a fixed classifier (Saerens, Latinne, Decaestecker, Neural Computation 2002).
+
+The classifier is the nearest prototype, a mixture of unit Gaussians around the support means; only its class prior is
+unknown. Maximises the likelihood of the query, `Σ_Q ln Σ_k π_k exp(-½‖z_n - w_k‖²)`, by alternating from a uniform π:
+
+    U: u_nk ∝ π_k exp(-½‖z_n - w_k‖²)          π: π_k = (1/|Q|) Σ_Q u_nk
+
+The likelihood never decreases. This is PADDLE at λ = |Q| with frozen prototypes. Alexandari, Kundaje and Shrikumar
+(ICML 2020) find it hard to beat once the classifier is calibrated, that is, once half squared distances are nats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.entropy import entropy
+from handful.fewshot.numerics.fixed_point import fixed_point, take
+from handful.fewshot.numerics.geometry import masked
+from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.frame import Frame, support_means
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Bool, Float
+
+
+@dataclass(frozen=True)
+class PriorEMOptions:
+    """Options of EM for the proportions.
+
+    Attributes
+    ----------
+    max_iter, tol : int, float
+        A task stops when `max_k |π_k - π_k'| ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
+    record : bool
+        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-6
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+
+
+@dataclass(frozen=True)
+class MixtureProblem:
+    """What stays the same while a task is solved."""
+
+    half_distances: Float[Tensor, "task query class"]
+    query_mask: Bool[Tensor, "task query"] | None
+    n_query: Float[Tensor, "task"]
+
+
+def step(
+    problem: MixtureProblem, proportions: Float[Tensor, "task class"]
+) -> tuple[Float[Tensor, "task class"], SoftLabels]:
+    """Update U from the proportions, then the proportions from U; a class without mass never gets it back."""
+    u = softmax(proportions.log().unsqueeze(-2) - problem.half_distances)
+    return masked(u.weights, problem.query_mask).sum(-2) / problem.n_query.unsqueeze(-1), u
+
+
+def description_length(problem: MixtureProblem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    """`Σ u D + Σ u ln u`, and `|Q| H(û)`: an upper bound of the negative log-likelihood."""
+    u = masked(weights, problem.query_mask)
+    data = (u * problem.half_distances).sum((-2, -1)) - entropy(u).sum(-1)
+    return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
+
+
+def pose(frame: Frame) -> MixtureProblem:
+    """Compute the distances to the support means."""
+    return MixtureProblem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
+
+
+def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
+    """Compute the distances once, then iterate `step` until the proportions converge."""
+    frame = Frame(task)
+    problem = pose(frame)
+
+    def objective(u: SoftLabels, rows: Tensor) -> Tensor:
+        length = description_length(take(problem, rows, task.n_tasks), u.weights)
+        return length.data + length.partition
+
+    outcome = fixed_point(
+        step,
+        lambda _, new, old: (new - old).abs().amax(-1),
+        problem,
+        torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes),
+        n_tasks=task.n_tasks,
+        device=task.query.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if options.record else None,
+    )
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        trace=outcome.trace,
+        find_prototypes=support_means,
+        measure=_measured,
+    )
+
+
+def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    return description_length(pose(frame), weights)
+
+
+METHOD = Method(
+    name="prior_em",
+    options=PriorEMOptions,
+    transform="range_scale_public_code",
+    solve=solve,
+    citation=(
+        "Saerens, Latinne, Decaestecker. Adjusting the Outputs of a Classifier to New a Priori Probabilities. "
+        "Neural Computation, 2002."
+    ),
+)

@@ -1,0 +1,96 @@
+"""Roll call: a head fitted to the support, and one model of which classes are in the query and what each item is.
+
+There is nothing to tune. The support gives a head, its temperature from left-out examples and the chance that each
+label is right. The query gives everything else (`handful.engine`): whether it comes from elsewhere, which classes are
+in it, whether few classes describe it at all, and where they moved. Items that look like none of the classes are
+recognised by comparing them with classes that were left out of the support.
+
+Two ideas of PADDLE are kept: a class that is present has a cost, and class positions move with the query. In PADDLE the
+cost depends on the proportions. In real batches, with many items of few classes and few items of many, large classes
+then take items from similar small ones. Here the size of a class has no effect: only its presence has a cost.
+
+Tasks that share a support share its head. Else every task fits its own, which takes far longer than labelling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from handful.engine.head import fit_head
+from handful.engine.levels import fit_levels
+from handful.engine.model import JointAnswer, Reference, label_batch
+from handful.engine.unknown import REJECTED
+from handful.fewshot.methods.method import Method
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame, Labels, support_means
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float, Int
+
+# So that a query of unknown items alone has proportions too, and no logarithm is infinite.
+LEAST = 1e-30
+
+
+@dataclass(frozen=True)
+class RollCallOptions:
+    """Options of roll call: none, there is nothing to tune."""
+
+
+def solve(task: TaskBatch, options: RollCallOptions) -> Solution:
+    """Fit a head to each support, find the classes present in each query and label it."""
+    if len(task.source("support")) > 1:
+        return Solution.join([_solved(task.select(slice(t, t + 1))) for t in range(task.n_tasks)])
+    return _solved(task)
+
+
+def _solved(task: TaskBatch) -> Solution:
+    """Label the queries of tasks that share a support."""
+    frame = Frame(task)
+    points, codes, square_norm = support_of(frame)
+    examples, classes = points.cpu().numpy(), codes.cpu().numpy().astype(np.int64)
+    head = fit_head(examples, classes, task.n_classes, square_norm)
+    reference = Reference(head, fit_levels(head, examples, classes))
+    n_tasks, n_query = frame.query.shape[:2]
+    log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
+    shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])
+    for t in range(n_tasks):
+        there = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
+        found = label_batch(frame.query[t].cpu().numpy()[there], reference)
+        log_q[t, there] = torch.from_numpy(np.log(np.maximum(found.probabilities, LEAST))).to(task.dtype)
+        shares[t] = torch.from_numpy(found.expected_counts / max(float(found.expected_counts.sum()), LEAST))
+        unknown[t, there] = torch.from_numpy(_unknown(found)).float()
+    log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
+    labels = Labels(log_q, shares)
+    ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
+    solution = frame.solution(labels, n_iter=ones, converged=ones > 0, find_prototypes=support_means)
+    return replace(solution, unknown=unknown.to(log_q))
+
+
+def _unknown(found: JointAnswer) -> Float[np.ndarray, "item"]:
+    """Chances to be unknown, at most one half where nothing is rejected."""
+    if np.isnan(found.unknown).any():
+        # The least certain queries come first.
+        return np.asarray((1 - found.probabilities.max(1)).clip(min=0) / 2)
+    return found.unknown if found.is_open else np.minimum(found.unknown, REJECTED)
+
+
+def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:
+    """Return the support of a single task, or the one that all tasks share: points, labels, mean squared norm."""
+    task = frame.task
+    points, codes = task.support[0], task.support_labels[0]
+    if task.support_mask is not None:
+        points, codes = points[task.support_mask[0]], codes[task.support_mask[0]]
+    return points - frame.origin[0], codes, float(points.square().sum(-1).mean())
+
+
+METHOD = Method(
+    name="roll_call",
+    options=RollCallOptions,
+    transform="l2",
+    solve=solve,
+    rejects=True,
+    citation="handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
+)

@@ -1,0 +1,88 @@
+"""Soft K-means: PADDLE without its partition term, the first ablation of Martin et al., NeurIPS 2022.
+
+Minimises `Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖² + Σ_Q u_nk ln u_nk` by alternating U and W; support rows of U are clamped to
+their labels:
+
+    U: u_n = softmax_k( -½‖z_n - w_k‖² )          W: w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, require
+from handful.fewshot.numerics.geometry import Space
+from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.alternation import alternate, as_solution
+from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class SoftKMeansOptions:
+    """Options of soft K-means.
+
+    Attributes
+    ----------
+    max_iter, tol : int, float
+        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
+    geometry : {"auto", "feature", "gram"}
+        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
+    record : bool
+        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
+    """
+
+    max_iter: int = 100
+    tol: float = 1e-6
+    geometry: str = "auto"
+    record: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside their range."""
+        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+        require(self.tol >= 0, "tol must be at least 0", self.tol)
+        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+
+
+def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
+    """Update U, then W from the new U."""
+    u = softmax(space.scores(prototypes))
+    return (space.support + space.moments(u.weights)).mean(), u
+
+
+def description_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
+    """`Σ u D + Σ u ln u` for the data, nothing for the partition."""
+    return DescriptionLength(data_length(frame, weights), torch.zeros_like(frame.n_query))
+
+
+def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
+    """Sum the support once, then iterate `step` until each task converges."""
+    frame = Frame(task)
+    space = frame.space(options.geometry, options.max_iter)
+    outcome = alternate(
+        step,
+        lambda space, new, old: space.moves(new, old).mean(-1),
+        description_length,
+        space,
+        space.support.mean(),
+        frame=frame,
+        options=options,
+    )
+    return as_solution(frame, outcome, description_length)
+
+
+METHOD = Method(
+    name="soft_kmeans",
+    options=SoftKMeansOptions,
+    transform="range_scale_public_code",
+    solve=solve,
+    citation="Martin et al., NeurIPS 2022, ablation without the partition term.",
+)

@@ -1,0 +1,70 @@
+"""Networks from images to vectors: two from the few-shot literature, a small one, and their checkpoints."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import torch
+from torch import nn
+
+from handful.errors import UnknownNameError
+from handful.fewshot.networks.conv4 import Conv4
+from handful.fewshot.networks.resnet18 import ResNet18
+from handful.fewshot.networks.wrn28_10 import WideResNet28x10
+
+__all__ = ["NETWORKS", "Architecture", "architecture"]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network by name.
+
+    Attributes
+    ----------
+    name : str
+        Its key in `NETWORKS`.
+    module : callable
+        Makes one, with random weights.
+    dim : int
+        Length of a vector.
+    side : int
+        Height and width of the images it was made for.
+    batch_size : int
+        Images per step, in the paper's training.
+    """
+
+    name: str
+    module: Callable[[], nn.Module]
+    dim: int
+    side: int
+    batch_size: int
+
+    def build(self, seed: int = 0) -> nn.Module:
+        """Make the network; its initial weights depend on the seed alone; the global random state is kept."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.module()
+
+    def outline(self) -> nn.Module:
+        """Make the network without values, only names and shapes, at no cost; weights are loaded later."""
+        with torch.device("meta"):
+            return self.module()
+
+
+NETWORKS: Mapping[str, Architecture] = MappingProxyType(
+    {
+        known.name: known
+        for known in (
+            Architecture("resnet18", ResNet18, dim=512, side=84, batch_size=256),
+            Architecture("wrn28-10", WideResNet28x10, dim=640, side=84, batch_size=128),
+            Architecture("conv4", Conv4, dim=256, side=28, batch_size=128),
+        )
+    }
+)
+
+
+def architecture(name: str) -> Architecture:
+    """Find a network by name."""
+    if name not in NETWORKS:
+        raise UnknownNameError(f"no network is called {name!r}; there are {', '.join(NETWORKS)}")
+    return NETWORKS[name]

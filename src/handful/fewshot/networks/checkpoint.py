@@ -1,0 +1,149 @@
+"""Checkpoint: a trained network as a folder, read without running any code from it.
+
+    checkpoint.json                 network, view, classes, recipe, hash of the data, epoch, validation accuracy
+    weights-<epoch>.safetensors     parameters and buffers, and the classifier of the base classes
+
+The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint. The seal of
+the weights covers the content of the JSON file too, so a change of either is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from handful.errors import CheckpointError, FileFormatError, UnknownNameError
+from handful.fewshot.networks import architecture
+from handful.fewshot.networks.views import CentreView, Normalisation
+from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.untrusted import read_json
+from handful.machine.whole_file import written_whole
+
+MANIFEST = "checkpoint.json"
+FORMAT = "handful checkpoint"
+FORMAT_VERSION = 2
+# Names of the classifier among the weights; no network has a part of that name.
+CLASSIFIER = ("classifier.weight", "classifier.bias")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A trained network and how it was trained.
+
+    Attributes
+    ----------
+    network : str
+        A key of `NETWORKS`.
+    weights : Mapping[str, Tensor]
+        Parameters and buffers by name, and the classifier's as `classifier.weight` and `classifier.bias`.
+    view : CentreView
+        How an image is prepared for the network.
+    classes : tuple of str
+        Names of the base classes, in the classifier's order.
+    recipe : Mapping[str, object]
+        Settings of the training, see `handful.fewshot.training.Recipe`; empty where they are not known.
+    data_hash : str
+        Hash of the base images, see `handful.extraction.items`; empty where it is not known.
+    epoch : int
+        Epochs the weights were trained for.
+    validation : Mapping[str, float]
+        Few-shot accuracies on validation classes, by name; empty if there were none.
+    """
+
+    network: str
+    weights: Mapping[str, Tensor]
+    view: CentreView
+    classes: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    data_hash: str
+    epoch: int
+    validation: Mapping[str, float]
+
+    def module(self) -> nn.Module:
+        """Make the network, [item, 3, height, width] -> [item, dim], without its classifier."""
+        built = architecture(self.network).outline()
+        weights = {name: value for name, value in self.weights.items() if name not in CLASSIFIER}
+        try:
+            built.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
+        except RuntimeError as error:
+            raise CheckpointError(f"the weights do not fit the network {self.network}: {error}") from error
+        return built.eval()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the checkpoint, replacing any that exists."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = f"weights-{self.epoch:04d}.safetensors"
+        stated = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "network": self.network,
+            "weights": file,
+            "view": dataclasses.asdict(self.view),
+            "data_hash": self.data_hash,
+            "epoch": self.epoch,
+            "validation": dict(self.validation),
+            "recipe": dict(self.recipe),
+            "classes": list(self.classes),
+        }
+        write_tensors(folder / file, self.weights, {"format": FORMAT}, _sealed_as(stated))
+        with written_whole(folder / MANIFEST) as place:
+            place.write_text(json.dumps(stated, indent=1, ensure_ascii=False), encoding="utf-8")
+        for other in folder.glob("weights-*.safetensors"):
+            if other.name != file:
+                other.unlink()
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Checkpoint:
+        """Read a folder that `save` wrote."""
+        folder = Path(folder)
+        stated = _read_manifest(folder)
+        try:
+            file, view = stated["weights"], stated["view"]
+            if Path(file).name != file or "\0" in file:
+                raise ValueError(f"{file!r} is not a file of this folder")
+            weights, _ = read_tensors(folder / file, _sealed_as(stated))
+            normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
+            return cls(
+                architecture(stated["network"]).name,
+                {name: torch.from_numpy(array) for name, array in weights.items()},
+                CentreView(int(view["side"]), int(view["shorter_side"]), normalisation),
+                tuple(map(str, stated["classes"])),
+                dict(stated["recipe"]),
+                str(stated["data_hash"]),
+                int(stated["epoch"]),
+                {str(name): float(value) for name, value in stated["validation"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+            if isinstance(error, (FileFormatError, UnknownNameError)):
+                raise CheckpointError(f"{folder}: {error}; copy it again, or update handful") from error
+            raise CheckpointError(
+                f"{folder / MANIFEST} is not a complete checkpoint ({type(error).__name__}: {error}); copy it again"
+            ) from error
+
+
+def _sealed_as(stated: Mapping[str, Any]) -> str:
+    return json.dumps(stated, sort_keys=True)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    if not (folder / MANIFEST).exists():
+        raise CheckpointError(
+            f"{folder} has no {MANIFEST}; expected the folder of a run of `handful train` that finished an epoch"
+        )
+    stated = read_json(folder / MANIFEST, CheckpointError, f"a {FORMAT}")
+    if not isinstance(stated, dict) or stated.get("format") != FORMAT:
+        raise CheckpointError(f"{folder / MANIFEST} does not describe a {FORMAT}; check the path")
+    if stated.get("format_version") != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{folder} has format version {stated.get('format_version')!r}, this handful reads {FORMAT_VERSION}; "
+            "train it again with this version, or update handful"
+        )
+    return stated

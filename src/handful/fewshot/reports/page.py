@@ -1,0 +1,357 @@
+"""One page about a run: tables, differences, ranks, figures, the plan, versions and hashes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from handful.banks import FeatureBank
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.run import Material, trace_of
+from handful.fewshot.numerics.fixed_point import Trace
+from handful.fewshot.reports import plots
+from handful.fewshot.reports.published import source
+from handful.fewshot.reports.summary import (
+    METRICS,
+    Column,
+    Estimate,
+    Result,
+    columns_of,
+    made_with,
+    mean_ranks,
+    remarks,
+    results,
+    verdict,
+)
+from handful.fewshot.reports.tables import (
+    UNKNOWN_HEAD,
+    accuracy_table,
+    differences_table,
+    render_html,
+    render_latex,
+    render_markdown,
+    unknown_markdown,
+    unknown_rows,
+)
+
+FindBank: TypeAlias = Callable[[str], FeatureBank | None]
+
+STYLE = """
+:root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f6f8fa; --accent: #0072b2 }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 1180px; padding: 1.5rem 1rem 4rem; color: var(--ink); background: #fff;
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif }
+h1 { font-size: 1.7rem; margin: 0 0 .2rem } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem }
+h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; overflow-wrap: anywhere }
+p { max-width: 46rem; margin: .4rem 0 } .quiet { color: var(--quiet) }
+.wide { overflow-x: auto; width: fit-content; max-width: 100%; margin: .6rem 0; border: 1px solid var(--rule);
+  border-radius: 6px }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
+th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule) }
+tbody tr:last-child > * { border-bottom: 0 } thead th { background: var(--soft); font-weight: 600 }
+td { white-space: nowrap } tbody th { font-weight: 500; position: sticky; left: 0; background: #fff }
+thead th span { display: block; white-space: nowrap }
+tbody tr.group > th { background: var(--soft); font-weight: 600; white-space: nowrap }
+tr.group > th > span { position: sticky; left: .7rem }
+td b { color: var(--accent) } .interval { color: var(--quiet) }
+.count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: #a04000 }
+.figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 2rem; margin: 1rem 0 }
+figure { margin: 0; flex: 0 1 auto; max-width: 100%; display: table }
+figure svg { max-width: 100%; height: auto; display: block } .narrow { display: none }
+figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; caption-side: bottom }
+@media screen and (max-width: 700px) { .broad { display: none } .narrow { display: block } }
+details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
+@media print { .wide { overflow: visible; border: 0 } details > * { display: block } }
+"""
+
+
+def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
+    """Write `index.html`, which needs no other file, and every table and figure as a separate file beside it.
+
+    Parameters
+    ----------
+    journal : Journal
+        The run; it need not be complete.
+    out : path
+        Folder, created if it does not exist; files of an earlier report are replaced.
+    find_bank : callable, optional
+        Returns the bank of a given name, or None; for instance `banks.get` of a mapping. The convergence figure needs a
+        task to be solved again, and is left out if its bank is not found.
+
+    Returns
+    -------
+    Path
+        Where `index.html` is.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.fewshot.benchmark import Cell, Journal, complete
+    >>> from handful.fewshot.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> page = write_report(journal, mkdtemp(), find_bank=banks.get)
+    >>> sorted(file.name for file in page.parent.iterdir())
+    ['accuracy.md', 'accuracy.tex', 'index.html']
+    """
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = results(journal)
+    columns = columns_of(found)
+    table = accuracy_table(columns)
+    (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
+    (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
+    if text := unknown_markdown(columns):
+        (folder / "unknown.md").write_text(text, encoding="utf-8")
+    figures = _figures(columns, find_bank)
+    for name, figure in figures.items():
+        plots.save(figure.broad, folder, name)
+    page = folder / "index.html"
+    page.write_text(_page(journal, found, columns, figures), encoding="utf-8")
+    return page
+
+
+class Figure(NamedTuple):
+    """A wide figure, the same figure with its panels below one another, and its caption."""
+
+    broad: Any
+    narrow: Any
+    caption: str
+
+
+def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, Figure]:
+    """Draw the figures of the paper for which this run has the cells, by name."""
+    figures = {}
+    for draw, caption in (
+        (
+            plots.accuracy_against_k_eff,
+            "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals.",
+        ),
+        (
+            plots.accuracy_against_n_query,
+            "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
+        ),
+        (
+            plots.accuracy_against_weight,
+            "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
+        ),
+        (plots.best_weight_against_n_query, "The most accurate λ against the number of items of a batch, |Q|."),
+    ):
+        if (broad := draw(columns)) is not None:
+            figures[draw.__name__] = Figure(broad, draw(columns, across=1), caption)
+    traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
+    if traces:
+        curves = plots.convergence(traces)
+        figures["convergence"] = Figure(
+            curves,
+            curves,
+            "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. "
+            "Solved again on one thread when this page was made.",
+        )
+    if _first_with(columns, ("soft_kmeans", "paddle")):
+        cost = plots.label_cost()
+        figures["label_cost"] = Figure(
+            cost,
+            cost,
+            "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class "
+            "shares. It is a smooth substitute for the number of classes used; here for two classes.",
+        )
+    return figures
+
+
+def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
+    """Results of these methods in the first column that has all of them with default options; else none."""
+    for column in columns:
+        members = {result.cell.method: result for result in column.results if not result.cell.options}
+        if all(method in members for method in methods):
+            return [members[method] for method in methods]
+    return []
+
+
+def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
+    """Traces of the first task that all solved, by method; none if the run's bank is not found."""
+    solved = set.intersection(*(set(result.tasks.tolist()) for result in members)) if members else set()
+    if not solved:
+        return {}
+    cells = [result.cell for result in members]
+    found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    banks = {name: bank for name, bank in found.items() if bank is not None}
+    if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
+        return {}
+    return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
+
+
+def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, Figure]) -> str:
+    table = accuracy_table(columns)
+    n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
+    explained = (
+        "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
+        "Blue: no other entry in its column is ahead by more than an interval, on the tasks both have."
+    )
+    paper = f" In red, the paper's numbers: {source()}" if table.has_published else ""
+    parts = [
+        f"<h1>{escape(journal.folder.name)}</h1>",
+        f"<p>{escape(_plainly(columns))}</p>",
+        f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
+        f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
+        _wide(render_html(table)),
+        *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
+        _unknown(columns),
+        f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
+        "<h2>Differences on the same tasks</h2>",
+        "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
+        *(_differences(column) for column in columns if len(column.results) > 1),
+        _ranks(columns),
+        "<h2>Every measure</h2>",
+        _wide(_measures(found)),
+        _failures(found),
+        "<h2>How this was made</h2>",
+        _wide(_rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in made_with(journal).items()])),
+        *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in remarks(journal)),
+        "<details><summary>Plan and hashes</summary>",
+        _wide(_plan(found)),
+        "</details>",
+    ]
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(journal.folder.name)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>"
+    )
+
+
+def _plainly(columns: Sequence[Column]) -> str:
+    """Say what was compared and what came out, without a symbol."""
+    said = (
+        "A task has a few labelled examples of each class, and a batch of new items in which only some of the classes "
+        "occur. A method labels all of them; accuracy is the share of items that it labels right."
+    )
+    shared = set.intersection(*({r.label for r in column.results if len(r.tasks)} for column in columns))
+    means = {
+        label: float(np.mean([r.estimate().mean for column in columns for r in column.results if r.label == label]))
+        for label in shared
+    }
+    if len(means) < 2:
+        return said
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    return (
+        f"{said} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and {worst} "
+        f"least often, on {means[worst]:.1%}."
+    )
+
+
+def _figure(name: str, figure: Figure) -> str:
+    """Insert the figure; for small screens, if it has several panels, also with one below the other."""
+    broad = plots.as_svg(figure.broad, name)
+    if figure.narrow is figure.broad or len(figure.broad.axes) == 1:
+        drawings = broad
+    else:
+        narrow = plots.as_svg(figure.narrow, f"{name}, narrow")
+        drawings = f"<div class='broad'>{broad}</div><div class='narrow'>{narrow}</div>"
+    return f"<figure>{drawings}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+
+
+def _wide(table: str) -> str:
+    return f"<div class='wide' tabindex='0'>{table}</div>"
+
+
+def _rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    return _table(head, map(_row, body))
+
+
+def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+    top = "".join(f"<th scope=col>{escape(text)}</th>" for text in head)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _row(texts: Sequence[str]) -> str:
+    rest = "".join(f"<td>{escape(text)}</td>" for text in texts[1:])
+    return f"<tr><th scope=row>{escape(texts[0])}</th>{rest}</tr>"
+
+
+def _differences(column: Column) -> str:
+    body = [(label, e.said(sign="+"), verdict(e, "", ""), f"{e.n:,}") for label, e in differences_table(column)]
+    if not body:
+        return f"<p class='quiet'>{escape(column.title)}: no two methods have two tasks in common.</p>"
+    table = _rows(("difference", "points", "", "tasks"), body)
+    return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
+
+
+def _unknown(columns: Sequence[Column]) -> str:
+    """Tables about items of no class, one for each list of tasks that has any."""
+    tables = [
+        f"<h3>{escape(column.title)}</h3>{_wide(_rows(UNKNOWN_HEAD, unknown_rows(column)))}"
+        for column in columns
+        if column.spec.unknown is not None
+    ]
+    if not tables:
+        return ""
+    explained = (
+        "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
+        "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
+        "minus its highest probability."
+    )
+    return f"<h2>Items of no class</h2><p>{escape(explained)}</p>{''.join(tables)}"
+
+
+def _ranks(columns: Sequence[Column]) -> str:
+    ranks = mean_ranks([column for column in columns if len(column.results) > 1])
+    if not ranks:
+        return ""
+    body = [(label, f"{rank:.2f}", str(n)) for label, (rank, n) in ranks.items()]
+    return "<h2>Mean ranks</h2>" + _wide(_rows(("method", "mean rank", "columns"), body))
+
+
+def _measures(found: Sequence[Result]) -> str:
+    head = ("method", "tasks", *(metric.replace("_", " ") for metric in METRICS), "transform")
+    body = []
+    for column in columns_of(found):
+        body.append(f"<tr class='group'><th colspan='{len(head)}'><span>{escape(column.title)}</span></th></tr>")
+        for result in column.results:
+            n = len(result.tasks)
+            values = [_measure(result.estimate(metric), n) for metric in METRICS]
+            body.append(_row((result.label, f"{n:,}", *values, result.transform)))
+    return _table(head, body)
+
+
+def _measure(estimate: Estimate, n_tasks: int) -> str:
+    """Mean and interval to the interval's second digit; the number of tasks if some rows lack the measure."""
+    if not estimate.n:
+        return ""
+    fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
+    mean, half = estimate.mean, estimate.half_width
+    if not math.isfinite(mean):
+        return f"not finite{fewer}"
+    # Three digits of the mean, or three decimals, are enough however small the interval is.
+    enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
+    digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
+    if not 0.5 * 10**-digits <= half < math.inf:
+        return f"{round(mean, enough):g}{fewer}"
+    return f"{mean:.{digits}f} ± {half:.{digits}f}{fewer}"
+
+
+def _failures(found: Sequence[Result]) -> str:
+    failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in found if r.n_failed]
+    return "" if not failed else "<h2>Failures</h2>" + _wide(_rows(("method", "bank", "tasks", "first error"), failed))
+
+
+def _plan(found: Sequence[Result]) -> str:
+    body = []
+    for result in found:
+        cell = result.cell
+        options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
+        budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
+        code = ", ".join(sorted({str(code) for code in result.columns["code"] if code is not None}))
+        words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
+        body.append((f"{cell.content_hash} {cell.method}", *words, code))
+    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)

@@ -1,0 +1,239 @@
+"""Figures as in the paper.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; marks and dashes differ too, so that a
+grey print is readable.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.fewshot.methods import METHODS
+from handful.fewshot.numerics.fixed_point import Trace
+from handful.fewshot.reports.summary import Column, Result
+from handful.fewshot.tasks import ShotsPerClass
+from handful.machine.extras import import_extra
+
+# An axis is logarithmic if the quotient of its ends is at least this.
+WIDE = 20
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+FORMATS = ("svg", "pdf", "png")
+WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
+TITLE = 9  # points: fits a bank, shots and K_eff above one panel
+ACROSS = 3  # panels side by side, unless a narrower figure is asked for
+
+
+def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> Any:
+    """Accuracy against K_eff, one panel per bank and number of shots, with 95 % bands; None if K_eff never varies."""
+
+    def panel(column: Column) -> str:
+        return f"{column.bank}, {_shots(column)}"
+
+    return _curves(
+        columns,
+        panel,
+        lambda result: float(result.cell.spec.query.k_eff),
+        "number of classes present, $K_{eff}$",
+        across,
+    )
+
+
+def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
+    """Accuracy against |Q|, one panel per bank, shots and K_eff, with 95 % bands; None if |Q| never varies."""
+
+    def panel(column: Column) -> str:
+        return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
+
+    return _curves(columns, panel, lambda result: float(result.cell.spec.n_query), "size of the query, |Q|", across)
+
+
+def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> Any:
+    """Accuracy against λ, one panel per column of tasks, the default λ = |Q| dotted; None without two λ."""
+
+    def weight(result: Result) -> float | None:
+        value = result.cell.options.get("complexity_weight")
+        return None if value is None else float(value)
+
+    return _curves(
+        columns,
+        lambda column: column.title.replace("K_eff", "$K_{eff}$"),
+        weight,
+        "weight of the partition term, λ",
+        across,
+        by_method=True,
+        mark_n_query=True,
+    )
+
+
+def best_weight_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
+    """Return the most accurate λ against |Q|, one panel per K_eff, with the line λ = |Q|. None without two |Q|."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for column in columns:
+        swept = [
+            result for result in column.results if "complexity_weight" in result.cell.options and len(result.tasks)
+        ]
+        if len(swept) > 1:
+            best = max(swept, key=lambda result: result.estimate().mean)
+            name = f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
+            found.setdefault(name, []).append((column.spec.n_query, float(best.cell.options["complexity_weight"])))
+    found = {name: sorted(points) for name, points in found.items() if len({n for n, _ in points}) > 1}
+    if not found:
+        return None
+    figure, axes = _panels(len(found), across)
+    for axis, (name, points) in zip(axes, found.items(), strict=True):
+        n_query, weight = np.array(points).T
+        axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
+        axis.plot(n_query, weight, color=COLOURS[0], marker=MARKS[0], linestyle="--", label="best λ")
+        axis.set_title(name, fontsize=TITLE)
+        axis.set(xlabel="size of the query, |Q|", ylabel="λ")
+        axis.legend(frameon=False)
+    return figure
+
+
+def convergence(traces: Mapping[str, Trace]) -> Any:
+    """Criterion `mean_k ‖Δw_k‖` against elapsed time for the first task of each trace, a mark every 100 iterations."""
+    figure, (axis,) = _panels(1)
+    for k, (name, trace) in enumerate(traces.items()):
+        style = _style(k)
+        axis.plot(trace.seconds.numpy(), trace.change[0].numpy(), label=name, markevery=100, **style)
+    axis.set(xscale="log", yscale="log", xlabel="elapsed time, s", ylabel="mean move of prototypes")
+    axis.legend(frameon=False)
+    return figure
+
+
+def label_cost() -> Any:
+    """For two classes, how many are used, as a function of one's share, and the entropy that relaxes this count."""
+    figure, (axis,) = _panels(1)
+    share = np.linspace(1e-9, 1 - 1e-9, 501)
+    entropy = -share * np.log(share) - (1 - share) * np.log1p(-share)
+    axis.plot([0, 1], [1, 1], linestyle="none", marker="o", color=COLOURS[1], label="classes used")
+    axis.plot([0.0, 1.0], [2, 2], color=COLOURS[1])
+    axis.plot([0, 1], [2, 2], linestyle="none", marker="o", markerfacecolor="white", color=COLOURS[1])
+    axis.plot(share, entropy, color=COLOURS[0], linestyle="--", label="entropy, nats")
+    axis.set(xlabel="share of the first class, $\\hat{u}_1$", ylabel="cost", ylim=(-0.1, 2.3))
+    axis.legend(frameon=False, loc="center")
+    return figure
+
+
+def as_svg(figure: Any, name: str) -> str:
+    """Return the figure as an `<svg>` element for a page, with text as text and with ids unique in the page."""
+    buffer = io.StringIO()
+    with import_extra("matplotlib", "plots").rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write the figure as vector graphics and as PNG."""
+    paths = [folder / f"{name}.{kind}" for kind in FORMATS]
+    for path in paths:
+        figure.savefig(path, dpi=200)
+    return paths
+
+
+def _curves(
+    columns: Sequence[Column],
+    panel: Any,
+    position: Any,
+    axis_name: str,
+    across: int,
+    *,
+    by_method: bool = False,
+    mark_n_query: bool = False,
+) -> Any:
+    """Draw accuracy against `position` of a result, one line per label, in panels of columns."""
+    panels: dict[str, dict[str, list[tuple[float, Result]]]] = {}
+    for column in columns:
+        for result in column.results:
+            x = position(result)
+            if x is not None and len(result.tasks):
+                lines = panels.setdefault(panel(column), {})
+                lines.setdefault(_method(result) if by_method else result.label, []).append((x, result))
+    varying = {
+        name: {label: points for label, points in lines.items() if len({x for x, _ in points}) > 1}
+        for name, lines in panels.items()
+    }
+    groups = {name: lines for name, lines in varying.items() if lines}
+    if not groups:
+        return None
+    figure, axes = _panels(len(groups), across)
+    labels = list(dict.fromkeys(label for lines in groups.values() for label in lines))
+    for axis, (name, lines) in zip(axes, groups.items(), strict=True):
+        for label, points in lines.items():
+            points = sorted(points, key=lambda point: point[0])
+            x = [point[0] for point in points]
+            estimates = [result.estimate() for _, result in points]
+            mean = 100 * np.array([e.mean for e in estimates])
+            half = 100 * np.array([e.half_width if e.n > 1 else 0.0 for e in estimates])  # one task has no band
+            style = _style(labels.index(label))
+            axis.plot(x, mean, label=label, **style)
+            axis.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)
+            if mark_n_query:
+                axis.axvline(points[0][1].cell.spec.n_query, color="black", linestyle=":", linewidth=1)
+        axis.set_title(name, fontsize=TITLE)
+        axis.set(xlabel=axis_name, ylabel="accuracy, %")
+        if _wide([x for points in lines.values() for x, _ in points]):
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter("{x:g}")
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    beside = min(2 * min(across, len(axes)), 4, len(handles))
+    place = {
+        "loc": "outside lower center",
+        "ncols": beside,
+        "frameon": False,
+        "fontsize": "small",
+        "columnspacing": 1.2,
+    }
+    figure.legend(handles.values(), handles.keys(), **place)
+    return figure
+
+
+def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
+    import_extra("matplotlib", "plots")
+    figure_module = import_extra("matplotlib.figure", "plots")
+    across = min(n, across)
+    down = -(-n // across)
+    figure = figure_module.Figure((WIDTH * across, HEIGHT * down + 0.5), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.1)  # a title is nearer to its own panel than to the one above
+    axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
+    for axis in axes[n:]:
+        axis.remove()
+    for axis in axes[:n]:
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes[:n]
+
+
+def _method(result: Result) -> str:
+    """Name the method, and its transform if that is not its own."""
+    cell = result.cell
+    return cell.method if cell.transform == METHODS[cell.method].transform else f"{cell.method} ({cell.transform})"
+
+
+def _wide(positions: Sequence[float]) -> bool:
+    return min(positions) > 0 and max(positions) >= WIDE * min(positions)
+
+
+def _style(k: int) -> dict[str, Any]:
+    return {
+        "color": COLOURS[k % len(COLOURS)],
+        "marker": MARKS[k % len(MARKS)],
+        "linestyle": DASHES[(k // len(COLOURS) + k) % len(DASHES)],
+        "markersize": 4,
+        "linewidth": 1.4,
+    }
+
+
+def _shots(column: Column) -> str:
+    """Return what the results of a panel share apart from the bank: the support, and any unknown classes."""
+    support = column.spec.support
+    shots = f"{support.shots}-shot" if isinstance(support, ShotsPerClass) else "fixed support"
+    return f"{shots}{column.unknown}"

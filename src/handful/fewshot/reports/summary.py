@@ -1,0 +1,389 @@
+"""Summaries of rows: means with 95 % intervals, differences on the same tasks, ranks.
+
+Accuracy varies widely between tasks, and methods find the same tasks hard. So two methods are compared by the mean of
+their differences, task by task, and tie if its interval contains zero. A single task has no interval, and no task has
+no mean: both are reported in words, and neither gives a winner.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.plan import Cell
+from handful.fewshot.benchmark.versions import NOT_NOTED
+from handful.fewshot.methods import METHODS
+from handful.fewshot.tasks import RangeOverPool, ShotsPerClass, TaskSpec
+from handful.shapes import Float
+
+METRICS = (
+    "accuracy",
+    "macro_recall",
+    "n_predicted",
+    "presence_precision",
+    "presence_recall",
+    "proportion_error",
+    "negative_log_likelihood",
+    "n_iter",
+    "seconds",
+)
+# Share of intervals that contain the true mean.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`mean ± t s/√n` over n tasks, where `s² = Σ (x - mean)² / (n-1)` and t is Student's, 97.5 %, n-1 degrees.
+
+    The half width is infinite for a single task, and the mean of no task is not a number; `said` puts both in words.
+
+    Examples
+    --------
+    >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
+    >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
+    (0.7, 0.497, False)
+    >>> estimate.said(), Estimate.of(np.array([0.5])).said(), Estimate.of(np.array([])).said()
+    ('0.7 ± 0.5', '0.5, no interval', '')
+    """
+
+    mean: float
+    half_width: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Float[np.ndarray, "task"]) -> Estimate:
+        """Estimate from one number per task."""
+        n = len(values)
+        if n == 0:
+            return cls(float("nan"), float("nan"), 0)
+        if n == 1:
+            return cls(float(values[0]), float("inf"), 1)
+        return cls(float(values.mean()), student_t(n - 1) * float(values.std(ddof=1)) / n**0.5, n)
+
+    @property
+    def percent(self) -> Estimate:
+        """The same in percent, or in percentage points."""
+        return Estimate(100 * self.mean, 100 * self.half_width, self.n)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are at least two tasks."""
+        return self.n > 1
+
+    def said(self, digits: int = 1, sign: str = "") -> str:
+        """Mean and half width with that many decimals; empty if there is no task."""
+        if not self.n:
+            return ""
+        spread = f" ± {self.half_width:.{digits}f}" if self.has_interval else ", no interval"
+        return f"{self.mean:{sign}.{digits}f}{spread}"
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether all of the interval is above zero."""
+        return self.mean > self.half_width
+
+    @property
+    def holds_zero(self) -> bool:
+        """Whether the interval contains zero."""
+        return abs(self.mean) <= self.half_width
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A cell and its rows: tasks that succeeded, in order, and how many failed.
+
+    `label` is the method, with the options that are not its defaults if several variants solved the same tasks.
+    """
+
+    cell: Cell
+    label: str
+    columns: dict[str, np.ndarray]
+    n_failed: int
+    first_error: str
+
+    @property
+    def tasks(self) -> np.ndarray:
+        """Numbers of the tasks that succeeded."""
+        return self.columns["task"]
+
+    @property
+    def transform(self) -> str:
+        """The transform that was applied; it differs from the cell's if a bank has no base classes."""
+        return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
+
+    def estimate(self, metric: str = "accuracy") -> Estimate:
+        """Mean and interval of a metric, over the tasks whose rows have it; rows of earlier versions may not."""
+        values = self.columns[metric].astype(np.float64)
+        return Estimate.of(values[~np.isnan(values)])
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Results on the same tasks: same bank, split, spec and seed."""
+
+    bank: str
+    split: str
+    spec: TaskSpec
+    seed: int
+    results: tuple[Result, ...]
+
+    @property
+    def title(self) -> str:
+        """Bank and protocol in a few words."""
+        spec = self.spec
+        shots = f"{spec.support.shots}-shot" if isinstance(spec.support, ShotsPerClass) else "fixed support"
+        ways = "" if spec.n_classes is None else f", K={spec.n_classes}"
+        rule = type(spec.query).__name__
+        spread = "" if rule in ("UniformOverPool", "RangeOverPool") else f", {rule.lower()}"
+        k_eff = f"{spec.query.least}–" if isinstance(spec.query, RangeOverPool) else ""
+        queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
+        name = f"{self.bank}/{self.split}" if self.split else self.bank
+        return f"{name}, {shots}, K_eff={k_eff}{spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
+
+    @property
+    def unknown(self) -> str:
+        """The unknown classes of the tasks, as the end of a title; empty if there are none."""
+        unknown = self.spec.unknown
+        return "" if unknown is None else f", {unknown.count} unknown at {100 * unknown.share:g} %"
+
+    def best(self) -> tuple[Result, ...]:
+        """Return the results that no other is ahead of by more than an interval, on the tasks both have.
+
+        A result with fewer than two tasks is neither first nor an opponent. A result that shares fewer than two tasks
+        with an opponent is not first either, since the two cannot be compared.
+        """
+        # Not the results that tie with the highest mean: a few easy tasks can make a mean high.
+        judged = [result for result in self.results if len(result.tasks) > 1]
+
+        def first(result: Result) -> bool:
+            ahead = [paired_difference(other, result) for other in judged if other is not result]
+            return all(found.has_interval and not found.above_zero for found in ahead)
+
+        return tuple(filter(first, judged))
+
+    def ranks(self) -> dict[str, float]:
+        """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""
+        shared = _shared_tasks(self.results)
+        if not self.results or not len(shared):
+            return {}
+        means = np.array([_on(result, shared).mean() for result in self.results])
+        if np.isnan(means).any():  # tasks with no known item have no accuracy
+            return {}
+        above = (means[None] > means[:, None]).sum(1)
+        level = (means[None] == means[:, None]).sum(1)
+        return {result.label: float(rank) for result, rank in zip(self.results, above + (level + 1) / 2, strict=True)}
+
+
+def results(journal: Journal) -> list[Result]:
+    """Rows of every cell of the plan, in its order.
+
+    Parameters
+    ----------
+    journal : Journal
+        A run.
+
+    Returns
+    -------
+    list of Result
+        One per cell.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.fewshot.benchmark import Cell, Journal, complete
+    >>> from handful.fewshot.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> [(result.label, len(result.tasks), result.n_failed) for result in results(journal)]
+    [('prior_em', 4, 0), ('nearest_prototype', 4, 0)]
+    """
+    rows = journal.columns()
+    found = []
+    variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
+    varied = {method for (method, _), n in variants.items() if n > 1}
+    for cell in journal.plan:
+        mine = rows["cell"] == cell.content_hash
+        succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
+        errors = rows["error"][mine & ~succeeded]
+        columns = {name: values[succeeded] for name, values in rows.items()}
+        label = _variant(cell) if cell.method in varied else cell.method
+        found.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
+    return found
+
+
+def made_with(journal: Journal) -> dict[str, int]:
+    """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
+    noted = Counter(
+        NOT_NOTED if text is None else str(text) for result in results(journal) for text in result.columns["versions"]
+    )
+    return dict(noted) or {", ".join(f"{name} {version}" for name, version in journal.versions.items()): 0}
+
+
+def remarks(journal: Journal) -> list[str]:
+    """Warnings for readers of the numbers: mixed versions, rows that cannot be checked."""
+    said = []
+    if len(versions := made_with(journal)) > 1:
+        said.append(
+            f"Rows were made with different versions: {'; '.join(f'{t} ({n:,})' for t, n in versions.items())}."
+        )
+    codes: dict[str, set[str]] = {}
+    for result in results(journal):
+        codes.setdefault(result.cell.method, set()).update(str(c) for c in result.columns["code"] if c is not None)
+    said += [
+        f"Rows of {method} were made by different code: {', '.join(sorted(found))}."
+        for method, found in codes.items()
+        if len(found) > 1
+    ]
+    if n := len(journal.unchecked_shards()):
+        said.append(
+            f"{n} of {len(journal.shards())} files of rows were written by an earlier version, without a checksum: "
+            "damage to their numbers would not be noticed."
+        )
+    return said
+
+
+def columns_of(found: Sequence[Result]) -> list[Column]:
+    """Group results by their tasks, in the order in which these first occur.
+
+    Parameters
+    ----------
+    found : sequence of Result
+        Results of cells.
+
+    Returns
+    -------
+    list of Column
+        One per bank, split, spec and seed.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.fewshot.benchmark import Cell, Journal, complete
+    >>> from handful.fewshot.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> for column in columns_of(results(journal)):
+    ...     print(f"{column.title}:", *(result.label for result in column.results))
+    clinc150, 5-shot, K_eff=5: prior_em nearest_prototype
+    """
+    groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
+    for result in found:
+        groups.setdefault(_tasks_of(result.cell), []).append(result)
+    return [Column(*key, tuple(members)) for key, members in groups.items()]
+
+
+def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimate:
+    """Mean over the tasks both have of `metric(a) - metric(b)`, with its interval.
+
+    Parameters
+    ----------
+    a, b : Result
+        Results on the same tasks.
+    metric : str
+        A column of scores.
+
+    Returns
+    -------
+    Estimate
+        Mean and interval of 95 %.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> from handful.fewshot.benchmark import Cell, Journal, complete
+    >>> from handful.fewshot.benchmark.plan import bound_plan
+    >>> from handful.datasets import load_clinc150
+    >>> banks = {"clinc150": load_clinc150()}
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
+    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
+    >>> complete(journal, banks)
+    >>> jointly, alone = results(journal)
+    >>> difference = paired_difference(jointly, alone, "presence_precision")
+    >>> difference.n, difference.mean > 0, difference.holds_zero
+    (4, True, False)
+    """
+    shared = _shared_tasks((a, b))
+    differences = _on(a, shared, metric) - _on(b, shared, metric)
+    return Estimate.of(differences[~np.isnan(differences)])
+
+
+def verdict(difference: Estimate, above: str, below: str) -> str:
+    """Return which is ahead, `above` if the difference is positive, or that it cannot be decided.
+
+    Examples
+    --------
+    >>> verdict(Estimate(1.5, 1.0, 20), "paddle", "tim"), verdict(Estimate(1.5, 2.0, 20), "paddle", "tim")
+    ('paddle', 'tie')
+    >>> verdict(Estimate.of(np.array([1.5])), "paddle", "tim"), verdict(Estimate.of(np.array([])), "paddle", "tim")
+    ('one task in common: no verdict', 'no task in common: no verdict')
+    """
+    if not difference.has_interval:
+        return f"{'one' if difference.n else 'no'} task in common: no verdict"
+    if difference.holds_zero:
+        return "tie"
+    return above if difference.mean > 0 else below
+
+
+@cache
+def student_t(degrees: int) -> float:
+    """Half width, in standard errors, of the 95 % interval of a mean with that many degrees of freedom.
+
+    Examples
+    --------
+    >>> [round(student_t(degrees), 2) for degrees in (1, 9, 999)]
+    [12.71, 2.26, 1.96]
+    """
+    from scipy.special import stdtrit  # comes with scikit-learn; imported here, since it takes a while
+
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
+    """Mean rank of each label over its columns, and the number of columns; the best first."""
+    ranks: dict[str, list[float]] = {}
+    for column in columns:
+        for label, rank in column.ranks().items():
+            ranks.setdefault(label, []).append(rank)
+    means = {label: (float(np.mean(values)), len(values)) for label, values in ranks.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1][0]))
+
+
+def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:
+    return cell.bank, cell.split, cell.spec, cell.seed
+
+
+def _variant(cell: Cell) -> str:
+    """Name the method with what is not its default."""
+    notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
+    if cell.transform != METHODS[cell.method].transform:
+        notes.append(cell.transform)
+    return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
+
+
+def _shared_tasks(members: Sequence[Result]) -> np.ndarray:
+    shared = members[0].tasks
+    for result in members[1:]:
+        shared = np.intersect1d(shared, result.tasks)
+    return shared
+
+
+def _on(result: Result, tasks: np.ndarray, metric: str = "accuracy") -> Float[np.ndarray, "task"]:
+    values: np.ndarray = result.columns[metric][np.isin(result.tasks, tasks)].astype(np.float64)
+    return values

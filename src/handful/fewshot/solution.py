@@ -1,0 +1,155 @@
+"""Solution: the answer of a method for a batch of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import torch
+from torch import Tensor
+
+from handful.errors import UndefinedError
+from handful.fewshot.numerics.fixed_point import Trace
+from handful.shapes import Bool, Float, Int
+
+
+@dataclass(frozen=True)
+class DescriptionLength:
+    """The objective in nats, as the sum of two parts: the cost of describing the data, and of the partition.
+
+    Examples
+    --------
+    >>> import handful
+    >>> task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.0]], n_classes=2)
+    >>> length = fewshot.solve("paddle", task).description_length
+    >>> length.partition.abs().round(decimals=3).tolist()  # all queries in one class: no cost
+    [0.0]
+    """
+
+    data: Float[Tensor, "task"]
+    partition: Float[Tensor, "task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The joint answer for every query of every task.
+
+    Prototypes and description length are computed on first use: they cost as much as several iterations, and most
+    callers only need labels. For this a solution keeps a reference to its task, but no copy of its points. Methods
+    whose prototypes are not means of the answer (TIM, PT-MAP and others that move them step by step) also store the
+    prototypes. If a method has no prototypes or no objective, accessing them raises `UndefinedError`.
+
+    Attributes
+    ----------
+    log_assignments : Float[Tensor, "task query class"]
+        `ln u_nk`; each row sums to one after `exp`. Rows of padded queries are -inf.
+    proportions : Float[Tensor, "task class"]
+        Share of the query in each class; for a method that rejects, of the part of the query that it does not reject.
+    n_iter, converged : Int[Tensor, "task"], Bool[Tensor, "task"]
+        Number of iterations of each task, and whether it met the tolerance; always True for methods without one.
+    query_mask : Bool[Tensor, "task query"] or None
+        As in the task: False where a query is padding.
+    trace : Trace or None
+        Objective and criterion at each iteration, if the options ask to record them.
+    find_prototypes, measure : callable or None
+        Functions of `log_assignments` that compute prototypes and description length.
+    unknown : Float[Tensor, "task query"] or None
+        `o_n`, in 0 … 1: how sure the method is that the class of query n is none of the task's; 0 for padding. None for
+        a method that cannot reject. `log_assignments` are then given that the query does have one of the classes.
+
+    Examples
+    --------
+    >>> import handful
+    >>> task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.5], [8.0]], n_classes=2)
+    >>> solution = fewshot.solve("paddle", task)
+    >>> solution.predictions.tolist(), solution.converged.tolist()
+    ([[0, 0, 1]], [True])
+    >>> solution.log_assignments.shape, solution.prototypes.shape
+    (torch.Size([1, 3, 2]), torch.Size([1, 2, 1]))
+    """
+
+    log_assignments: Float[Tensor, "task query class"]
+    proportions: Float[Tensor, "task class"]
+    n_iter: Int[Tensor, "task"]
+    converged: Bool[Tensor, "task"]
+    query_mask: Bool[Tensor, "task query"] | None = None
+    trace: Trace | None = None
+    find_prototypes: Callable[[Tensor], Tensor] | None = None
+    measure: Callable[[Tensor], DescriptionLength] | None = None
+    unknown: Float[Tensor, "task query"] | None = None
+
+    @cached_property
+    def predictions(self) -> Int[Tensor, "task query"]:
+        """Most probable class of each query; -1 for padding."""
+        labels = self.log_assignments.argmax(-1)
+        return labels if self.query_mask is None else labels.where(self.query_mask, -1)
+
+    @cached_property
+    def prototypes(self) -> Float[Tensor, "task class dim"]:
+        """Final prototype of each class, in the coordinates of the task's features."""
+        if self.find_prototypes is None:
+            raise UndefinedError("the method behind this solution has no prototypes; use log_assignments")
+        return self.find_prototypes(self.log_assignments)
+
+    @cached_property
+    def description_length(self) -> DescriptionLength:
+        """Objective at the answer, in two parts."""
+        if self.measure is None:
+            raise UndefinedError("the method behind this solution has no objective; use log_assignments")
+        return self.measure(self.log_assignments)
+
+    @property
+    def objective(self) -> Float[Tensor, "task"]:
+        """Sum of the two parts of the description length."""
+        return self.description_length.data + self.description_length.partition
+
+    @staticmethod
+    def join(parts: Sequence[Solution]) -> Solution:
+        """Concatenate the solutions of consecutive chunks of tasks, all from the same method."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        masks = [p.query_mask for p in parts if p.query_mask is not None]
+        prototypes = [p.find_prototypes for p in parts if p.find_prototypes is not None]
+        measures = [p.measure for p in parts if p.measure is not None]
+        traces = [p.trace for p in parts if p.trace is not None]
+        unknown = [p.unknown for p in parts if p.unknown is not None]
+        sizes = [len(p.n_iter) for p in parts]
+        return Solution(
+            torch.cat([p.log_assignments for p in parts]),
+            torch.cat([p.proportions for p in parts]),
+            torch.cat([p.n_iter for p in parts]),
+            torch.cat([p.converged for p in parts]),
+            torch.cat(masks) if masks else None,
+            _join_traces(traces) if traces else None,
+            partial(_join_prototypes, prototypes, sizes) if prototypes else None,
+            partial(_join_lengths, measures, sizes) if measures else None,
+            torch.cat(unknown) if unknown else None,
+        )
+
+
+def _join_prototypes(finders: list[Callable[[Tensor], Tensor]], sizes: list[int], log_u: Tensor) -> Tensor:
+    return torch.cat([find(part) for find, part in zip(finders, torch.split(log_u, sizes), strict=True)])
+
+
+def _join_lengths(
+    measures: list[Callable[[Tensor], DescriptionLength]], sizes: list[int], log_u: Tensor
+) -> DescriptionLength:
+    lengths = [measure(part) for measure, part in zip(measures, torch.split(log_u, sizes), strict=True)]
+    return DescriptionLength(torch.cat([x.data for x in lengths]), torch.cat([x.partition for x in lengths]))
+
+
+def _join_traces(traces: list[Trace]) -> Trace:
+    """Join traces of chunks that ran one after the other: shorter ones repeat their last column, seconds add up."""
+    longest = max(len(t.seconds) for t in traces)
+
+    def stretched(column: Tensor) -> Tensor:
+        missing = longest - column.shape[-1]
+        return torch.cat([column, column[..., -1:].expand(*column.shape[:-1], missing)], -1)
+
+    return Trace(
+        torch.cat([stretched(t.observed) for t in traces]),
+        torch.cat([stretched(t.change) for t in traces]),
+        torch.stack([stretched(t.seconds) for t in traces]).sum(0),
+    )

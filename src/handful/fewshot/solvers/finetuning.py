@@ -1,0 +1,126 @@
+"""Train a small classifier on the support by gradient steps, many tasks at once; gradients in closed form.
+
+The loss is the mean cross-entropy of the support, `L = -(1/|S|) Σ_S ln p_{n y_n}`. Its derivative in the logits is
+`e_nk = (p_nk - y_nk) / |S|`. For the two kinds of logits this gives
+
+- prototypes, `-(τ/2)‖z_n - w_k‖²`:     ∂L/∂w_k = τ ( Σ_n e_nk z_n - w_k Σ_n e_nk );
+- a linear layer, `⟨v_k, z_n⟩ + b_k`:   ∂L/∂v_k = Σ_n e_nk z_n,   ∂L/∂b_k = Σ_n e_nk.
+
+The query is not used. If all tasks share a support, the classifier is trained once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float, Int
+
+
+@dataclass(frozen=True)
+class LabelledPoints:
+    """The support as a training set; padded points are zero and have class 0 and weight zero."""
+
+    points: Float[Tensor, "set support dim"]
+    labels: Int[Tensor, "set support"]
+    real: Float[Tensor, "set support"]  # 1, or 0 for padding
+
+    @classmethod
+    def of(cls, task: TaskBatch, origin: Float[Tensor, "#set dim"] | None = None) -> LabelledPoints:
+        """Take the support of every task, as it is or relative to `origin`."""
+        points = task.support if origin is None else task.support - origin.unsqueeze(-2)
+        labels, real = task.support_labels, torch.ones_like(points[..., 0])
+        if task.support_mask is not None:
+            points = points.where(task.support_mask.unsqueeze(-1), 0)
+            labels = labels.where(task.support_mask, 0)
+            real = task.support_mask.to(points.dtype)
+        n_sets = max(len(points), len(labels), len(real))
+        return cls(points.expand(n_sets, -1, -1), labels.expand(n_sets, -1), real.expand(n_sets, -1))
+
+    def size(self) -> Float[Tensor, "set"]:
+        """|S| of each task."""
+        return self.real.sum(-1)
+
+    def slope(self, logits: Float[Tensor, "set support class"]) -> Float[Tensor, "set support class"]:
+        """`∂L/∂logits_nk = (p_nk - y_nk) / |S|`."""
+        error = softmax(logits).weights
+        error.scatter_add_(-1, self.labels.unsqueeze(-1), error.new_full((), -1).expand_as(self.labels).unsqueeze(-1))
+        return error * (self.real / self.size().unsqueeze(-1)).unsqueeze(-1)
+
+
+@dataclass(frozen=True)
+class LinearLayer:
+    """`logits_nk = ⟨v_k, z_n⟩ + b_k`."""
+
+    weights: Float[Tensor, "set class dim"]
+    bias: Float[Tensor, "set class"]
+
+    def logits(self, points: Float[Tensor, "task point dim"]) -> Float[Tensor, "task point class"]:
+        """Apply the layer."""
+        return points @ self.weights.mT + self.bias.unsqueeze(-2)
+
+
+def prototype_gradient(
+    data: LabelledPoints, prototypes: Float[Tensor, "set class dim"], temperature: float
+) -> Float[Tensor, "set class dim"]:
+    """∂L/∂W for the logits `-(τ/2)‖z_n - w_k‖²`; the softmax depends on `τ (⟨z_n, w_k⟩ - ½‖w_k‖²)` only."""
+    half_norms = 0.5 * prototypes.square().sum(-1).unsqueeze(-2)
+    error = data.slope(torch.baddbmm(-half_norms, data.points, prototypes.mT).mul_(temperature))
+    return temperature * (error.mT @ data.points - error.sum(-2).unsqueeze(-1) * prototypes)
+
+
+def fit_prototypes(
+    data: LabelledPoints,
+    prototypes: Float[Tensor, "#set class dim"],
+    *,
+    temperature: float,
+    learning_rate: float,
+    steps: int,
+) -> Float[Tensor, "set class dim"]:
+    """Train prototypes with Adam on the whole support."""
+    prototypes = prototypes.expand(len(data.points), -1, -1)
+    memory = AdamState.zeros_like(prototypes)
+    for _ in range(steps):
+        gradient = prototype_gradient(data, prototypes, temperature)
+        prototypes, memory = adam_step(prototypes, gradient, memory, learning_rate)
+    return prototypes
+
+
+def linear_gradient(data: LabelledPoints, layer: LinearLayer) -> LinearLayer:
+    """∂L/∂V and ∂L/∂b."""
+    error = data.slope(layer.logits(data.points))
+    return LinearLayer(error.mT @ data.points, error.sum(-2))
+
+
+def fit_linear(
+    data: LabelledPoints,
+    n_classes: int,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    weight_decay: float,
+    epochs: int,
+    bias: bool,
+) -> LinearLayer:
+    """Train a linear layer from zero; each epoch is one step along the mean gradient of its mini-batches.
+
+    An epoch of stochastic descent takes `⌈|S|/batch⌉` steps whose gradients average to that of the whole support; here
+    it is a single step with that many times the learning rate. Momentum is left out: if it equals the dampening, as
+    published, it averages the gradients of the last few mini-batches, and the whole support gives that average. Zero
+    is the mean of a layer's random initialisation. So the answer depends neither on a seed nor on the order of the
+    support.
+    """
+    n_sets, _, dim = data.points.shape
+    rate = (learning_rate * torch.ceil(data.size() / batch_size)).unsqueeze(-1)
+    layer = LinearLayer(data.points.new_zeros(n_sets, n_classes, dim), data.points.new_zeros(n_sets, n_classes))
+    for _ in range(epochs):
+        gradient = linear_gradient(data, layer)
+        weights = layer.weights - rate.unsqueeze(-1) * (gradient.weights + weight_decay * layer.weights)
+        offsets = layer.bias - rate * (gradient.bias + weight_decay * layer.bias) if bias else layer.bias
+        layer = LinearLayer(weights, offsets)
+    return layer

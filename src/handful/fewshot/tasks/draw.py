@@ -1,0 +1,266 @@
+"""draw: task i as a function of (labels, spec, seed, i). It takes labels and returns row numbers, never features.
+
+Unknown classes, classes, support and query are drawn in this order, each from its own random stream per task. The query
+is drawn from the rows that are not in the support, so the two are disjoint by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from handful.errors import TaskError
+from handful.fewshot.tasks.class_rows import ClassRows
+from handful.fewshot.tasks.query import Arrivals
+from handful.fewshot.tasks.randomness import Stream, distinct, uniforms
+from handful.fewshot.tasks.spec import TaskSpec
+from handful.fewshot.tasks.support import FixedSupport
+from handful.fewshot.tasks.unknown import UNKNOWN, UnknownClasses
+from handful.shapes import Bool, Int
+
+# Tasks drawn at once; larger chunks are no faster, because their arrays do not fit the cache.
+CHUNK_TASKS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Rows of some tasks.
+
+    Attributes
+    ----------
+    indices : Int[ndarray, "task"]
+        Task numbers.
+    classes : Int[ndarray, "#task class"]
+        The bank's classes in each task, increasing; label k of a task means `classes[task, k]`.
+    support, support_labels : Int[ndarray, "#task support"]
+        Rows of the support and their labels, class by class; the task axis has length one when all tasks share them.
+    query, query_labels : Int[ndarray, "task query"]
+        Rows of the query and their labels; -1 where the class of a row is not in the support.
+    support_mask : Bool[ndarray, "#task support"] or None
+        False where a row is padding; None if there is no padding.
+    support_elsewhere : bool
+        Whether the rows of the support belong to another bank.
+
+    Examples
+    --------
+    >>> import handful
+    >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(1), fewshot.UniformOverPool(k_eff=1), n_query=2)
+    >>> drawn = draw([0, 0, 0, 1, 1, 1], spec, seed=0, indices=range(5, 8))
+    >>> drawn.n_tasks, drawn.n_classes, drawn.indices.tolist()
+    (3, 2, [5, 6, 7])
+    """
+
+    indices: Int[np.ndarray, "task"]
+    classes: Int[np.ndarray, "#task class"]
+    support: Int[np.ndarray, "#task support"]
+    support_labels: Int[np.ndarray, "#task support"]
+    query: Int[np.ndarray, "task query"]
+    query_labels: Int[np.ndarray, "task query"]
+    support_mask: Bool[np.ndarray, "#task support"] | None = None
+    support_elsewhere: bool = False
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.indices)
+
+    @property
+    def n_classes(self) -> int:
+        """K, classes of each task."""
+        return int(self.classes.shape[1])
+
+
+def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw:
+    """Draw the tasks numbered `indices`.
+
+    Task i is the same whether it is drawn alone, in a range or in another order.
+
+    Parameters
+    ----------
+    labels : Int["row"]
+        Class of each row of the bank, 0 … K-1.
+    spec : TaskSpec
+        Rules and sizes.
+    seed : int
+        Seed of the whole sequence of tasks.
+    indices : iterable of int
+        Numbers of the tasks to draw, for instance `range(100)`.
+
+    Returns
+    -------
+    Draw
+        Rows of the support and of the query of each task.
+
+    Examples
+    --------
+    >>> from handful.fewshot import ShotsPerClass, UniformOverPool
+    >>> spec = TaskSpec(ShotsPerClass(1), UniformOverPool(k_eff=2), n_query=4)
+    >>> tasks = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=range(100))
+    >>> tasks.support.shape, tasks.query.shape
+    ((100, 3), (100, 4))
+    >>> alone = draw([0, 0, 0, 1, 1, 1, 2, 2, 2], spec, seed=0, indices=[42])
+    >>> bool((alone.query[0] == tasks.query[42]).all())
+    True
+    """
+    numbers = _checked_indices(seed, indices)
+    source = _Source.of(_checked_labels(labels), spec)
+    chunks = (numbers[start : start + CHUNK_TASKS] for start in range(0, len(numbers), CHUNK_TASKS))
+    return _join([_draw_chunk(source, spec, seed, chunk) for chunk in chunks])
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Rows to draw from: `pool` for queries and drawn supports, `library` for a fixed support."""
+
+    pool: ClassRows
+    library: ClassRows | None
+    n_classes: int
+
+    @classmethod
+    def of(cls, labels: Int[np.ndarray, "row"], spec: TaskSpec) -> _Source:
+        rule, library, rows = spec.support, None, None
+        n_classes = int(labels.max()) + 1
+        if isinstance(rule, FixedSupport):
+            fixed = np.array(rule.rows)
+            if rule.labels is not None:
+                fixed_labels = np.array(rule.labels)
+                n_classes = max(n_classes, int(fixed_labels.max()) + 1)
+            elif fixed.max() >= len(labels):
+                raise TaskError(
+                    f"the fixed support contains row {fixed.max()}, but there are {len(labels)} rows; "
+                    "use rows of the bank that queries come from, or give labels to use another bank"
+                )
+            else:
+                fixed_labels = labels[fixed]
+                rows = np.setdiff1d(np.arange(len(labels)), fixed, assume_unique=True)
+                labels = labels[rows]
+            library = ClassRows.of(fixed_labels, n_classes, fixed)
+        n_unknown = 0 if spec.unknown is None else spec.unknown.count
+        wanted = max(spec.n_classes or 0, spec.query.k_eff) + n_unknown
+        if wanted > n_classes:
+            of_them = f", {n_unknown} of them unknown," if n_unknown else ""
+            raise TaskError(
+                f"the spec asks for {wanted} classes{of_them} but the labels have {n_classes}; lower n_classes or k_eff"
+            )
+        return cls(ClassRows.of(labels, n_classes, rows), library, n_classes)
+
+
+def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndarray, "task"]) -> Draw:
+    pool, n_tasks = source.pool, len(indices)
+    left = np.arange(source.n_classes)[None]
+    if spec.unknown is not None:
+        unknown, left = _draw_unknown(source.n_classes, spec.unknown, seed, indices)
+    n_left = left.shape[1]
+    every_class = spec.unknown is None and spec.n_classes in (None, n_left)
+    if spec.n_classes in (None, n_left):
+        classes = left
+    else:
+        uniform = uniforms(seed, indices, Stream.CLASSES, spec.n_classes or 0)
+        chosen = np.sort(distinct(uniform, np.full(n_tasks, n_left), spec.n_classes or 0), axis=-1)
+        classes = np.take_along_axis(np.broadcast_to(left, (n_tasks, n_left)), chosen, axis=-1)
+    if isinstance(spec.support, FixedSupport):
+        assert source.library is not None
+        support = spec.support.draw(source.library, classes, every_class=every_class)
+    else:
+        support = spec.support.draw(pool, classes, seed, indices)
+
+    k_eff = spec.query.k_eff
+    if isinstance(spec.query, Arrivals):
+        _refuse_some_classes(k_eff, source.n_classes, every_class=every_class)
+        occurring = np.broadcast_to(classes, (n_tasks, k_eff))
+    else:
+        uniform = uniforms(seed, indices, Stream.QUERY_CLASSES, k_eff)
+        occurring = distinct(uniform, np.full(n_tasks, classes.shape[1]), k_eff)
+    of_bank = np.take_along_axis(np.broadcast_to(classes, (n_tasks, classes.shape[1])), occurring, axis=-1)
+    shots = 0 if support.offsets is None else support.offsets.shape[-1]
+    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, indices)
+    offsets = picks.offsets
+    if support.offsets is not None:
+        tasks = np.arange(n_tasks)[:, None]
+        offsets = _step_over(offsets, np.sort(support.offsets[tasks, occurring], -1)[tasks, picks.present])
+    query = pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets)
+    query_labels = np.take_along_axis(occurring, picks.present, axis=-1)
+    if spec.unknown is not None:
+        strange = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, indices)
+        rows = pool.rows_at(np.take_along_axis(unknown, strange.present, axis=-1), strange.offsets)
+        query = np.concatenate([query, rows], -1)
+        query_labels = np.concatenate([query_labels, np.full_like(rows, UNKNOWN)], -1)
+    return Draw(
+        indices,
+        classes,
+        support.rows,
+        support.labels,
+        query=query,
+        query_labels=query_labels,
+        support_mask=support.mask,
+        support_elsewhere=isinstance(spec.support, FixedSupport) and spec.support.elsewhere,
+    )
+
+
+def _refuse_some_classes(k_eff: int, n_classes: int, *, every_class: bool) -> None:
+    """Refuse arrivals of some classes: batches of one order share its classes, and tasks would draw their own."""
+    if not every_class or k_eff != n_classes:
+        raise TaskError(
+            f"items arrive from all {n_classes} classes, so k_eff={k_eff} must be {n_classes}, and neither n_classes "
+            "nor unknown classes can be drawn; choose the classes first with bank.classes(...)"
+        )
+
+
+def _draw_unknown(
+    n_classes: int, rule: UnknownClasses, seed: int, indices: Int[np.ndarray, "task"]
+) -> tuple[Int[np.ndarray, "task unknown"], Int[np.ndarray, "task left"]]:
+    """Draw the unknown classes of each task; return them and the classes that are left, both increasing."""
+    uniform = uniforms(seed, indices, Stream.UNKNOWN_CLASSES, rule.count)
+    unknown = np.sort(distinct(uniform, np.full(len(indices), n_classes), rule.count), axis=-1)
+    known = np.ones((len(indices), n_classes), bool)
+    np.put_along_axis(known, unknown, False, axis=-1)
+    return unknown, np.nonzero(known)[1].reshape(len(indices), n_classes - rule.count)
+
+
+def _join(chunks: Sequence[Draw]) -> Draw:
+    """Concatenate the chunks; arrays that all tasks share stay shared."""
+    first = chunks[0]
+    if len(chunks) == 1:
+        return first
+    width = max(chunk.support.shape[1] for chunk in chunks)
+
+    def joined(name: str) -> Any:
+        values = [getattr(chunk, name) for chunk in chunks]
+        if values[0] is None or len(values[0]) != first.n_tasks:  # only the last chunk can be a single task
+            return values[0]
+        if name.startswith("support"):
+            values = [np.pad(v, ((0, 0), (0, width - v.shape[1]))) for v in values]
+        return np.concatenate(values)
+
+    names = ("indices", "classes", "support", "support_labels", "query", "query_labels", "support_mask")
+    return replace(first, **{name: joined(name) for name in names})
+
+
+def _step_over(
+    free_offsets: Int[np.ndarray, "task query"], taken: Int[np.ndarray, "task query shots"]
+) -> Int[np.ndarray, "task query"]:
+    """Offset among all rows of the r-th row that is not taken: r + #{j : taken_j - j ≤ r}, with `taken` increasing."""
+    offsets: np.ndarray = free_offsets + (taken - np.arange(taken.shape[-1]) <= free_offsets[..., None]).sum(-1)
+    return offsets
+
+
+def _checked_labels(labels: Any) -> Int[np.ndarray, "row"]:
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) == 0 or array.min() < 0:
+        raise TaskError(
+            f"labels must be class numbers 0, 1, … with one axis (row), got {array.dtype} of shape {array.shape}; "
+            "pass bank.labels"
+        )
+    return array.astype(np.int64) if array.dtype.kind == "u" else array
+
+
+def _checked_indices(seed: int, indices: Iterable[int]) -> Int[np.ndarray, "task"]:
+    numbers = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
+    if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+        raise TaskError(f"indices must be one or more task numbers, each at least 0, got {numbers.tolist()[:5]}")
+    if not 0 <= seed < 2**64:
+        raise TaskError(f"seed must lie in 0 … 2^64-1, got {seed}")
+    return numbers.astype(np.int64)

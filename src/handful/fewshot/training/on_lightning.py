@@ -1,0 +1,236 @@
+"""Base training on Lightning: loss, optimiser, validation and checkpoints; nothing else in handful knows Lightning.
+
+`loss = -Σ_k y_k ln softmax(W f(x) + b)_k`, where the label y gives 1 - ε to its class and ε / (K - 1) to every other
+class. The learning rate of an epoch is a function of its number, so there is no scheduler whose state could be lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+from handful.extraction.items import Items
+from handful.fewshot.networks import architecture
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
+from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.recipe import Recipe
+from handful.fewshot.training.states import STATE, read_state, write_state
+from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies
+from handful.shapes import Float, Int
+
+
+class BaseTraining(lightning.LightningModule):
+    """A network with a linear classifier of the base classes."""
+
+    def __init__(self, recipe: Recipe, n_classes: int, validation: Items | None) -> None:
+        super().__init__()
+        self.recipe, self.validation = recipe, validation
+        known = architecture(recipe.network)
+        self.network = known.build(recipe.seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(recipe.seed + 1)
+            self.classifier = nn.Linear(known.dim, n_classes)
+        # torch spreads ε over all K classes, the public checkpoints over the other K - 1.
+        self.smoothing = min(recipe.label_smoothing * n_classes / (n_classes - 1), 1.0)
+        self._seen: list[tuple[Tensor, Tensor]] = []
+        self.accuracies: dict[str, float] = {}
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Stochastic gradient descent with momentum."""
+        recipe = self.recipe
+        return torch.optim.SGD(
+            self.parameters(), recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        )
+
+    def on_train_epoch_start(self) -> None:
+        """Set the learning rate of the epoch."""
+        for group in self.optimizers().param_groups:  # type: ignore[union-attr]
+            group["lr"] = self.recipe.learning_rate_at(self.current_epoch)
+
+    def training_step(self, batch: tuple[Float[Tensor, "item 3 height width"], Int[Tensor, "item"]], _: int) -> Tensor:
+        """Cross-entropy of one batch."""
+        images, labels = batch
+        logits = self.classifier(self.network(images))
+        loss = functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
+        right = (logits.detach().argmax(1) == labels).float().mean()
+        self.log_dict(
+            {"loss": loss.detach(), "base_accuracy": right},
+            on_step=False,
+            on_epoch=True,
+            sync_dist=True,
+            prog_bar=True,
+            batch_size=len(labels),
+        )
+        return loss
+
+    def validation_step(self, batch: tuple[Int[Tensor, "item"], Float[Tensor, "item 3 height width"]], _: int) -> None:
+        """Features of one batch of validation images."""
+        rows, images = batch
+        self._seen.append((rows, self.network(images).float()))
+
+    def on_validation_epoch_end(self) -> None:
+        """Gather the features of all processes and solve few-shot tasks with them."""
+        assert self.validation is not None
+        rows, features = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        self._seen.clear()
+        places, vectors = (_gathered(self.all_gather(part), part.ndim) for part in (rows, features))
+        placed = np.empty((len(self.validation), features.shape[-1]), np.float32)
+        placed[places] = vectors
+        self.accuracies = few_shot_accuracies(placed, self.validation.labels)
+        self.log_dict(self.accuracies, prog_bar=True, rank_zero_only=True)
+
+
+def _gathered(parts: Any, n_axes: int) -> np.ndarray:
+    """Concatenate the parts of all processes; Lightning adds an axis of processes if there are several."""
+    joined = parts.flatten(0, 1) if parts.ndim > n_axes else parts
+    return joined.cpu().numpy()  # type: ignore[no-any-return]
+
+
+class KeepBest(lightning.Callback):
+    """After each epoch, save the network if it is the best so far, then the state from which to resume.
+
+    In this order: if killed in between, the epoch is trained again and saves the same network again. Without validation
+    the latest is the best.
+    """
+
+    def __init__(self, folder: Path, base: Items) -> None:
+        self.folder, self.base = folder, base
+        self.best = -1.0
+
+    def state_dict(self) -> dict[str, float]:
+        """Return what a resumed training must know."""
+        return {"best": self.best}
+
+    def load_state_dict(self, state_dict: Mapping[str, float]) -> None:
+        """Take over from a killed training."""
+        self.best = state_dict["best"]
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Save the network if it is the best, then the state."""
+        assert isinstance(pl_module, BaseTraining)
+        score = pl_module.accuracies.get(REALISTIC, 0.0)
+        if score >= self.best:
+            self.best = score
+            if trainer.is_global_zero:
+                self._checkpoint(pl_module, trainer.current_epoch + 1).save(self.folder)
+        trainer.save_checkpoint(self.folder / STATE)
+
+    def _checkpoint(self, module: BaseTraining, epoch: int) -> Checkpoint:
+        weights = module.network.state_dict()
+        weights |= {f"classifier.{name}": value for name, value in module.classifier.state_dict().items()}
+        names = self.base.class_names
+        if module.recipe.rotations:
+            names = tuple(f"{name} turned by {90 * turn}°" if turn else name for turn in range(4) for name in names)
+        return Checkpoint(
+            module.recipe.network,
+            {name: value.float() if value.is_floating_point() else value for name, value in weights.items()},
+            module.recipe.centre_view,
+            names,
+            module.recipe.to_mapping(),
+            self.base.data_hash,
+            epoch,
+            module.accuracies,
+        )
+
+
+class StatesWithoutPickle(CheckpointIO):
+    """How Lightning's own state goes to disk."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write the state."""
+        write_state(Path(path), checkpoint)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        """Read the state; Lightning moves tensors where they belong."""
+        return read_state(Path(path))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        """Delete the state."""
+        Path(path).unlink(missing_ok=True)
+
+
+def fit(
+    base: Pictures,
+    validation: Pictures | None,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    accelerator: str,
+    devices: int,
+    precision: str,
+    workers: int,
+    progress: bool,
+) -> bool:
+    """Train, from the state in `folder` if there is one; return whether this process is the first of all."""
+    views = RandomViews(base, recipe)
+    module = BaseTraining(recipe, views.n_classes, None if validation is None else validation.items)
+    with _few_words():
+        trainer = lightning.Trainer(
+            accelerator=accelerator,
+            devices=devices,
+            strategy="ddp" if devices > 1 else "auto",
+            precision=precision,  # type: ignore[arg-type]
+            max_epochs=recipe.epochs,
+            callbacks=[KeepBest(folder, base.items)],
+            plugins=[StatesWithoutPickle()],
+            logger=_loggers(folder),
+            enable_checkpointing=False,
+            enable_progress_bar=progress,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            default_root_dir=folder,
+        )
+        place = {"process": trainer.global_rank, "processes": trainer.world_size}
+        loading = {"batch_size": None, "num_workers": workers, "persistent_workers": workers > 0}
+        step = EpochBatches(len(views), recipe.images_a_step, recipe.seed, **place)
+        training_batches = DataLoader(views, sampler=step, **loading)  # type: ignore[arg-type]
+        validation_batches = None
+        if validation is not None:
+            rows = RowBatches(len(validation), recipe.images_a_step, **place)
+            validation_batches = DataLoader(CentreViews(validation, recipe), sampler=rows, **loading)  # type: ignore[arg-type]
+        state = folder / STATE
+        trainer.fit(module, training_batches, validation_batches, ckpt_path=state if state.exists() else None)
+    return trainer.is_global_zero
+
+
+def _loggers(folder: Path) -> list[Logger]:
+    """Losses and accuracies of each epoch as CSV, one file per attempt; for TensorBoard too, if it is installed."""
+    csv = CSVLogger(folder, name="logs")
+    if find_spec("tensorboard") is None and find_spec("tensorboardX") is None:
+        return [csv]
+    return [csv, TensorBoardLogger(folder, name="tensorboard", version=csv.version)]
+
+
+@contextmanager
+def _few_words() -> Iterator[None]:
+    """Silence Lightning's advertisements and advice; errors are still shown."""
+    log = logging.getLogger("lightning.pytorch")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            # Workers are the caller's choice, and an epoch may have fewer steps than the logging interval.
+            warnings.filterwarnings("ignore", ".*does not have many workers.*")
+            warnings.filterwarnings("ignore", ".*The number of training batches.*")
+            warnings.filterwarnings("ignore", ".*You defined a `validation_step` but have no `val_dataloader`.*")
+            # Lightning 2.6 uses what torch 2.13 deprecates; a user cannot change that.
+            warnings.filterwarnings("ignore", ".*LeafSpec.*is deprecated.*")
+            yield
+    finally:
+        log.setLevel(level)

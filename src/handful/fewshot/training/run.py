@@ -1,0 +1,179 @@
+"""train: images and a recipe to a checkpoint; run again after an interruption, it resumes.
+
+The folder of a run:
+
+    run.json              recipe and hashes of the data; another recipe or other images are refused
+    checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful.fewshot.networks.checkpoint`
+    resume.safetensors    where a killed training resumes; removed when it is finished
+    logs/                 loss and accuracies of each epoch, as CSV
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.errors import OptionError, TrainingError
+from handful.extraction.items import Items
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.recipe import Recipe
+from handful.fewshot.training.splits import BaseSplit, check_disjoint
+from handful.fewshot.training.states import STATE
+from handful.fewshot.training.validation import check_validation
+from handful.machine.extras import import_extra
+from handful.machine.untrusted import read_json
+from handful.machine.whole_file import written_whole
+
+RUN = "run.json"
+PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
+
+
+def train(
+    split: BaseSplit,
+    recipe: Recipe,
+    out: str | os.PathLike[str],
+    *,
+    accelerator: str = "auto",
+    devices: int = 1,
+    precision: str = "32-true",
+    workers: int = 0,
+    progress: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Checkpoint | None:
+    """Train a network on base classes and keep the epoch that is best on validation classes.
+
+    Parameters
+    ----------
+    split : BaseSplit
+        Images to train on and to validate with; without validation the last epoch is kept.
+    recipe : Recipe
+        Network, epochs, learning rates, views.
+    out : path
+        Folder of the run. If a training with this recipe and these images was killed there, it resumes; on one
+        processor the weights are the same as without the interruption.
+    accelerator : str
+        As Lightning names them: auto, cpu, gpu.
+    devices : int
+        Processes that train together, one per device; each takes its share of every batch.
+    precision : str
+        32-true, 16-mixed, bf16-mixed or 64-true. The checkpoint is in single precision.
+    workers : int
+        Processes that load images, per training process; 0 loads in the training process itself.
+    progress : bool
+        Whether Lightning draws a bar for each epoch.
+    on_progress : callable, optional
+        Called with (images checked, total number of images) before the training.
+
+    Returns
+    -------
+    Checkpoint or None
+        The best network, as loaded from `out`; None in all processes but the first.
+
+    Examples
+    --------
+    Tiles of six colours; with real images leave out what makes this recipe small.
+
+    >>> from tempfile import mkdtemp
+    >>> from PIL import Image
+    >>> from handful.extraction.items import list_items
+    >>> folder = Path(mkdtemp())
+    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
+    ...     (folder / "tiles" / colour).mkdir(parents=True)
+    ...     for i in range(8):
+    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
+    >>> from handful.fewshot.training import hold_out
+    >>> split = hold_out(list_items(folder / "tiles"), 2, seed=0)
+    >>> recipe = Recipe(network="conv4", side=12, epochs=2, batch_size=8)
+    >>> checkpoint = train(split, recipe, folder / "run", accelerator="cpu")
+    >>> checkpoint.classes, sorted(checkpoint.validation)
+    (('black', 'blue', 'green', 'white'), ['five_way', 'realistic'])
+    """
+    if precision not in PRECISIONS:
+        raise OptionError(f"precision must be {', '.join(PRECISIONS)}, got {precision!r}")
+    if devices < 1 or workers < 0:
+        raise OptionError(f"devices must be at least 1 and workers at least 0, got {devices} and {workers}")
+    _check(split)
+    out = Path(os.path.abspath(out))
+    stated = _stated(split, recipe)
+    if _found(out, stated):
+        return Checkpoint.load(out)
+    on_lightning = import_extra("handful.fewshot.training.on_lightning", "train")
+    base = Pictures(split.base, on_progress=on_progress)
+    validation = None if split.validation is None else Pictures(split.validation)
+    out.mkdir(parents=True, exist_ok=True)
+    _write(out, stated, finished=False)
+    first = on_lightning.fit(
+        base,
+        validation,
+        recipe,
+        out,
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,
+        workers=workers,
+        progress=progress,
+    )
+    if not first:
+        return None
+    _write(out, stated, finished=True)
+    (out / STATE).unlink(missing_ok=True)
+    return Checkpoint.load(out)
+
+
+def _check(split: BaseSplit) -> None:
+    sizes = np.bincount(split.base.labels, minlength=len(split.base.class_names))
+    if len(sizes) < 2 or sizes.min() == 0:
+        raise TrainingError(
+            f"training needs at least 2 base classes with images, got {np.count_nonzero(sizes)}; expected one folder "
+            "per class"
+        )
+    if split.validation is not None:
+        check_disjoint(split.base, split.validation)
+        check_validation(split.validation)
+
+
+def _stated(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
+    """Return what must be the same for a training to resume."""
+    return {
+        "recipe": recipe.to_mapping(),
+        "base": _described(split.base),
+        "validation": None if split.validation is None else _described(split.validation),
+    }
+
+
+def _described(items: Items) -> dict[str, Any]:
+    return {"images": len(items), "classes": len(items.class_names), "data_hash": items.data_hash}
+
+
+def _found(out: Path, stated: dict[str, Any]) -> bool:
+    """Whether the folder holds this training, finished; other contents are refused."""
+    if not (out / RUN).exists():
+        if out.exists() and any(name for name in os.listdir(out) if name != "items.csv"):
+            raise TrainingError(f"{out} is neither empty nor a run of `handful train`; choose another folder")
+        return False
+    there = read_json(out / RUN, TrainingError, "the notes of a training")
+    try:
+        finished = bool(there.pop("finished"))
+    except (KeyError, AttributeError, TypeError) as error:
+        raise TrainingError(f"{out / RUN} is damaged ({error}); choose another folder") from error
+    if there != stated:
+        differing = [name for name in stated if there.get(name) != stated[name]]
+        if differing == ["recipe"]:
+            old, new = there["recipe"], stated["recipe"]
+            differing = [f"{name} ({old.get(name)}, now {new[name]})" for name in new if old.get(name) != new[name]]
+        raise TrainingError(
+            f"{out} holds a training that differs in {', '.join(differing)}; give what it was started with to resume, "
+            "or choose another folder"
+        )
+    return finished
+
+
+def _write(out: Path, stated: dict[str, Any], *, finished: bool) -> None:
+    with written_whole(out / RUN) as place:
+        place.write_text(json.dumps({**stated, "finished": finished}, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -1,0 +1,219 @@
+"""Feature transforms, each with its own name: pure functions from a TaskBatch to a TaskBatch.
+
+No method transforms features by itself. `METHODS[...].transform` names the transform that published results used.
+
+All but `raw` give the same result for features of any scale. If the longest vector of a task is far from one, features
+are first multiplied by a power of two, which changes no digit. Otherwise squares would overflow or underflow, and
+constants (the offset of `pt_map_preprocess`, the minimum that `range_scale_public_code` subtracts) would outweigh the
+rest.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from handful.errors import TaskError, TransformError, UnknownNameError
+from handful.fewshot.rows import magnitudes, to_near_one, unit
+from handful.fewshot.task import Array, TaskBatch
+from handful.shapes import Float
+
+# Exponent and offset of PT-MAP's power transform, as its authors published them.
+POWER, POWER_OFFSET = 0.5, 1e-6
+# A task whose longest vector is in this range is not rescaled.
+SMALLEST, LARGEST = 2.0**-12, 2.0**12
+
+
+def raw(task: TaskBatch) -> TaskBatch:
+    """Leave features as they are."""
+    return task
+
+
+def l2(task: TaskBatch) -> TaskBatch:
+    """`z ← z / ‖z‖`; a zero vector stays zero."""
+    return task.each_point(unit)
+
+
+def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
+    """`z ← factor · z / ‖z‖`: the factor sets how a method weighs distances against nats."""
+    return task.each_point(lambda points: unit(points).mul_(factor))
+
+
+def range_scale(task: TaskBatch) -> TaskBatch:
+    """`z_j ← (z_j - min_Q z_j) / (max_Q z_j - min_Q z_j)`: scale each dimension by its range over the task's query."""
+    task = _near_one(task)
+    low, width = _query_range(task)
+    # The second step is done in place: allocating memory for a large support costs more than the arithmetic.
+    return task.with_features((task.support - low).div_(width), (task.query - low).div_(width))
+
+
+def range_scale_public_code(task: TaskBatch) -> TaskBatch:
+    """`z_j ← z_j / (max_Q z_j - min_Q z_j) - min_Q z_j`: the scaling in PADDLE's public code, with its mistake.
+
+    The minimum is subtracted unscaled, so the result is `range_scale` moved by a constant vector per task. Methods
+    that use only differences of features give the same answer; reported prototypes differ by that vector.
+    """
+    task = _near_one(task)
+    low, width = _query_range(task)
+    return task.with_features((task.support / width).sub_(low), (task.query / width).sub_(low))
+
+
+def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
+    """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean feature of the base classes (Wang et al., arXiv 1911.04623).
+
+    Parameters
+    ----------
+    base_mean : Float[Tensor, "dim"]
+        Mean over the classes the backbone was trained on, without any class of the task.
+    """
+    origin = torch.as_tensor(base_mean).to(task.device, task.dtype)
+    if origin.shape != (task.dim,):
+        raise TransformError(
+            f"base_mean must have one number per dimension, shape ({task.dim},), got shape {tuple(origin.shape)}; "
+            "give the mean feature of the base classes"
+        )
+    largest = torch.maximum(task.magnitude.max(), magnitudes(origin))
+    if SMALLEST <= float(largest) <= LARGEST:
+        return task.each_point(lambda points: unit(points - origin))
+    factor = to_near_one(largest)
+    return task.each_point(lambda points: unit(points * factor - origin * factor))
+
+
+def task_cl2n(task: TaskBatch) -> TaskBatch:
+    """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean over support and query of the task (Boudiaf et al., CVPR 2023)."""
+    task = _near_one(task)
+    sums, counts = [], []
+    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
+        real = torch.ones_like(points[..., :1], dtype=torch.bool) if mask is None else mask.unsqueeze(-1)
+        sums.append(points.where(real, 0).sum(-2, keepdim=True))
+        counts.append(real.sum(-2, keepdim=True))
+    mean = (sums[0] + sums[1]) / (counts[0] + counts[1])
+    return task.with_features(unit(task.support - mean), unit(task.query - mean))
+
+
+def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
+    """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
+
+    Support and query are each centred on their own mean, without padding. For a negative feature, where the formula is
+    undefined, the root of its magnitude is used with its sign. The authors also rotate the points of a task into their
+    span (the R factor of a QR decomposition); this changes no distance and is left out.
+    """
+    task = _near_one(task)
+    sets = (task.support, task.support_mask), (task.query, task.query_mask)
+    support, query = (unit(_centred(unit(_root(features)), mask)) for features, mask in sets)
+    return task.with_features(support, query)
+
+
+TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
+    {
+        "raw": raw,
+        "l2": l2,
+        "l2_times": l2_times,
+        "cl2n": cl2n,
+        "task_cl2n": task_cl2n,
+        "pt_map_preprocess": pt_map_preprocess,
+        "range_scale": range_scale,
+        "range_scale_public_code": range_scale_public_code,
+    }
+)
+
+
+def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
+    """Apply the transform with the given name and its parameters.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TRANSFORMS`.
+    task : TaskBatch
+        The tasks; they are not changed.
+    **parameters
+        Parameters of the transform, such as `base_mean` of `cl2n`.
+
+    Returns
+    -------
+    TaskBatch
+        The same tasks with other features.
+
+    Examples
+    --------
+    >>> task = TaskBatch.single([[3.0, 4.0]], [0], [[0.0, 2.0]], n_classes=1)
+    >>> transform("l2", task).support.tolist()
+    [[[0.6000000238418579, 0.800000011920929]]]
+    >>> transform("cl2n", task, base_mean=[0.0, 4.0]).support.tolist()
+    [[[1.0, 0.0]]]
+    """
+    wanted = parameters_of(name)
+    if set(parameters) != set(wanted):
+        raise TransformError(
+            f"transform {name!r} takes {_listed(wanted)} in addition to the task, got {_listed(tuple(parameters))}; "
+            f"call transform({', '.join([repr(name), 'task', *(f'{p}=...' for p in wanted)])})"
+        )
+    if name != "raw":
+        refuse_lost_digits(task)
+    return TRANSFORMS[name](task, **parameters)
+
+
+def parameters_of(name: str) -> tuple[str, ...]:
+    """Names of the parameters that a transform needs in addition to the task; their values define it completely."""
+    if name not in TRANSFORMS:
+        raise UnknownNameError(f"no transform is called {name!r}; there are {', '.join(TRANSFORMS)}")
+    return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def refuse_lost_digits(task: TaskBatch) -> None:
+    """Refuse tasks whose features are all so small that their dtype has lost digits."""
+    lost = (task.magnitude > 0) & (task.magnitude < torch.finfo(task.dtype).tiny)
+    if bool(lost.any()):
+        t = int(lost.nonzero()[0])
+        raise TaskError(
+            f"the features of task {t} are at most {float(task.magnitude[t]):.2g}, so small that {task.dtype} has lost "
+            "digits of them; multiply them by a large number before converting them to that dtype"
+        )
+
+
+def _near_one(task: TaskBatch) -> TaskBatch:
+    """Multiply features far from one by a power of two per task, or by a single one if tasks share a support."""
+    largest = task.magnitude.amax(0, keepdim=True) if len(task.source("support")) == 1 else task.magnitude
+    ordinary = (largest >= SMALLEST) & (largest <= LARGEST) | (largest == 0)
+    if bool(ordinary.all()):
+        return task
+    factor = to_near_one(largest).where(~ordinary, 1).reshape(-1, 1, 1)
+    return task.with_features(task.support * factor, task.query * factor)
+
+
+def _root(features: Tensor) -> Tensor:
+    """`(z + 10⁻⁶)^½` where z ≥ 0, its mirror image elsewhere."""
+    magnitude = (features.abs() + POWER_OFFSET).pow(POWER)
+    return magnitude.where(features >= 0, -magnitude)
+
+
+def _centred(features: Float[Tensor, "set point dim"], mask: Tensor | None) -> Float[Tensor, "set point dim"]:
+    """`z - z̄`, with z̄ the mean over the rows without padding; padding becomes zero."""
+    if mask is None:
+        return features - features.mean(-2, keepdim=True)
+    real = mask.unsqueeze(-1)
+    features = features.where(real, 0)
+    mean = features.sum(-2, keepdim=True) / real.sum(-2, keepdim=True)
+    return (features - mean).where(real, 0)
+
+
+def _query_range(task: TaskBatch) -> tuple[Float[Tensor, "task 1 dim"], Float[Tensor, "task 1 dim"]]:
+    """Minimum and width per task and dimension; a width of zero becomes one."""
+    query = task.query
+    if task.query_mask is None:
+        low, high = query.amin(1, keepdim=True), query.amax(1, keepdim=True)
+    else:
+        real = task.query_mask.unsqueeze(-1)
+        low = query.where(real, torch.inf).amin(1, keepdim=True)
+        high = query.where(real, -torch.inf).amax(1, keepdim=True)
+    width = high - low
+    return low, width.where(width > 0, 1)

@@ -1,0 +1,292 @@
+import multiprocessing
+import random
+import time
+
+import numpy as np
+import pytest
+
+from handful.errors import PlanError
+from handful.fewshot.benchmark import completion, run
+from handful.fewshot.benchmark.completion import complete, progress
+from handful.fewshot.benchmark.journal import COLUMNS, Journal
+from handful.fewshot.benchmark.local import in_process
+from handful.fewshot.benchmark.plan import Cell, bound_plan
+from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, run_range
+from tests.banks_at_hand import random_bank
+from tests.plans_at_hand import SPEC, small_banks, small_plan
+
+COMPARED = [name for name in COLUMNS if name not in ("seconds", "cpu_seconds")]
+
+
+def values(journal):
+    """Rows without timings, as a list in order of cell and task; NaN, of scores that do not apply, as None."""
+    columns = journal.columns()
+    rows = zip(*(columns[name].tolist() for name in COMPARED), strict=True)
+    return sorted((tuple(None if value != value else value for value in row) for row in rows), key=str)
+
+
+@pytest.fixture(scope="module")
+def banks():
+    return small_banks()
+
+
+def undisturbed(folder, banks, n_tasks=20):
+    journal = Journal.create(folder, small_plan(banks, n_tasks))
+    complete(journal, banks)
+    return journal
+
+
+def test_every_task_of_every_cell_has_a_row_and_progress_says_so(tmp_path, banks):
+    seen = []
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    complete(journal, banks, on_progress=lambda state: seen.append((state.cell.method, state.done)))
+    assert [(state.done, state.wanted, state.failed) for state in progress(journal)] == [(20, 20, 0)] * 3
+    assert seen[-1] == ("soft_kmeans", 20)
+    assert len(seen) == 3 * 7  # ranges of three tasks
+    before = values(journal)
+    complete(journal, banks)
+    assert values(journal) == before
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_what_came_before_an_interruption_is_kept(tmp_path, banks):
+    def interrupted(jobs):
+        for n, rows in enumerate(in_process()(jobs)):
+            if n == 4:
+                raise Killed
+            yield rows
+
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    with pytest.raises(Killed):
+        complete(journal, banks, interrupted)
+    assert journal.table().num_rows == 12
+    complete(journal, banks)
+    assert values(journal) == values(undisturbed(tmp_path / "other", banks))
+
+
+def run_slowly(folder):
+    """Run with a shard for every range, so that a kill falls between shards as well as into one."""
+    completion.WAITING_ROWS = 1
+
+    def slow(jobs):
+        for rows in in_process()(jobs):
+            time.sleep(0.002)
+            yield rows
+
+    complete(Journal(folder), small_banks(), slow)
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_again_and_again_a_run_has_every_row_once(tmp_path, banks, kills):
+    journal = Journal.create(tmp_path / "run", small_plan(banks, n_tasks=20 * kills))
+    # Forked, so that a kill falls into the run and not into imports.
+    context = multiprocessing.get_context("fork")
+    clock = random.Random(0)
+    interrupted = 0
+    for _ in range(kills):
+        process = context.Process(target=run_slowly, args=(journal.folder,))
+        process.start()
+        time.sleep(clock.uniform(0.05, 0.35))
+        process.kill()
+        process.join()
+        interrupted += process.exitcode == -9
+        rows = journal.table()  # every shard can be read
+        assert rows.group_by(["cell", "task"]).aggregate([]).num_rows == rows.num_rows
+    assert interrupted > 0
+    complete(journal, banks)
+    assert values(journal) == values(undisturbed(tmp_path / "other", banks, n_tasks=20 * kills))
+
+
+def test_a_budget_leaves_the_first_tasks_of_the_list(tmp_path, banks):
+    cells = [Cell("toy", SPEC, "paddle", n_tasks=5000, cpu_budget=0.2), Cell("toy", SPEC, "soft_kmeans", n_tasks=4)]
+    journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
+    complete(journal, banks, in_process(2))
+    done = journal.done(journal.plan[0])
+    assert 0 < len(done) < 5000
+    assert done.tolist() == list(range(len(done)))
+    states = progress(journal)
+    assert (states[0].wanted, states[0].over_budget) == (len(done), True)
+    assert states[0].cpu_seconds >= 0.2
+    assert states[1].done == 4
+    complete(journal, banks)
+    assert journal.done(journal.plan[0]).tolist() == done.tolist()
+
+
+def test_gaps_are_filled_even_when_the_budget_is_used_up(tmp_path, banks):
+    cells = [Cell("toy", SPEC, "paddle", n_tasks=5000, cpu_budget=0.2)]
+    journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
+    cell = journal.plan[0]
+    rows = run_range(cell, Material.of(cell, banks), [0, 1, 10, 11])
+    with journal.writing():
+        journal.append([{**row, "cpu_seconds": 0.1} for row in rows])
+    assert journal.done(journal.plan[0]).tolist() == [0, 1, 10, 11]
+    complete(journal, banks)
+    assert np.array_equal(journal.done(journal.plan[0]), np.arange(12))
+
+
+def test_another_bank_under_the_same_name_is_refused(tmp_path, banks):
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    with pytest.raises(PlanError, match="content hash differs"):
+        complete(journal, {"toy": random_bank(9, n_classes=5, least=10)})
+    assert journal.table().num_rows == 0
+
+
+def failing(error, monkeypatch, tasks=None):
+    """Let `solve` raise, for the first `tasks` calls or always."""
+    calls, good = [], run.solve
+
+    def fail(*arguments, **options):
+        calls.append(0)
+        if tasks is not None and len(calls) > tasks:
+            return good(*arguments, **options)
+        raise error
+
+    monkeypatch.setattr(run, "solve", fail)
+
+
+def counts(journal):
+    return [(s.done, s.failed, s.wanted, s.machine_failed) for s in progress(Journal(journal.folder))]
+
+
+def one_cell(tmp_path, banks, n_tasks=4):
+    cell = Cell("toy", SPEC, "nearest_prototype", n_tasks=n_tasks)
+    return Journal.create(tmp_path / "run", bound_plan([cell], banks))
+
+
+def test_what_the_machine_failed_on_is_tried_again_until_it_is_there(tmp_path, banks, monkeypatch):
+    journal = one_cell(tmp_path, banks)
+    seen = []
+    for attempt in (1, 2):
+        with monkeypatch.context() as patch:
+            failing(MemoryError("the machine was full for a moment"), patch)
+            complete(Journal(journal.folder), banks, on_progress=lambda state: seen.append(state.machine_failed))
+        assert counts(journal) == [(0, 0, 4, 4)]
+        assert journal.columns()["attempts"].tolist() == [attempt] * 4
+        assert journal.columns()["failed_by"].tolist() == [MACHINE] * 4
+    assert seen == [1, 2, 3, 4, 4, 4, 4, 4]
+    complete(Journal(journal.folder), banks)
+    assert counts(journal) == [(4, 0, 4, 0)]
+    assert journal.columns()["attempts"].tolist() == [3] * 4
+    assert journal.table().num_rows == 4
+    undisturbed = Journal.create(tmp_path / "other", journal.plan)
+    complete(undisturbed, banks)
+    assert journal.columns()["accuracy"].tolist() == undisturbed.columns()["accuracy"].tolist()
+
+
+def test_what_the_method_failed_on_is_kept_with_its_attempts(tmp_path, banks, monkeypatch):
+    journal = one_cell(tmp_path, banks)
+    for error in (MemoryError("full"), ValueError("no answer")):
+        with monkeypatch.context() as patch:
+            failing(error, patch)
+            complete(journal, banks)
+    assert counts(journal) == [(4, 4, 4, 0)]
+    complete(journal, banks)
+    columns = journal.columns()
+    assert columns["attempts"].tolist() == [2] * 4
+    assert columns["failed_by"].tolist() == [METHOD] * 4
+    assert columns["error"].tolist() == ["ValueError: no answer"] * 4
+
+
+def test_tasks_that_the_machine_failed_on_are_tried_again_though_the_budget_is_used_up(tmp_path, banks, monkeypatch):
+    journal = Journal.create(
+        tmp_path / "run", bound_plan([Cell("toy", SPEC, "paddle", n_tasks=500, cpu_budget=1e-3)], banks)
+    )
+    with monkeypatch.context() as patch:
+        failing(MemoryError(), patch, tasks=3)  # a range of two, and then each of them alone
+        complete(journal, banks)
+    assert journal.columns()["task"][:2].tolist() == [0, 1]
+    assert counts(journal)[0][3] == 2
+    complete(journal, banks)
+    (state,) = progress(journal)
+    assert (state.machine_failed, state.done) == (0, state.wanted)
+
+
+def made_by_another(journal, monkeypatch, **versions):
+    """Let the first half of a run have been made by other versions."""
+    with monkeypatch.context() as patch:
+        for name, value in versions.items():
+            patch.setattr(run, name, value)
+            patch.setattr(completion, name, value)
+
+        def half(jobs):
+            for n, rows in enumerate(in_process()(jobs)):
+                if n == 10:
+                    raise Killed
+                yield rows
+
+        with pytest.raises(Killed):
+            complete(journal, small_banks(), half)
+
+
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        (
+            {"versions_text": lambda: "handful 0.0.9, torch 2.0"},
+            "rows were made with handful 0.0.9, torch 2.0, but this is",
+        ),
+        ({"code_version": lambda method: f"code of {method}"}, "the code of nearest_prototype has changed"),
+    ],
+)
+def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, monkeypatch, versions, words):
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    made_by_another(journal, monkeypatch, **versions)
+    before = values(journal)
+    with pytest.raises(PlanError, match=f"would mix rows of different versions: .*{words}.*--mix-versions"):
+        complete(journal, banks)
+    assert values(journal) == before
+    complete(journal, banks, mix_versions=True)
+    assert journal.table().num_rows == 60
+    assert len(set(journal.columns()["versions"])) + len(set(journal.columns()["code"])) > 4
+    complete(journal, banks)  # nothing is left, so nothing is mixed
+
+
+def test_another_code_of_a_method_that_is_done_is_no_mix(tmp_path, banks, monkeypatch):
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    made_by_another(journal, monkeypatch, code_version=lambda method: "old" if method == "paddle" else _code(method))
+    complete(journal, banks)  # paddle was complete
+    assert journal.table().num_rows == 60
+
+
+_code = completion.code_version
+
+
+def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path, banks):
+    def elsewhere(jobs):
+        for rows in in_process()(jobs):
+            yield [{**row, "versions": "handful 9"} for row in rows]
+
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    with pytest.raises(PlanError, match="a worker has other versions than this process: handful 9"):
+        complete(journal, banks, elsewhere)
+    assert journal.table().num_rows == 0
+
+
+def test_a_shard_that_was_written_when_the_interruption_came_is_not_written_again(tmp_path, banks, monkeypatch):
+    append, calls = Journal.append, []
+
+    def interrupted(self, rows):
+        append(self, rows)
+        calls.append(len(rows))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    with monkeypatch.context() as patch:
+        patch.setattr(completion, "WAITING_ROWS", 6)
+        patch.setattr(Journal, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            complete(journal, banks)
+    assert journal.table().num_rows == 6
+    complete(journal, banks)
+    assert values(journal) == values(undisturbed(tmp_path / "other", banks))
+
+
+def test_the_plan_on_disk_is_the_one_that_is_run(tmp_path, banks):
+    journal = Journal.create(tmp_path / "run", small_plan(banks))
+    Journal(journal.folder).extend(small_plan(banks)[:1])
+    complete(journal, banks)
+    assert journal.table().num_rows == 20

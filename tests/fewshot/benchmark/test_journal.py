@@ -1,0 +1,328 @@
+import json
+import multiprocessing
+import random
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.errors import MissingExtraError, PlanError
+from handful.fewshot.benchmark.completion import complete
+from handful.fewshot.benchmark.journal import ADDED_LATER, COLUMNS, PLAN_FILE, Journal, remaining
+from handful.fewshot.benchmark.plan import Cell
+from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, run_range
+from handful.machine.whole_file import UNFINISHED
+from tests.plans_at_hand import SPEC, small_banks, small_plan
+
+
+@pytest.fixture
+def banks():
+    return small_banks()
+
+
+@pytest.fixture
+def journal(tmp_path, banks):
+    return Journal.create(tmp_path / "run", small_plan(banks))
+
+
+def test_rows_come_back_as_they_went(journal, banks):
+    cell = journal.plan[0]
+    rows = run_range(cell, Material.of(cell, banks), range(20))
+    with journal.writing():
+        journal.append(rows[10:])
+        journal.append(rows[:10])
+        journal.append([])
+    assert len(journal.shards()) == 2
+    columns = Journal(journal.folder).columns(cell)
+    assert list(columns) == list(COLUMNS)
+    for name in COLUMNS:
+        found = [None if value != value else value for value in columns[name].tolist()]  # a missing number is a NaN
+        assert found == [row[name] for row in rows]
+    assert journal.done(journal.plan[1]).tolist() == []
+
+
+def test_a_run_is_described_by_its_folder(journal):
+    again = Journal(journal.folder)
+    assert again.plan == journal.plan
+    assert again.versions == journal.versions
+    assert set(again.versions) == {"handful", "python", "torch", "numpy", "scikit-learn"}
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "budget", "sizes"), [(8, None, {1}), (200, None, {25}), (1024, None, {64}), (1024, 9.0, {2})]
+)
+def test_ranges_suit_the_number_of_tasks(n_tasks, budget, sizes):
+    ranges = remaining(Cell("toy", SPEC, "paddle", n_tasks=n_tasks, cpu_budget=budget), np.array([], dtype=int))
+    assert {len(part) for part in ranges} == sizes
+    assert [index for part in ranges for index in part] == list(range(n_tasks))
+
+
+def test_what_remains_is_what_is_not_done_in_the_same_ranges():
+    cell = Cell("toy", SPEC, "paddle", n_tasks=40)
+    whole = remaining(cell, np.array([], dtype=int))
+    done = np.array(whole[1] + whole[4])
+    assert remaining(cell, done) == [part for k, part in enumerate(whole) if k not in (1, 4)]
+    assert remaining(cell, np.arange(40)) == []
+    assert remaining(cell, np.array([0, 2])) == [[1, 3, 4], *whole[1:]]
+
+
+def test_half_written_shards_are_not_rows_and_are_cleared_away(journal):
+    half = journal.folder / f".rows-000001.parquet.4711{UNFINISHED}"
+    half.write_bytes(b"PAR1 and then the power went")
+    assert journal.table().num_rows == 0
+    with journal.writing():
+        assert not half.exists()
+
+
+def rewrite(shard, change):
+    """Replace a shard by a changed one, as an earlier version would have written it."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(change(parquet.read_table(shard)), unchecked(shard))
+    shard.unlink()
+
+
+def unchecked(shard):
+    """The name that earlier versions gave a shard."""
+    return shard.with_name(shard.name.rpartition("-")[0] + ".parquet")
+
+
+def test_rows_written_before_a_column_was_are_read_as_missing_it(journal, banks):
+    complete(journal, banks)
+    first, *_ = journal.shards()
+    before = journal.columns()
+    rewrite(first, lambda table: table.drop_columns(sorted(ADDED_LATER)))
+    after = journal.columns()
+    assert np.isnan(after["proportion_error"]).any()
+    assert after["accuracy"].tolist() == before["accuracy"].tolist()
+    complete(journal, banks)  # nothing is left to do
+    assert len(journal.columns()["task"]) == len(before["task"])
+    assert journal.unchecked_shards() == [unchecked(first)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda table: table.drop_columns(["accuracy"]), "missing are accuracy, unknown are none"),
+        (lambda table: table.append_column("mood", table["task"]), "missing are none, unknown are mood"),
+    ],
+)
+def test_rows_of_another_kind_are_refused(journal, banks, change, words):
+    complete(journal, banks)
+    rewrite(journal.shards()[0], change)
+    with pytest.raises(PlanError, match=words):
+        journal.table()
+
+
+def hold(folder, ready, leave):
+    with Journal(folder).writing():
+        ready.set()
+        leave.wait(30)
+
+
+def test_one_writer_at_a_time_and_a_killed_one_lets_go(journal):
+    context = multiprocessing.get_context("spawn")
+    ready, leave = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(journal.folder, ready, leave))
+    other.start()
+    try:
+        assert ready.wait(60)
+        with pytest.raises(PlanError, match="another process is writing"), journal.writing():
+            pass
+    finally:
+        other.kill()
+        other.join()
+    with journal.writing():
+        pass
+
+
+def test_a_longer_plan_continues_the_run(journal, banks):
+    complete(journal, banks)
+    journal.extend(small_plan(banks, n_tasks=30))
+    complete(Journal(journal.folder), banks)
+    table = journal.table()
+    assert table.num_rows == 90
+    assert table.group_by(["cell", "task"]).aggregate([]).num_rows == 90
+
+
+def test_folders_that_are_no_run_are_refused(tmp_path, journal, monkeypatch):
+    with pytest.raises(PlanError, match="is not a run"):
+        Journal(tmp_path)
+    with pytest.raises(PlanError, match="not empty"):
+        Journal.create(journal.folder, journal.plan)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"handful\[parquet\]"):
+        journal.table()
+
+
+@pytest.fixture
+def shards(journal, banks):
+    """A run with three shards."""
+    cell = journal.plan[0]
+    for start in (0, 7, 14):
+        journal.append(run_range(cell, Material.of(cell, banks), range(start, min(start + 7, 20))))
+    assert journal.table().num_rows == 20
+    return journal.shards()
+
+
+def test_every_single_flipped_bit_of_a_shard_is_noticed(journal, shards):
+    content = shards[1].read_bytes()
+    clock = random.Random(0)
+    noticed = 0
+    for bit in clock.sample(range(8 * len(content)), 200):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        shards[1].write_bytes(damaged)
+        with pytest.raises(PlanError, match="is damaged, or a copy of another shard"):
+            journal.table()
+        noticed += 1
+    assert noticed == 200
+    shards[1].write_bytes(content)
+    assert journal.table().num_rows == 20
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: b"",
+        lambda content: random.Random(0).randbytes(len(content)),
+        lambda content: content + b"\0",
+    ],
+)
+def test_shards_that_were_cut_or_overwritten_are_refused_by_name(journal, shards, damage):
+    shards[1].write_bytes(damage(shards[1].read_bytes()))
+    with pytest.raises(PlanError, match=rf"{shards[1].name} is damaged"):
+        journal.table()
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: b"PAR1 no more PAR1"])
+def test_shards_of_earlier_versions_that_cannot_be_read_are_refused_by_name(journal, shards, damage):
+    old = shards[1].rename(unchecked(shards[1]))
+    assert journal.table().num_rows == 20
+    old.write_bytes(damage(old.read_bytes()))
+    with pytest.raises(PlanError, match=rf"{old.name} is damaged"):
+        journal.table()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (lambda shard: shard.name.replace("000001", "000009"), "a copy of another shard"),
+        (lambda shard: "rows-000009.parquet", r"task 0 of cell \w+ has two answers .* rows-000009.parquet"),
+        (lambda shard: shard.name.replace(".parquet", " (copy).parquet"), "is not named like a shard"),
+    ],
+)
+def test_a_copied_shard_doubles_nothing(journal, shards, banks, name, words):
+    (journal.folder / name(shards[0])).write_bytes(shards[0].read_bytes())
+    with pytest.raises(PlanError, match=words):
+        journal.table()
+    with pytest.raises(PlanError, match=words):
+        complete(Journal(journal.folder), banks)
+
+
+def test_a_damaged_shard_can_be_removed_and_its_tasks_are_solved_again(journal, shards, banks):
+    before = journal.columns()
+    shards[1].unlink()
+    complete(Journal(journal.folder), banks)
+    after = journal.columns(journal.plan[0])
+    assert after["accuracy"].tolist() == before["accuracy"].tolist()
+
+
+def test_a_changed_plan_is_refused(journal):
+    place = journal.folder / PLAN_FILE
+    about = json.loads(place.read_text())
+    about["cells"][0]["n_tasks"] += 8
+    place.write_text(json.dumps(about))
+    with pytest.raises(PlanError, match="is damaged: its checksum does not fit"):
+        Journal(journal.folder)
+    del about["checksum"]  # as earlier versions wrote it
+    place.write_text(json.dumps(about))
+    assert Journal(journal.folder).plan[0].n_tasks == 28
+    place.write_text("[" * 100_000)
+    with pytest.raises(PlanError, match="is not a run"):
+        Journal(journal.folder)
+
+
+def failed(row, by, attempts=1):
+    return {**row, "accuracy": None, "error": "Error: no", "failed_by": by, "attempts": attempts}
+
+
+def test_only_a_failure_of_the_machine_is_followed_by_another_row(journal, banks):
+    cell = journal.plan[0]
+    first, second = run_range(cell, Material.of(cell, banks), range(2))
+    journal.append([failed(first, MACHINE), failed(second, METHOD)])
+    assert journal.done(cell).tolist() == [1]
+    journal.append([failed(first, MACHINE, 2)])
+    assert journal.done(cell).tolist() == [1]
+    journal.append([{**first, "attempts": 3}])
+    columns = journal.columns(cell)
+    assert columns["task"].tolist() == [0, 1]
+    assert columns["attempts"].tolist() == [3, 1]
+    assert columns["failed_by"].tolist() == [None, METHOD]
+    journal.append([{**second, "attempts": 2}])
+    with pytest.raises(PlanError, match=f"task 1 of cell {cell.content_hash} has two answers"):
+        journal.table()
+
+
+def test_nothing_is_written_while_another_writes(journal, banks):
+    rows = run_range(journal.plan[0], Material.of(journal.plan[0], banks), [0])
+    held, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with Journal(journal.folder).writing():
+            held.set()
+            leave.wait(60)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    before = {file.name: file.read_bytes() for file in journal.folder.iterdir()}
+    try:
+        assert held.wait(60)
+        for write in (lambda: journal.append(rows), lambda: journal.extend(journal.plan[:1])):
+            with pytest.raises(PlanError, match="another process is writing"):
+                write()
+        with pytest.raises(PlanError, match="not empty"):
+            Journal.create(journal.folder, journal.plan)
+        assert {file.name: file.read_bytes() for file in journal.folder.iterdir() if file.name in before} == before
+        assert len(journal.plan) == 3
+    finally:
+        leave.set()
+        other.join()
+    journal.append(rows)
+    assert journal.table().num_rows == 1
+
+
+def test_another_thread_is_another_writer(journal):
+    found = []
+
+    def write():
+        try:
+            journal.extend(journal.plan[:1])
+        except PlanError as error:
+            found.append(str(error))
+
+    with journal.writing():
+        other = threading.Thread(target=write)
+        other.start()
+        other.join()
+    assert "another process is writing" in found[0]
+
+
+def test_a_folder_in_use_is_left_as_it_was(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(PlanError, match="not empty"):
+        Journal.create(tmp_path, (Cell("toy", SPEC, "paddle"),))
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_plan_with_another_bank_of_the_same_name_is_refused(journal):
+    with pytest.raises(PlanError, match="the bank 'toy' is not the one this run was started with"):
+        journal.extend((replace(journal.plan[0], bank_hash="another"),))
+    assert len(Journal(journal.folder).plan) == 3
+
+
+def test_where_banks_are_is_noted_with_the_plan_that_brings_them(journal):
+    journal.extend((*journal.plan, Cell("other", SPEC, "paddle", bank_hash="x")), {"other": "/there"})
+    assert Journal(journal.folder).bank_places == {"other": "/there"}

@@ -1,0 +1,117 @@
+from collections import Counter
+
+import pytest
+
+from handful import FeatureBank
+from handful.errors import PlanError
+from handful.fewshot import METHODS
+from handful.fewshot.benchmark.paper import (
+    PAPER_PLANS,
+    TABLE_1_METHODS,
+    accuracy_against_k_eff,
+    accuracy_against_weight,
+    best_weight_against_n_query,
+    optimisation,
+    partition_term,
+    table1,
+    table2,
+)
+from handful.fewshot.benchmark.plan import bound_plan
+from handful.fewshot.benchmark.run import Material, run_range
+from tests.banks_at_hand import random_bank
+
+
+@pytest.fixture(scope="module")
+def banks() -> dict[str, FeatureBank]:
+    """Stand-ins, large enough for 20 shots and 150 queries of two classes."""
+    splits = {"base": [0, 1], "test": list(range(2, 24))}
+    bank = random_bank(n_classes=24, dim=8, least=110, most=120, splits=splits)
+    small = random_bank(3, n_classes=24, dim=8, splits=splits)
+    names = ("mini", "tiered", "mini_wrn", "tiered_wrn", "inat")
+    return {**dict.fromkeys(names, bank), "inat_support": small}
+
+
+def test_table_1_has_all_its_columns(banks):
+    plan = table1(banks, n_tasks=7)
+    assert len(plan) == 4 * 3 * 8
+    assert Counter((cell.bank, cell.spec.support.shots) for cell in plan) == {
+        (name, shots): 8 for name in ("mini", "tiered", "mini_wrn", "tiered_wrn") for shots in (5, 10, 20)
+    }
+    assert {cell.method for cell in plan} == set(TABLE_1_METHODS)
+    assert {(cell.n_tasks, cell.seed, cell.split) for cell in plan} == {(7, 2020, "test")}
+    assert {cell.bank for cell in table1({"mini": banks["mini"]})} == {"mini"}
+
+
+def test_values_of_the_public_configurations(banks):
+    by = {(cell.bank, cell.method): cell for cell in table1(banks)}
+    assert by["tiered", "bd_cspn"].options == {"public_code": True, "sharpness": 30.0}
+    assert by["tiered_wrn", "bd_cspn"].options["sharpness"] == 50.0
+    assert by["mini_wrn", "pt_map"].options == {"step_size": 0.01, "column_mass": 15.0}
+    assert [by[name, "ici"].options["n_components"] for name in ("mini", "tiered")] == [2, 5]
+    assert by["mini", "paddle"].options == {}
+
+
+@pytest.mark.parametrize("name", list(PAPER_PLANS))
+def test_every_plan_can_be_run(banks, name):
+    plan = bound_plan(PAPER_PLANS[name](banks, n_tasks=1), banks)
+    quick = [cell for cell in plan if cell.method in ("paddle", "soft_kmeans", "laplacian_shot", "bd_cspn")]
+    assert quick
+    # Ten of a grid's cells, spread over it.
+    for cell in quick[:: max(1, len(quick) // 10)]:
+        (row,) = run_range(cell, Material.of(cell, banks), [0])
+        assert row["error"] is None
+        assert row["transform"] == cell.transform
+
+
+def test_table_2_has_a_fixed_support_from_a_bank_of_its_own(banks):
+    plan = table2(banks)
+    assert {cell.support_bank for cell in plan} == {"inat_support"}
+    expected = (banks["inat_support"].split("test").labels).tolist()
+    assert all(list(cell.spec.support.labels) == expected for cell in plan)
+
+
+def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
+    plan = accuracy_against_k_eff(banks)
+    axes = {}
+    for cell in plan:
+        axes.setdefault((cell.bank, cell.spec.support, cell.method), []).append(cell.spec.query.k_eff)
+    # Seven methods; three shots of four banks, and the one support of iNat.
+    assert len(axes) == 7 * (3 * 4 + 1)
+    assert set(map(tuple, axes.values())) == {(2, 3, 4, 5, 6, 7, 8, 9, 10)}
+
+
+def test_the_partition_term_is_left_out_on_the_seven_columns_of_its_table(banks):
+    plan = partition_term(banks)
+    assert {cell.bank for cell in plan} == {"mini", "tiered", "inat"}
+    assert Counter(cell.method for cell in plan) == {"soft_kmeans": 7, "paddle": 7}
+
+
+def test_the_optimisation_is_compared_as_the_figure_says(banks):
+    plan = optimisation(banks)
+    assert {(cell.bank, cell.spec.support.shots, cell.spec.query.k_eff) for cell in plan} == {("tiered", 20, 5)}
+    # Adam's step in the paper, and the criterion its time to convergence is read at: our defaults.
+    assert [cell.method for cell in plan] == ["alpha_tim", "paddle_gd", "paddle"]
+    assert plan[1].options == plan[2].options == {}
+    options = METHODS["paddle_gd"].make_options()
+    assert (options.learning_rate, options.tol) == (1e-3, 1e-6)
+
+
+def test_the_studies_of_the_weight_are_on_tiered_and_hold_the_default(banks):
+    plan = accuracy_against_weight(banks)
+    assert {(cell.bank, cell.method, cell.spec.n_query) for cell in plan} == {("tiered", "paddle", 75)}
+    assert {cell.spec.query.k_eff for cell in plan} == {2, 5, 10}
+    assert {cell.options["complexity_weight"] for cell in plan} >= {75.0}
+    wider = best_weight_against_n_query(banks)
+    assert {c.content_hash for c in plan} <= {c.content_hash for c in wider}
+    # λ = |Q| is tried at every |Q|, and values on both sides of it.
+    for n_query in {cell.spec.n_query for cell in wider}:
+        weights = {c.options["complexity_weight"] for c in wider if c.spec.n_query == n_query}
+        assert min(weights) < n_query < max(weights)
+        assert n_query in weights
+
+
+def test_missing_banks_are_named(banks):
+    with pytest.raises(PlanError, match="at least one bank named mini, tiered, mini_wrn, tiered_wrn; given were: none"):
+        table1({})
+    with pytest.raises(PlanError, match="named 'inat_support'"):
+        table2({"inat": banks["inat"]})

@@ -1,0 +1,174 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.errors import OptionError, PlanError
+from handful.fewshot import (
+    Arrivals,
+    Dirichlet,
+    FixedSupport,
+    RangeOverPool,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+)
+from handful.fewshot.benchmark.plan import Cell, bound_plan, grid, read_plan
+from tests.banks_at_hand import random_bank
+from tests.plans_at_hand import SPEC, small_banks
+
+CELL = Cell("toy", SPEC, "paddle")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bank": "other"},
+        {"spec": replace(SPEC, n_query=8)},
+        {"spec": replace(SPEC, support=ShotsPerClass(3))},
+        {"method": "soft_kmeans"},
+        {"split": "test"},
+        {"transform": "l2"},
+        {"options": {"max_iter": 7}},
+        {"seed": 1},
+        {"bank_hash": "f00"},
+    ],
+)
+def test_whatever_a_row_depends_on_changes_the_hash(change):
+    assert replace(CELL, **change).content_hash != CELL.content_hash
+
+
+def test_what_a_row_does_not_depend_on_leaves_the_hash():
+    assert replace(CELL, n_tasks=7, cpu_budget=3.0).content_hash == CELL.content_hash
+    assert replace(CELL, options={"max_iter": 100}).content_hash == CELL.content_hash  # the default, written out
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        replace(CELL, options={"max_iter": 7}, cpu_budget=2.5),
+        replace(CELL, spec=TaskSpec(ShotsPerClass(1), Dirichlet(3, 0.5), 9, 4)),
+        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), UniformOverPool(1))),
+        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), RangeOverPool(4, 2))),
+        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), Arrivals(4, 0.5))),
+        replace(CELL, spec=TaskSpec(FixedSupport.whole([0, 1]), UniformOverPool(1)), support_bank="library"),
+        replace(CELL, transform="cl2n", parameters={"base_mean": np.arange(3.0)}),
+    ],
+)
+def test_cells_survive_json(cell):
+    again = Cell.from_mapping(json.loads(json.dumps(cell.to_mapping())))
+    assert again.to_mapping() == cell.to_mapping()
+    assert again.content_hash == cell.content_hash
+    assert again.spec == cell.spec
+
+
+def test_features_are_part_of_a_bound_cell():
+    a, b = CELL.bound({"toy": random_bank(0)}), CELL.bound({"toy": random_bank(1)})
+    assert a.content_hash != b.content_hash
+    assert a == CELL.bound({"toy": random_bank(0)})
+
+
+def test_impossible_cells_are_refused():
+    for change, sentence in [
+        ({"method": "magic"}, "no method is called 'magic'"),
+        ({"n_tasks": 0}, "at least one task"),
+        ({"cpu_budget": 0.0}, "a budget above 0"),
+        ({"parameters": {"scale": 3}}, "no parameter scale"),
+        ({"support_bank": "library"}, "give both or neither"),
+    ]:
+        with pytest.raises(PlanError, match=sentence):
+            replace(CELL, **change)
+    with pytest.raises(OptionError, match="no option 'speed'"):
+        replace(CELL, options={"speed": 1})
+    with pytest.raises(PlanError, match="twice"):
+        bound_plan([CELL, replace(CELL, n_tasks=3)], small_banks())
+    with pytest.raises(PlanError, match="no cell"):
+        bound_plan([], small_banks())
+    with pytest.raises(PlanError, match="named 'toy'; given were: none"):
+        CELL.bound({})
+
+
+def test_a_toml_plan_is_a_grid(tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text(
+        """
+        [banks]
+        toy = "banks/toy"
+
+        [defaults]
+        bank = "toy"
+        tasks = 30
+
+        [[cells]]
+        method = ["paddle", "tim_adm"]
+        k_eff = [2, 3]
+        query = "dirichlet"
+        concentration = 1.0
+
+        [[cells]]
+        method = "paddle"
+        support_bank = "library"
+        options = { complexity_weight = 10.0 }
+        cpu_budget = 60.0
+        """
+    )
+    entries, paths = read_plan(file)
+    assert paths == {"toy": str(tmp_path / "banks" / "toy")}
+    library = random_bank(3)
+    plan = grid(entries, {"library": library})
+    assert [(cell.method, cell.spec.query) for cell in plan[:4]] == [
+        (method, Dirichlet(k, 1.0)) for method in ("paddle", "tim_adm") for k in (2, 3)
+    ]
+    assert plan[4].spec.support == FixedSupport.whole(library.labels)
+    assert (plan[4].cpu_budget, plan[4].options, plan[4].n_tasks) == (60.0, {"complexity_weight": 10.0}, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("cells = 3", "must have"),
+        ("= 3", "cannot be read as a TOML plan"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nspeed = 3", "no key 'speed'"),
+        ("[[cells]]\nbank = 'toy'", "needs a method"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nquery = 'odd'", "no query rule is called 'odd'"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nunknown_share = 0.2", "go together, got 0 and 0.2"),
+    ],
+)
+def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentence):
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    with pytest.raises(PlanError, match=sentence):
+        grid(read_plan(file)[0], {})
+
+
+def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
+    entries = [{"bank": "toy", "method": "oslo", "unknown_classes": 3, "unknown_share": [0, 0.3]}]
+    none, some = grid(entries, {})
+    assert some.spec.unknown == UnknownClasses(3, 0.3)
+    assert none.content_hash != some.content_hash
+    assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
+    closed = Cell("toy", TaskSpec(ShotsPerClass(5), UniformOverPool(5)), "paddle")
+    assert closed.content_hash == "e2c9d63dae283657"  # of the version before unknown classes existed
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ({"query": "range", "k_eff": 10, "k_eff_least": 2}, RangeOverPool(10, 2)),
+        ({"query": "range", "k_eff": 10}, RangeOverPool(10, 1)),
+        ({"query": "arrivals", "k_eff": 4}, Arrivals(4, 0.1)),
+        ({"query": "arrivals", "k_eff": 4, "concentration": 0.01}, Arrivals(4, 0.01)),
+        ({"query": "dirichlet", "k_eff": 4}, Dirichlet(4, 2.0)),
+        ({"query": "uniform", "k_eff": 4, "concentration": 1.0}, UniformOverPool(4)),
+    ],
+)
+def test_an_entry_names_its_query_rule(entry, rule):
+    (cell,) = grid([{"bank": "toy", "method": "paddle", **entry}], {})
+    assert cell.spec.query == rule
+
+
+def test_only_a_range_has_a_least_number_of_classes():
+    with pytest.raises(PlanError, match="k_eff_least=2 is where a range begins, and query = 'uniform' has none"):
+        grid([{"bank": "toy", "method": "paddle", "k_eff_least": 2}], {})

@@ -1,0 +1,67 @@
+"""Baseline: both heads, where they start, and how far the deterministic epochs are from stochastic ones."""
+
+import pytest
+import torch
+
+import handful
+from handful import fewshot
+from tests.tasks_at_hand import random_task
+
+
+def test_prototypes_without_a_step_are_the_nearest_prototype():
+    task = random_task(0, spread=2.0)
+    solution = fewshot.solve("baseline", task, head="prototypes", max_iter=0)
+    nearest = fewshot.solve("nearest_prototype", task)
+    assert torch.equal(solution.predictions, nearest.predictions)
+    torch.testing.assert_close(solution.prototypes, nearest.prototypes)
+
+
+def test_a_linear_layer_without_a_step_knows_nothing():
+    solution = fewshot.solve("baseline", random_task(1), max_iter=0)
+    torch.testing.assert_close(solution.log_assignments.exp(), torch.full((3, 15, 6), 1 / 6, dtype=torch.float64))
+
+
+def test_the_query_takes_no_part_in_training():
+    task = random_task(2)
+    for head in ("linear", "prototypes"):
+        whole = fewshot.solve("baseline", task, head=head)
+        part = fewshot.solve("baseline", task.with_features(task.support, task.query[:, :4]), head=head)
+        torch.testing.assert_close(whole.log_assignments[:, :4], part.log_assignments)
+
+
+def stochastic(task: fewshot.TaskBatch, t: int, seed: int) -> torch.Tensor:
+    """The published training of one task: random start, mini-batches of 4, momentum and dampening 0.9, 100 epochs."""
+    generator = torch.Generator().manual_seed(seed)
+    bound = task.dim**-0.5
+    weights = (2 * torch.rand(task.n_classes, task.dim, generator=generator).double() - 1) * bound
+    bias = (2 * torch.rand(task.n_classes, generator=generator).double() - 1) * bound
+    parameters = [weights.requires_grad_(), bias.requires_grad_()]
+    optimiser = torch.optim.SGD(parameters, lr=0.01, momentum=0.9, dampening=0.9, weight_decay=1e-3)
+    for _ in range(100):
+        for rows in torch.randperm(task.support.shape[1], generator=generator).split(4):
+            optimiser.zero_grad()
+            logits = task.support[t, rows] @ weights.T + bias
+            torch.nn.functional.cross_entropy(logits, task.support_labels[t, rows]).backward()
+            optimiser.step()
+    return (task.query[t] @ weights.T + bias).detach()
+
+
+def test_deterministic_epochs_end_near_stochastic_ones():
+    task = random_task(3, n_tasks=2, spread=1.5, n_query=60)
+    ours = fewshot.solve("baseline", task).log_assignments.exp()
+    for t in range(2):
+        runs = torch.stack([stochastic(task, t, seed).softmax(-1) for seed in range(4)])
+        among_runs = (runs[0] - runs[1:]).abs().mean()
+        assert (ours[t] - runs.mean(0)).abs().mean() < 1.5 * among_runs
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("head", "cosine"), ("max_iter", -1), ("learning_rate", 0.0)),
+        *(("batch_size", 0), ("weight_decay", -1.0), ("temperature", 0.0)),
+    ],
+)
+def test_options_outside_their_range_are_refused(option, value):
+    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
+        fewshot.solve("baseline", random_task(0), **{option: value})

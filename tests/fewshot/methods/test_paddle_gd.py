@@ -1,0 +1,69 @@
+"""Projected gradient: gradients against autograd and finite differences, feasibility, where it goes."""
+
+import torch
+
+from handful import fewshot
+from handful.fewshot.methods import paddle_gd
+from handful.fewshot.solvers.frame import Frame
+from tests.tasks_at_hand import random_task
+
+FLOOR = 1e-12
+
+
+def loss(problem: paddle_gd.GradientProblem, task, u: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """The objective, written out with one-hot labels; w about the frame's origin."""
+    origin = Frame(task).origin.unsqueeze(-2)
+    support, query = task.support - origin, task.query - origin
+    one_hot = torch.nn.functional.one_hot(task.support_labels, task.n_classes).double()
+    fit = 0.5 * (torch.cdist(query, w).square() * u).sum() + 0.5 * (torch.cdist(support, w).square() * one_hot).sum()
+    p = u.mean(-2)
+    return fit + (problem.tilt * problem.n_query * -(p * torch.log(p + FLOOR)).sum(-1)).sum()
+
+
+def posed():
+    task = random_task(31)
+    frame = Frame(task)
+    tilt = torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
+    problem = paddle_gd.GradientProblem(frame.query, None, frame.n_query, frame.support, tilt)
+    generator = torch.Generator().manual_seed(0)
+    u = torch.rand(3, 15, 6, dtype=torch.float64, generator=generator).softmax(-1)
+    w = torch.randn(3, 6, 8, dtype=torch.float64, generator=generator)
+    return task, problem, paddle_gd.GradientIterate(u, w)
+
+
+def test_gradients_equal_autograd():
+    task, problem, at = posed()
+    u, w = at.assignments.clone().requires_grad_(), at.prototypes.clone().requires_grad_()
+    loss(problem, task, u, w).backward()
+    ours = paddle_gd.gradients(problem, at, FLOOR)
+    torch.testing.assert_close(ours.assignments, u.grad)
+    torch.testing.assert_close(ours.prototypes, w.grad)
+
+
+def test_gradients_equal_finite_differences():
+    task, problem, at = posed()
+    ours = paddle_gd.gradients(problem, at, FLOOR)
+    h = 1e-6
+    for t, n, k, j in [(0, 0, 0, 0), (1, 7, 3, 5), (2, 14, 5, 7)]:
+        bump_u, bump_w = torch.zeros_like(at.assignments), torch.zeros_like(at.prototypes)
+        bump_u[t, n, k], bump_w[t, k, j] = h, h
+        u, w = at.assignments, at.prototypes
+        by_u = (loss(problem, task, u + bump_u, w) - loss(problem, task, u - bump_u, w)) / (2 * h)
+        by_w = (loss(problem, task, u, w + bump_w) - loss(problem, task, u, w - bump_w)) / (2 * h)
+        torch.testing.assert_close(ours.assignments[t, n, k], by_u, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(ours.prototypes[t, k, j], by_w, atol=1e-5, rtol=1e-5)
+
+
+def test_assignments_keep_moving():
+    """In the public code U is frozen after one step."""
+    task = random_task(32, spread=2.0)
+    task = task.with_features(0.3 * task.support, 0.3 * task.query)
+    a, b = (fewshot.solve("paddle_gd", task, max_iter=n, tol=0.0) for n in (5, 100))
+    assert (a.log_assignments.exp() - b.log_assignments.exp()).abs().max() > 1e-3
+
+
+def test_it_descends_at_first():
+    """At first only: Adam rescales every coordinate, so that after projection its steps need not point downhill."""
+    solution = fewshot.solve("paddle_gd", random_task(34, spread=0.8), max_iter=20, tol=0.0, record=True)
+    assert (solution.trace.observed.diff(dim=-1) < 0).all()
+    torch.testing.assert_close(solution.trace.observed[:, -1], solution.objective)

@@ -1,0 +1,82 @@
+"""EM for the proportions: an independent referee, PADDLE with frozen prototypes, the likelihood."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import handful
+from handful import fewshot
+from handful.fewshot import TaskBatch
+from tests.fewshot.methods.test_nearest_prototype import class_means
+from tests.tasks_at_hand import random_task
+
+
+def posteriors(task: TaskBatch, t: int) -> np.ndarray:
+    """What the nearest-prototype classifier says about each query, under a uniform prior."""
+    squares = torch.cdist(task.query, class_means(task))[t].square().numpy()
+    likelihoods = np.exp(-0.5 * (squares - squares.min(1, keepdims=True)))
+    return likelihoods / likelihoods.sum(1, keepdims=True)
+
+
+def reweighted(posterior: np.ndarray, n_iter: int) -> np.ndarray:
+    """Saerens et al., equations as printed: posteriors times the ratio of new to old priors, renormalised."""
+    old = np.full(posterior.shape[1], 1 / posterior.shape[1])
+    prior = old
+    for _ in range(n_iter):
+        ratio = posterior * (prior / old)
+        current = ratio / ratio.sum(1, keepdims=True)
+        prior = current.mean(0)
+    return current
+
+
+@given(seed=st.integers(0, 10_000), n_iter=st.integers(1, 60))
+def test_it_is_saerens_em(seed, n_iter):
+    task = random_task(seed, spread=2.0)
+    solution = fewshot.solve("prior_em", task, max_iter=n_iter, tol=0.0)
+    for t in range(task.n_tasks):
+        expected = torch.from_numpy(reweighted(posteriors(task, t), n_iter))
+        torch.testing.assert_close(solution.log_assignments[t].exp(), expected, atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(solution.proportions[t], expected.mean(0), atol=1e-9, rtol=1e-7)
+
+
+def test_it_is_quapys_emq():
+    aggregative = pytest.importorskip("quapy.method.aggregative", reason="QuaPy, a second referee, is not installed")
+    task = random_task(3, spread=2.0, n_query=40)
+    ours = fewshot.solve("prior_em", task, tol=1e-9, max_iter=5000)
+    for t in range(task.n_tasks):
+        theirs, _ = aggregative.EMQ.EM(np.full(6, 1 / 6), posteriors(task, t), epsilon=1e-9)
+        torch.testing.assert_close(ours.proportions[t], torch.from_numpy(theirs), atol=1e-4, rtol=0)
+
+
+def test_it_is_paddle_with_frozen_prototypes():
+    """A support of very many copies holds PADDLE's prototypes where they are."""
+    task = random_task(4, spread=1.5)
+    heavy = TaskBatch(
+        class_means(task).repeat(1, 20_000, 1), torch.arange(6).repeat(3, 20_000), task.query, task.n_classes
+    )
+    a = fewshot.solve("prior_em", task, max_iter=30, tol=0.0)
+    b = fewshot.solve("paddle", heavy, max_iter=30, tol=0.0)
+    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=5e-3, rtol=0)
+
+
+def test_the_likelihood_never_falls_and_the_objective_is_its_negative_at_the_end():
+    task = random_task(5, spread=2.0)
+    solution = fewshot.solve("prior_em", task, record=True, tol=1e-12, max_iter=20_000)
+    assert solution.converged.all()
+    assert (solution.trace.observed.diff(dim=-1) <= 1e-9).all()
+    halves = 0.5 * torch.cdist(task.query, class_means(task)).square()
+    likelihood = (solution.proportions.log().unsqueeze(-2) - halves).logsumexp(-1).sum(-1)
+    torch.testing.assert_close(solution.objective, -likelihood, atol=1e-6, rtol=1e-7)
+
+
+def test_prototypes_stay():
+    task = random_task(6)
+    torch.testing.assert_close(fewshot.solve("prior_em", task).prototypes, class_means(task))
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_iter", 0), ("tol", -1.0)])
+def test_options_outside_their_range_are_refused(option, value):
+    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
+        fewshot.solve("prior_em", random_task(0), **{option: value})

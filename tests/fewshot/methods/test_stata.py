@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import torch
+
+from handful import fewshot
+from handful.errors import OptionError
+from handful.fewshot.methods.stata import votes
+from handful.fewshot.solvers.named_gaussians import NamedProblem
+from tests.tasks_at_hand import random_task
+
+
+def norm(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def by_hand(support, labels, query, n_classes, n_iter, alpha, tau, r=3):
+    """The equations, one query and one class at a time."""
+    names = norm(np.stack([support[labels == k].mean(0) for k in range(n_classes)]))
+    x = norm(query)
+    m = len(x)
+    y_hat = np.exp(tau * x @ names.T)
+    y_hat /= y_hat.sum(1, keepdims=True)
+    w = np.zeros((m, m))
+    for n in range(m):
+        others = sorted((o for o in range(m) if o != n), key=lambda o: -x[n] @ x[o])
+        for o in others[:r]:
+            w[n, o] = max(x[n] @ x[o], 0)
+    first = sum(y_hat[n, k] * (x[n] - names[k]) ** 2 for n in range(m) for k in range(n_classes)) / m
+    mu, sigma, z = names.copy(), np.tile(first, (n_classes, 1)), y_hat.copy()
+    for iteration in range(n_iter + 1):
+        log_density = np.zeros((m, n_classes))
+        for n in range(m):
+            for k in range(n_classes):
+                log_density[n, k] = -0.5 * ((x[n] - mu[k]) ** 2 / sigma[k] + np.log(sigma[k])).sum()
+        for _ in range(5):
+            exponent = (log_density + (50 / (2 * r)) * (w + w.T) @ z) / 50
+            new = y_hat * np.exp(exponent - exponent.max(1, keepdims=True))
+            z = new / new.sum(1, keepdims=True)
+        if iteration < n_iter:
+            for k in range(n_classes):
+                beta = (z.argmax(1) == k).sum()
+                beta = beta / (alpha + beta)
+                mu[k] = norm(beta * norm((z[:, k, None] * x).sum(0)) + (1 - beta) * names[k])
+                within = (z[:, k, None] * (x - mu[k]) ** 2).sum(0) / z[:, k].sum()
+                sigma[k] = beta * within + (1 - beta) * (first + (names[k] - mu[k]) ** 2)
+    return z, mu
+
+
+@pytest.mark.parametrize(("shots", "tau", "alpha", "n_iter"), [(1, 10.0, 1.0, 3), (3, 2.0, 4.0, 10)])
+def test_it_is_what_the_equations_say(shots, tau, alpha, n_iter):
+    task = random_task(3, n_tasks=2, shots=shots)
+    solution = fewshot.solve("stata", task, temperature=tau, anchor_weight=alpha, max_iter=n_iter)
+    for t in range(2):
+        arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
+        z, mu = by_hand(*arrays, task.n_classes, n_iter, alpha, tau)
+        torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
+
+
+def test_a_class_that_nobody_votes_for_stays_at_its_name():
+    task = fewshot.TaskBatch.single(
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 2], [[1.0, 0.4, 0.1], [1.0, 0.5, 0.2]], n_classes=3
+    )
+    prototypes = fewshot.solve("stata", task).prototypes[0]
+    torch.testing.assert_close(prototypes[1:], task.support[0, 1:])
+    assert prototypes[0, 1] > 0.2
+
+
+def test_a_heavier_anchor_moves_less():
+    task = random_task(5, shots=1)
+    moved = [
+        (
+            fewshot.solve("stata", task, anchor_weight=a, temperature=5.0).prototypes
+            - fewshot.solve("stata", task, anchor_weight=1e9, temperature=5.0).prototypes
+        ).norm()
+        for a in (0.1, 1.0, 100.0)
+    ]
+    assert moved[0] > moved[1] > moved[2]
+
+
+def test_classes_that_tie_share_a_vote():
+    problem = NamedProblem.of(random_task(1, n_tasks=1, n_query=2, n_classes=3), 5.0, 1)
+    z = torch.tensor([[[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]]], dtype=torch.float64)
+    assert votes(problem, z).tolist() == [[0.5, 0.5, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0.0}, {"anchor_weight": 0.0}, {"n_neighbours": 0}, {"max_iter": 0}]
+)
+def test_impossible_options_are_refused(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        fewshot.solve("stata", random_task(0), **options)

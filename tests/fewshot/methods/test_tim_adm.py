@@ -1,0 +1,58 @@
+"""TIM by alternating directions: each update against the formula it solves."""
+
+import pytest
+import torch
+
+from handful import fewshot
+from handful.fewshot.methods import tim_adm
+from handful.fewshot.solvers.mutual_information import Loss
+from tests.tasks_at_hand import random_task
+
+
+def written_out(task: fewshot.TaskBatch, loss: Loss, n_iter: int) -> torch.Tensor:
+    """Prototypes after `n_iter` iterations of the paper's two updates, with one-hot labels and no rearrangement."""
+    a, b, c = loss.support_weight, loss.marginal_weight, loss.conditional_weight
+    y = torch.nn.functional.one_hot(task.support_labels, task.n_classes).double()
+    s, q = task.support, task.query
+    w = y.mT @ s / y.sum(1).unsqueeze(-1)
+    for _ in range(n_iter):
+        of_support, of_query = ((-0.5 * loss.temperature * torch.cdist(x, w).square()).softmax(-1) for x in (s, q))
+        powers = of_query ** (1 + c)
+        soft = powers / powers.sum(1, keepdim=True) ** (b / (1 + b))
+        soft = soft / soft.sum(-1, keepdim=True)
+        ratio, share = a / (1 + c), s.shape[1] / q.shape[1]
+        numerator = ratio * ((y - of_support).mT @ s + of_support.sum(1).unsqueeze(-1) * w)
+        numerator += share * ((soft - of_query).mT @ q + of_query.sum(1).unsqueeze(-1) * w)
+        w = numerator / (ratio * y.sum(1) + share * soft.sum(1)).unsqueeze(-1)
+    return w
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 25])
+def test_it_is_the_papers_iteration(n_iter):
+    task, loss = random_task(1), Loss(0.5, 0.3, 1.0, 0.2)
+    options = {"temperature": 0.5, "support_weight": 0.3, "marginal_weight": 1.0, "conditional_weight": 0.2}
+    ours = fewshot.solve("tim_adm", task, max_iter=n_iter, **options)
+    torch.testing.assert_close(ours.prototypes, written_out(task, loss, n_iter))
+
+
+def test_without_a_marginal_term_labels_are_the_minimiser():
+    """At b = 0 the update of q is exact: no other q on the simplex has a lower value of the split loss."""
+    generator = torch.Generator().manual_seed(0)
+    log_p = torch.randn(2, 5, 9, dtype=torch.float64, generator=generator).log_softmax(1)
+    shares = torch.full((2, 9, 1), 1 / 9, dtype=torch.float64)
+    loss = Loss(1.0, 1.0, 0.0, 0.7)
+    q = tim_adm.update_labels(log_p, shares, loss)
+
+    def split(q: torch.Tensor) -> torch.Tensor:
+        return (q * (q.log() - (1 + loss.conditional_weight) * log_p)).sum((1, 2))
+
+    for _ in range(20):
+        other = (q.log() + 0.1 * torch.randn(q.shape, dtype=q.dtype, generator=generator)).softmax(1)
+        assert (split(other) > split(q)).all()
+
+
+def test_it_raises_the_mutual_information():
+    task = random_task(6, spread=1.5)
+    options = {"temperature": 0.5, "support_weight": 1e-6, "conditional_weight": 1.0}
+    start, end = (fewshot.solve("tim_adm", task, max_iter=n, **options) for n in (0, 50))
+    assert (end.objective < start.objective).all()

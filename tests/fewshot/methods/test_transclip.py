@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+import torch
+
+from handful import fewshot
+from handful.errors import OptionError
+from tests.tasks_at_hand import random_task
+
+
+def norm(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def by_hand(support, labels, query, n_classes, n_iter, tau, r=3):
+    """The equations, one query and one class at a time."""
+    names = norm(np.stack([support[labels == k].mean(0) for k in range(n_classes)]))
+    x = norm(query)
+    m, d = x.shape
+    y_hat = np.exp(tau * x @ names.T)
+    y_hat /= y_hat.sum(1, keepdims=True)
+    w = np.zeros((m, m))
+    for n in range(m):
+        others = sorted((o for o in range(m) if o != n), key=lambda o: -x[n] @ x[o])
+        for o in others[:r]:
+            w[n, o] = max(x[n] @ x[o], 0)
+    mu = np.zeros((n_classes, d))
+    for k in range(n_classes):
+        for n in np.argsort(-y_hat[:, k])[:8]:
+            mu[k] += y_hat[n, k] * x[n]
+    mu, sigma, z = norm(mu), np.full(d, 1 / d), y_hat.copy()
+    for iteration in range(n_iter + 1):
+        log_density = np.array(
+            [[-0.5 * ((x[n] - mu[k]) ** 2 / sigma).sum() for k in range(n_classes)] for n in range(m)]
+        )
+        for _ in range(5):
+            new = y_hat * np.exp((log_density + (50 / (2 * r)) * (w + w.T) @ z) / 50)
+            z = new / new.sum(1, keepdims=True)
+        if iteration < n_iter:
+            mu = norm(np.stack([(z[:, k, None] * x).sum(0) for k in range(n_classes)]))
+            sigma = sum(z[n, k] * (x[n] - mu[k]) ** 2 for n in range(m) for k in range(n_classes)) / m
+    return z, mu
+
+
+@pytest.mark.parametrize(("shots", "tau", "n_iter"), [(1, 10.0, 3), (3, 2.0, 10)])
+def test_it_is_what_the_equations_say(shots, tau, n_iter):
+    task = random_task(3, n_tasks=2, shots=shots)
+    solution = fewshot.solve("transclip", task, temperature=tau, max_iter=n_iter)
+    for t in range(2):
+        arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
+        z, mu = by_hand(*arrays, task.n_classes, n_iter, tau)
+        torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
+
+
+def test_few_queries_give_every_class_a_first_mean():
+    solution = fewshot.solve("transclip", random_task(4, n_query=3))
+    assert solution.log_assignments.isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"n_neighbours": 0}, {"max_iter": 0}])
+def test_impossible_options_are_refused(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        fewshot.solve("transclip", random_task(0), **options)

@@ -1,0 +1,49 @@
+"""Half squared distances against the definition, and far from the origin."""
+
+import pytest
+import torch
+
+from handful.fewshot.numerics.distances import cosines, half_squared_distances
+from handful.fewshot.rows import unit
+
+
+def test_definition():
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.randn(2, n, 5, generator=generator, dtype=torch.float64) for n in (4, 3))
+    expected = 0.5 * (x[:, :, None] - w[:, None]).square().sum(-1)
+    torch.testing.assert_close(half_squared_distances(x, w), expected)
+    torch.testing.assert_close(half_squared_distances(x, w[:1])[1], 0.5 * torch.cdist(x[1], w[0]).square())
+
+
+def test_a_common_offset_costs_no_digits():
+    generator = torch.Generator().manual_seed(1)
+    x, w = (torch.randn(1, n, 5, generator=generator) + 4096 for n in (4, 3))
+    expected = 0.5 * (x[:, :, None].double() - w[:, None].double()).square().sum(-1)
+    torch.testing.assert_close(half_squared_distances(x, w).double(), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_never_negative():
+    x = torch.full((1, 3, 4), 0.1)
+    assert (half_squared_distances(x, x) >= 0).all()
+
+
+def test_cosines_are_torchs_and_zero_for_a_zero_vector():
+    generator = torch.Generator().manual_seed(2)
+    x, w = (torch.randn(2, n, 5, generator=generator, dtype=torch.float64) for n in (4, 3))
+    expected = torch.nn.functional.cosine_similarity(x[:, :, None], w[:, None], dim=-1)
+    torch.testing.assert_close(cosines(1e-20 * x, w), expected)
+    assert (cosines(0 * x, w) == 0).all()
+    torch.testing.assert_close(unit(x).norm(dim=-1), torch.ones(2, 4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_unit_vectors_have_unit_length_whatever_the_magnitude(dtype):
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(5, 7, dtype=dtype, generator=generator)
+    limits = torch.finfo(dtype)
+    for factor in (limits.max / 8, limits.max**0.6, 1.0, limits.tiny**0.6, limits.tiny * 8):
+        found = unit(vectors * factor)
+        torch.testing.assert_close(found, unit(vectors), rtol=8 * limits.eps, atol=limits.eps)
+    mixed = torch.cat([vectors * (limits.max / 8), vectors, 0 * vectors])
+    assert torch.equal(unit(mixed)[10:], 0 * vectors)
+    torch.testing.assert_close(unit(mixed)[:5], unit(mixed)[5:10])

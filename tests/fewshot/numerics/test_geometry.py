@@ -1,0 +1,70 @@
+"""Both spaces do the same geometry, each checked against explicit vectors."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, gram_is_cheaper
+from handful.fewshot.numerics.moments import Moments
+
+
+def both_spaces(seed: int, shared: bool = False):
+    generator = torch.Generator().manual_seed(seed)
+    query = torch.randn(3, 7, 5, generator=generator, dtype=torch.float64)
+    n = 1 if shared else 3
+    mass = torch.randint(1, 4, (n, 4), generator=generator).double()
+    support = Moments(mass, torch.randn(n, 4, 5, generator=generator, dtype=torch.float64))
+    weights = [torch.randn(3, 7, 4, generator=generator, dtype=torch.float64).softmax(-1) for _ in range(2)]
+    return FeatureSpace(query, None, support), GramSpace.of(query, None, support), weights
+
+
+@given(seed=st.integers(0, 1000), shared=st.booleans())
+def test_scores_and_shifts_agree(seed, shared):
+    feature, gram, weights = both_spaces(seed, shared)
+    placed = {s: [(s.support + s.moments(u)).mean() for u in weights] for s in (feature, gram)}
+    for a, b in zip(placed[feature], placed[gram], strict=True):
+        torch.testing.assert_close(feature.scores(a), gram.scores(b))
+    torch.testing.assert_close(feature.moves(*placed[feature]), gram.moves(*placed[gram]))
+    start_f, start_g = feature.support.mean(), gram.support.mean()
+    torch.testing.assert_close(feature.scores(start_f), gram.scores(start_g))
+    torch.testing.assert_close(feature.moves(placed[feature][0], start_f), gram.moves(placed[gram][0], start_g))
+
+
+def test_scores_are_negative_distances_up_to_a_constant():
+    feature, _, weights = both_spaces(0)
+    prototypes = (feature.support + feature.moments(weights[0])).mean()
+    expected = -0.5 * torch.cdist(feature.query, prototypes).square()
+    difference = feature.scores(prototypes) - expected
+    torch.testing.assert_close(difference, difference[..., :1].expand_as(difference))
+
+
+def test_a_tiny_move_is_measured_in_single_precision():
+    """The difference of two norms would drown a move of 1e-5 in rounding; the difference of weights does not."""
+    generator = torch.Generator().manual_seed(2)
+    query = 10 * torch.randn(1, 20, 64, generator=generator)
+    support = Moments(torch.full((1, 4), 5.0), 50 * torch.randn(1, 4, 64, generator=generator))
+    logits = torch.randn(1, 20, 4, generator=generator)
+    u, nudged = logits.softmax(-1), (logits + 1e-6 * torch.randn(1, 20, 4, generator=generator)).softmax(-1)
+    gram = GramSpace.of(query, None, support)
+    exact = FeatureSpace(query.double(), None, Moments(support.mass.double(), support.sums.double()))
+    measured = gram.moves(*[(gram.support + gram.moments(x)).mean() for x in (nudged, u)])
+    expected = exact.moves(*[(exact.support + exact.moments(x.double())).mean() for x in (nudged, u)])
+    assert ((expected > 0) & (expected < 1e-4)).all()
+    torch.testing.assert_close(measured.double(), expected, rtol=0.5, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("n_query", "n_classes", "dim", "expected"),
+    [
+        (75, 20, 512, True),
+        (75, 160, 512, True),
+        (75, 227, 640, True),
+        (2000, 20, 64, False),
+        (1000, 150, 384, False),
+        (300, 20, 512, True),
+        (500, 20, 512, False),
+    ],
+)
+def test_the_cheaper_space(n_query, n_classes, dim, expected):
+    assert gram_is_cheaper(n_query, n_classes, dim, max_iter=100) is expected

@@ -1,0 +1,47 @@
+"""Moments: definition, addition, padding, a moved origin."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handful.fewshot.numerics.moments import labelled_moments, soft_moments
+
+
+def points_and_labels(seed: int):
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.randn(3, 10, 4, generator=generator, dtype=torch.float64)
+    return points, torch.randint(0, 5, (3, 10), generator=generator), torch.rand(3, 10, generator=generator) < 0.7
+
+
+@given(seed=st.integers(0, 1000))
+def test_labelled_moments_are_soft_moments_of_one_hot_labels(seed):
+    points, labels, mask = points_and_labels(seed)
+    one_hot = torch.nn.functional.one_hot(labels, 5).double()
+    for weights, given_mask in ((one_hot, None), (one_hot * mask[..., None], mask)):
+        ours, expected = labelled_moments(points, labels, given_mask, 5), soft_moments(points, weights)
+        torch.testing.assert_close(ours.mass, expected.mass)
+        torch.testing.assert_close(ours.sums, expected.sums)
+
+
+@given(seed=st.integers(0, 1000), cut=st.integers(1, 9))
+def test_moments_add(seed, cut):
+    points, labels, _ = points_and_labels(seed)
+    whole = labelled_moments(points, labels, None, 5)
+    parts = labelled_moments(points[:, :cut], labels[:, :cut], None, 5) + labelled_moments(
+        points[:, cut:], labels[:, cut:], None, 5
+    )
+    torch.testing.assert_close(whole.mass, parts.mass)
+    torch.testing.assert_close(whole.sums, parts.sums)
+
+
+def test_moving_the_origin():
+    points, labels, _ = points_and_labels(0)
+    origin = torch.tensor([[1.0, -2.0, 3.0, 0.5]], dtype=torch.float64)
+    moved = labelled_moments(points - origin, labels, None, 5)
+    torch.testing.assert_close(labelled_moments(points, labels, None, 5).about(origin).sums, moved.sums)
+
+
+def test_mean():
+    points = torch.tensor([[[1.0], [3.0], [10.0]]])
+    means = labelled_moments(points, torch.tensor([[0, 0, 1]]), None, 2).mean()
+    assert means.tolist() == [[[2.0], [10.0]]]

@@ -1,0 +1,56 @@
+"""The path through a robust regression against coordinate descent on the group lasso itself."""
+
+import pytest
+import torch
+from sklearn.linear_model import enet_path
+
+from handful.fewshot.numerics.outlier_path import outlier_path
+
+N_LEVELS, SMALLEST = 12, 1e-2
+
+
+def random_problem(seed: int, n_points: int = 30, n_components: int = 2, n_classes: int = 4):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.cat(
+        [torch.arange(n_classes), torch.randint(n_classes, (n_points - n_classes,), generator=generator)]
+    )
+    centres = torch.randn(n_classes, n_components, dtype=torch.float64, generator=generator)
+    points = centres[labels] + 0.5 * torch.randn(n_points, n_components, dtype=torch.float64, generator=generator)
+    return torch.linalg.qr(points - points.mean(0)).Q, labels, n_classes
+
+
+@pytest.mark.parametrize(("seed", "n_components"), [(0, 1), (1, 2), (2, 5)])
+def test_it_is_the_group_lasso_path(seed, n_components):
+    basis, labels, n_classes = random_problem(seed, n_components=n_components)
+    path = outlier_path(basis, labels, n_classes, N_LEVELS, SMALLEST)
+    projection = (torch.eye(len(basis), dtype=torch.float64) - basis @ basis.mT).numpy()
+    one_hot = torch.nn.functional.one_hot(labels, n_classes).double().numpy()
+    unexplained = projection @ one_hot
+    torch.testing.assert_close(float(path.levels[-1]), float((unexplained**2).sum(1).max() ** 0.5))
+    alphas = path.levels.flip(0).numpy() / len(basis)
+    _, coefficients, _ = enet_path(projection, unexplained, l1_ratio=1.0, alphas=alphas, tol=1e-12, max_iter=100_000)
+    theirs = torch.from_numpy(coefficients).norm(dim=0).mT
+    ours = (path.residuals - path.levels.unsqueeze(-1)).clamp(min=0).flip(0)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+
+
+def test_at_the_largest_level_nothing_is_corrected_and_below_it_something_is():
+    path = outlier_path(*random_problem(3), N_LEVELS, SMALLEST)
+    zero = path.uncorrected()
+    assert zero[-1].all()
+    assert not zero[-2].all()
+    torch.testing.assert_close(path.levels[0] / path.levels[-1], torch.tensor(SMALLEST, dtype=torch.float64))
+
+
+def test_a_wrong_label_is_corrected_longest():
+    basis, labels, n_classes = random_problem(4)
+    generator = torch.Generator().manual_seed(4)
+    points = torch.randn(30, 2, dtype=torch.float64, generator=generator) * 0.05
+    points += torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]], dtype=torch.float64)[labels]
+    basis = torch.linalg.qr(points - points.mean(0)).Q
+    wrong = labels.clone()
+    wrong[17] = (labels[17] + 1) % n_classes
+    first_level = outlier_path(basis, wrong, n_classes, 100, 1e-3).uncorrected().int().argmax(0)
+    of_its_class = first_level[wrong == wrong[17]]
+    assert first_level[17] == of_its_class.max()
+    assert (of_its_class == of_its_class.max()).sum() == 1

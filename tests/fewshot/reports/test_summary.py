@@ -1,0 +1,177 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.fewshot import Arrivals, RangeOverPool
+from handful.fewshot.benchmark.plan import Cell
+from handful.fewshot.benchmark.versions import versions_text
+from handful.fewshot.reports.summary import (
+    Estimate,
+    columns_of,
+    made_with,
+    mean_ranks,
+    paired_difference,
+    remarks,
+    results,
+    verdict,
+)
+from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
+from tests.plans_at_hand import SPEC
+
+PADDLE, KMEANS, ALPHA = (Cell("toy", SPEC, method) for method in ("paddle", "soft_kmeans", "alpha_tim"))
+
+
+def test_the_interval_is_that_of_the_mean():
+    values = np.array([1.0, 2.0, 3.0, 6.0])
+    estimate = Estimate.of(values)
+    assert estimate.mean == 3.0
+    # The standard error of the mean, and the 97.5 % point of Student's t with three degrees of freedom, from a table.
+    assert estimate.half_width == pytest.approx(3.182446 * np.sqrt(14 / 3) / 2)
+    assert estimate.n == 4
+
+
+def test_one_task_says_nothing_about_the_spread():
+    one = Estimate.of(np.array([0.7]))
+    assert one == Estimate(0.7, float("inf"), 1)
+    assert one.holds_zero
+    assert not one.has_interval
+    assert one.percent.said() == "70.0, no interval"
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 100])
+def test_the_interval_holds_the_truth_19_times_in_20_however_few_tasks(n):
+    rng = np.random.default_rng(0)
+    held = [abs(e.mean) <= e.half_width for e in (Estimate.of(rng.standard_normal(n)) for _ in range(4000))]
+    assert 0.94 < np.mean(held) < 0.96
+
+
+def test_nothing_is_said_of_no_task():
+    nothing = Estimate.of(np.array([]))
+    assert nothing.said() == nothing.percent.said(2, "+") == ""
+    assert not nothing.has_interval
+    assert verdict(nothing, "a", "b") == "no task in common: no verdict"
+    assert verdict(Estimate.of(np.array([1.0])), "a", "b") == "one task in common: no verdict"
+    assert [verdict(Estimate(mean, 1.0, 5), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
+
+
+def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):
+    hard = noisy(0.5, 100, spread=0.3)
+    better = [value + 0.01 for value in hard[:60]]
+    journal = made_up_run(tmp_path / "run", (PADDLE, KMEANS), [better, hard])
+    a, b = results(journal)
+    difference = paired_difference(a, b)
+    assert difference.n == 60
+    assert difference.mean == pytest.approx(0.01)
+    assert not difference.holds_zero  # though each mean's own interval is far wider
+    assert a.estimate().half_width > 0.05
+
+
+def test_failures_are_counted_and_take_no_part(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.2, None, 0.4]])
+    (result,) = results(journal)
+    assert (result.n_failed, result.first_error) == (1, "TaskError: too few")
+    assert result.tasks.tolist() == [0, 2]
+    assert result.estimate().mean == pytest.approx(0.3)
+
+
+def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp_path):
+    other = replace(PADDLE, spec=replace(SPEC, n_query=8))
+    tuned = replace(PADDLE, options={"complexity_weight": 2.0})
+    plan = (PADDLE, other, KMEANS, tuned)
+    numbers = [noisy(0.8, seed=1), noisy(0.7), noisy(0.5, seed=2), noisy(0.805, seed=3)]
+    first, second = columns_of(results(made_up_run(tmp_path / "run", plan, numbers)))
+    assert [r.label for r in first.results] == ["paddle", "soft_kmeans", "paddle (complexity_weight=2)"]
+    assert {r.label for r in first.best()} == {"paddle", "paddle (complexity_weight=2)"}
+    assert first.title == "toy, 2-shot, K_eff=2, balanced, |Q|=6"
+    assert first.ranks()["soft_kmeans"] == 3.0
+    assert second.ranks() == {"paddle": 1.0}
+    assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        (RangeOverPool(4, 2), "toy, 2-shot, K_eff=2–4, |Q|=6"),
+        (Arrivals(4, 0.1), "toy, 2-shot, K_eff=4, arrivals, |Q|=6"),
+    ],
+)
+def test_a_column_says_how_its_queries_are_drawn(tmp_path, query, title):
+    cell = replace(PADDLE, spec=replace(SPEC, query=query))
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (cell,), [[0.5, 0.6]])))
+    assert column.title == title
+
+
+def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
+    hard = noisy(0.5, 100, spread=0.3)
+    good, poor = [value + 0.1 for value in hard], [value - 0.1 for value in hard]
+    easy = sorted(range(100), key=lambda task: -hard[task])[:6]
+    lucky = [good[task] - 0.05 if task in easy else None for task in range(100)]
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS, ALPHA), [good, poor, lucky])))
+    assert max(column.results, key=lambda r: r.estimate().mean).label == "alpha_tim"
+    assert [r.label for r in column.best()] == ["paddle"]
+
+
+def test_equal_means_share_a_rank(tmp_path):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[0.5, 0.7], [0.7, 0.5]])))
+    assert column.ranks() == {"paddle": 1.5, "soft_kmeans": 1.5}
+
+
+def test_a_cell_without_rows_has_no_place(tmp_path):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[], [0.5, 0.6]])))
+    assert [r.label for r in column.best()] == ["soft_kmeans"]
+    assert column.ranks() == {}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "best"),
+    [
+        ([[0.5], [0.9]], []),  # one task each
+        ([[0.5], [0.9, 0.8, 0.7]], ["soft_kmeans"]),  # the other cannot be judged
+        ([[0.5, 0.6, None, None], [None, None, 0.9, 0.8]], []),  # no task in common
+        ([[0.5, 0.6, 0.7, None], [None, None, 0.9, 0.8]], []),  # one task in common
+        ([[], []], []),
+    ],
+)
+def test_nobody_wins_on_less_than_two_tasks(tmp_path, numbers, best):
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), numbers)))
+    assert [r.label for r in column.best()] == best
+
+
+def test_what_a_reader_must_know_is_said(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]])
+    assert remarks(journal) == []
+    assert made_with(journal) == {versions_text(): 2}
+    later = [
+        {**row, "task": row["task"] + 2, "versions": "handful 9", "code": "f00"} for row in journal.table().to_pylist()
+    ]
+    journal.append(later)
+    (shard, _) = journal.shards()
+    shard.rename(shard.with_name("rows-000001.parquet"))
+    versions, code, unchecked = remarks(journal)
+    assert f"{versions_text()} (2); handful 9 (2)" in versions
+    assert code.startswith("Rows of paddle were made by different code: ")
+    assert "f00" in code
+    assert unchecked.startswith("1 of 2 files of rows were written by an earlier version")
+
+
+def test_numbers_that_are_none_are_left_out_and_counted(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE, KMEANS), [[0.5, 0.7, 0.9], [0.5, 0.7, 0.9]])
+    a, b = results(journal)
+    a.columns["negative_log_likelihood"][1] = np.nan
+    assert a.estimate("negative_log_likelihood") == Estimate(0.5, 0.0, 2)
+    assert paired_difference(a, b, "negative_log_likelihood") == Estimate(0.0, 0.0, 2)
+
+
+def test_options_are_named_only_where_they_tell_variants_apart(tmp_path):
+    plan = (replace(PADDLE, options={"max_iter": 7}), replace(PADDLE, seed=1, options={"max_iter": 9}))
+    assert [r.label for r in results(made_up_run(tmp_path / "run", plan, [[0.5], [0.5]]))] == ["paddle", "paddle"]
+
+
+def test_a_measure_is_averaged_over_the_rows_that_have_it(tmp_path):
+    journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]], proportion_error=0.25)
+    later = made_up_run(tmp_path / "later", (PADDLE,), [[0.5, 0.7, 0.9]], proportion_error=None)
+    assert results(journal)[0].estimate("proportion_error") == Estimate(0.25, 0.0, 2)
+    (without,) = results(later)
+    assert without.estimate("proportion_error").n == 0
+    assert without.estimate().n == 3

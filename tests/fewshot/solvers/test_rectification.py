@@ -1,0 +1,60 @@
+"""Rectification against loops over points and classes, in both weightings."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.fewshot import TaskBatch
+from handful.fewshot.solvers.rectification import rectify
+from tests.tasks_at_hand import random_task
+
+
+def by_hand(task: TaskBatch, t: int, sharpness: float, public_code: bool) -> np.ndarray:
+    support, labels = task.support[t].numpy(), task.support_labels[t].numpy()
+    query = task.query[t].numpy() + support.mean(0) - task.query[t].numpy().mean(0)
+    means = np.stack([support[labels == k].mean(0) for k in range(task.n_classes)])
+    points = np.concatenate([support, query])
+    cosine = (points @ means.T) / np.linalg.norm(points, axis=1)[:, None] / np.linalg.norm(means, axis=1)
+    nearest = cosine.argmax(1)
+    if public_code:
+        weights = np.exp(sharpness * cosine) / np.exp(sharpness * cosine).sum(1, keepdims=True)
+        if len(set(nearest)) < task.n_classes:
+            return means
+        return np.stack([(weights[nearest == k, k][:, None] * points[nearest == k]).mean(0) for k in range(len(means))])
+    nearest[: len(labels)] = labels
+    weights = np.exp(sharpness * cosine)
+    return np.stack(
+        [np.average(points[nearest == k], axis=0, weights=weights[nearest == k, k]) for k in range(len(means))]
+    )
+
+
+@pytest.mark.parametrize("public_code", [True, False])
+@pytest.mark.parametrize("sharpness", [0.0, 10.0])
+def test_prototypes_are_those_of_a_loop(sharpness, public_code):
+    task = random_task(0, spread=2.0)
+    rectified = rectify(task, sharpness, public_code=public_code)
+    for t in range(task.n_tasks):
+        expected = torch.from_numpy(by_hand(task, t, sharpness, public_code))
+        torch.testing.assert_close(rectified.prototypes[t], expected)
+
+
+def test_the_query_gets_the_mean_of_the_support():
+    task = random_task(1)
+    torch.testing.assert_close(rectify(task, 10.0, public_code=False).query.mean(1), task.support.mean(1))
+
+
+def test_a_class_without_points_leaves_all_where_they_were_in_public_code():
+    # Class 1's only points lie opposite their mean, which a far one dominates, so they resemble class 0 more.
+    support = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-0.1, 1.0], [3.0, -0.9]], dtype=torch.float64)
+    task = TaskBatch.single(support, [0, 0, 1, 1], torch.tensor([[1.0, 0.05]], dtype=torch.float64), n_classes=2)
+    lonely = task.with_features(task.support * torch.tensor([[[1.0], [1.0], [0.0], [0.0]]]), task.query)
+    means = torch.tensor([[1.0, 0.05], [0.0, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(rectify(lonely, 10.0, public_code=True).prototypes[0], means)
+    assert rectify(lonely, 10.0, public_code=False).prototypes.isfinite().all()
+
+
+def test_a_very_sharp_weight_is_the_point_most_like_its_prototype():
+    task = random_task(2)
+    prototypes = rectify(task, 1e6, public_code=False).prototypes
+    points = torch.cat([task.support, rectify(task, 1.0, public_code=False).query], 1)
+    assert (torch.cdist(prototypes, points).amin(-1) < 1e-6).all()

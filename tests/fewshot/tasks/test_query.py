@@ -1,0 +1,249 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, chisquare, kstest, multivariate_hypergeom
+
+from handful.errors import TaskError
+from handful.fewshot import (
+    Arrivals,
+    Balanced,
+    Dirichlet,
+    FixedSupport,
+    RangeOverPool,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+)
+from handful.fewshot.tasks.query import round_to_sum
+
+LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
+
+
+def counts(query, n_query, n_tasks, labels=LABELS, seed=0) -> np.ndarray:
+    """Queries of each class of the bank, [task, class]."""
+    drawn = draw(labels, TaskSpec(ShotsPerClass(2), query, n_query), seed, range(n_tasks))
+    return np.stack([np.bincount(row, minlength=labels.max() + 1) for row in drawn.query_labels])
+
+
+def test_balanced_queries_are_shared_equally():
+    found = counts(Balanced(3), 12, 50)
+    assert (np.sort(found, -1)[:, -3:] == 4).all()
+    assert (found.sum(-1) == 12).all()
+
+
+@given(seed=st.integers(0, 1000), concentration=st.sampled_from([0.1, 1.0, 2.0, 50.0]), k_eff=st.integers(1, 6))
+def test_dirichlet_counts_sum_to_the_query_and_fit_the_classes(seed, concentration, k_eff):
+    found = counts(Dirichlet(k_eff, concentration), 8, 5, seed=seed)
+    assert (found.sum(-1) == 8).all()
+    assert ((found > 0).sum(-1) <= k_eff).all()
+    assert (found <= np.bincount(LABELS) - 2).all()
+
+
+def test_concentration_governs_the_imbalance():
+    labels = np.repeat(np.arange(5), 200)
+    spread = [counts(Dirichlet(5, a), 75, 200, labels).std(-1).mean() for a in (0.5, 2.0, 1000.0)]
+    assert spread[0] > 1.5 * spread[1] > 4 * spread[2]
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 12), total=st.integers(1, 200))
+def test_rounding_keeps_the_sum_and_stays_within_one(seed, n, total):
+    proportions = np.random.default_rng(seed).dirichlet(np.ones(n))
+    found = round_to_sum(proportions, total)
+    assert found.sum() == total
+    assert (found >= 0).all()
+    assert (np.abs(found - proportions * total) < 1 + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("exact", "expected"),
+    [
+        ([1.6, 1.7, 1.7], [1, 2, 2]),  # 6 is one too many: the one nearest ½ goes down
+        ([1.4, 1.3, 1.3], [2, 1, 1]),  # 3 is one too few: the one nearest ½ goes up
+        ([2.6, 1.6, 0.4, 0.4], [3, 2, 0, 0]),  # the sum is right already
+    ],
+)
+def test_rounding_moves_what_is_nearest_one_half(exact, expected):
+    total = round(sum(exact))
+    assert round_to_sum(np.array(exact) / total, total).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "n_query", "sentence"),
+    [
+        (
+            UniformOverPool(1),
+            34,
+            r"task \d: without the support, the pool of its query's 1 classes .* fewer than the 34 queries",
+        ),
+        (Balanced(6), 54, "a class of its query has 8 rows left, fewer than the 9"),
+        (Dirichlet(6), 124, "has 123 rows left, fewer than the 124"),
+        (Dirichlet(6, 0.01), 100, "1000 draws of Dirichlet proportions"),
+    ],
+)
+def test_queries_that_do_not_fit_are_refused(query, n_query, sentence):
+    with pytest.raises(TaskError, match=sentence):
+        counts(query, n_query, 1)
+
+
+@pytest.mark.parametrize("concentration", [0.0, -1.0, np.inf, np.nan])
+def test_impossible_concentrations_are_refused(concentration):
+    with pytest.raises(TaskError, match="positive number"):
+        Dirichlet(3, concentration)
+
+
+@pytest.mark.slow
+def test_uniform_draws_follow_class_sizes():
+    found = counts(UniformOverPool(6), 30, 40_000)
+    free = np.bincount(LABELS) - 2
+    assert chisquare(found.sum(0), 30 * 40_000 * free / free.sum()).pvalue > 1e-4
+    # Not only the means: the count of each class is hypergeometric.
+    for k, m in enumerate(free):
+        values = np.arange(m + 1)
+        law = np.exp(multivariate_hypergeom.logpmf(np.stack([values, 30 - values], -1), [m, free.sum() - m], 30))
+        law = np.where(np.isfinite(law), law, 0) * 40_000
+        seen = np.bincount(found[:, k], minlength=m + 1)
+        often = law > 5
+        rest = [seen[~often].sum()], [law[~often].sum()]
+        if rest[1][0] < 1:
+            continue
+        pooled = np.concatenate([seen[often], rest[0]]), np.concatenate([law[often], rest[1]])
+        assert chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue > 1e-4
+
+
+@pytest.mark.slow
+def test_every_row_and_every_class_is_as_likely_as_any_other():
+    labels = np.repeat(np.arange(8), 12)
+    drawn = draw(labels, TaskSpec(ShotsPerClass(3), UniformOverPool(3), 10), 0, range(40_000))
+    assert chisquare(np.bincount(drawn.support.ravel())).pvalue > 1e-4
+    assert chisquare(np.bincount(drawn.query.ravel())).pvalue > 1e-4
+    first = np.bincount(drawn.query_labels[:, 0])
+    assert chisquare(first).pvalue > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concentration", [0.5, 2.0, 5.0])
+def test_dirichlet_counts_follow_the_concentration(concentration):
+    labels = np.repeat(np.arange(5), 1002)
+    found = counts(Dirichlet(5, concentration), 1000, 4000, labels)
+    shares = found[:, 0] / 1000 + np.random.default_rng(0).uniform(-5e-4, 5e-4, 4000)  # undo the rounding
+    assert kstest(shares, beta(concentration, 4 * concentration).cdf).pvalue > 1e-4
+
+
+def test_a_range_draws_every_number_of_classes_and_every_class_equally_often():
+    labels = np.repeat(np.arange(8), 100)
+    found = counts(RangeOverPool(k_eff=5, least=2), 60, 4000, labels) > 0
+    numbers = np.bincount(found.sum(-1), minlength=6)
+    assert numbers[:2].tolist() == [0, 0]
+    assert chisquare(numbers[2:]).pvalue > 1e-4
+    assert chisquare(found.sum(0)).pvalue > 1e-4
+
+
+def test_a_range_of_one_number_is_that_number():
+    found = counts(RangeOverPool(k_eff=3, least=3), 60, 50, np.repeat(np.arange(6), 100)) > 0
+    assert (found.sum(-1) == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "n_query"),
+    [(1, 4, 64), (2, 10, 64), (5, 25, 64), (7, 25, 1000), (25, 50, 1000), (50, 100, 1000), (150, 150, 1000)],
+)
+def test_ranges_of_the_published_protocol_are_drawn_by_address(least, most, n_query):
+    labels = np.repeat(np.arange(150), 150)  # five classes have too few rows for a batch of 1,000; seven have enough
+    spec = TaskSpec(FixedSupport.whole(range(150)), RangeOverPool(k_eff=most, least=least), n_query)
+    drawn = draw(labels, spec, 3, range(70))  # more than one chunk
+    for i in (0, 69):
+        alone = draw(labels, spec, 3, [i])
+        assert alone.query[0].tolist() == drawn.query[i].tolist()
+        assert alone.query_labels[0].tolist() == drawn.query_labels[i].tolist()
+    assert drawn.query.shape == (70, n_query)
+    assert (labels[drawn.query] == drawn.query_labels).all()
+    assert all(len(set(rows)) == n_query for rows in drawn.query.tolist())
+    found = np.array([len(set(row)) for row in drawn.query_labels.tolist()])
+    assert (found <= most).all()
+    if n_query >= 16 * most or most <= 4:  # a class that was drawn has a row, almost surely
+        assert (found >= least).all()
+    assert draw(labels, spec, 4, [0]).query[0].tolist() != drawn.query[0].tolist()
+
+
+def test_a_range_begins_at_or_below_its_end():
+    with pytest.raises(TaskError, match="least=4 and k_eff=3"):
+        RangeOverPool(k_eff=3, least=4)
+
+
+def test_a_range_of_too_few_rows_is_refused():
+    with pytest.raises(TaskError, match="pool of its query's 1 to 2 classes"):
+        counts(RangeOverPool(k_eff=2), 60, 50)
+
+
+def arrivals(concentration=0.1, n_query=10, indices=range(12), seed=0, support=None):
+    spec = TaskSpec(support or FixedSupport.whole(range(6)), Arrivals(6, concentration), n_query)
+    return draw(LABELS, spec, seed, indices)
+
+
+def test_in_one_round_every_row_arrives_at_most_once():
+    rows = arrivals(indices=range(13)).query.ravel()  # 135 rows: 13 batches of 10
+    assert len(set(rows.tolist())) == 130
+    again = arrivals(indices=range(13, 26)).query.ravel()
+    assert len(set(again.tolist())) == 130
+    assert rows.tolist() != again.tolist()
+
+
+@pytest.mark.parametrize("n_query", [64, 1000])
+def test_large_batches_of_a_stream_follow_each_other(n_query):
+    labels = np.repeat(np.arange(150), 150)
+    spec = TaskSpec(FixedSupport.whole(range(150)), Arrivals(150, 0.01), n_query)
+    first, second = draw(labels, spec, 0, range(22)), draw(labels, spec, 0, [3])
+    assert second.query[0].tolist() == first.query[3].tolist()
+    assert len(set(first.query.ravel().tolist())) == 22 * n_query
+    assert draw(labels, spec, 1, [3]).query[0].tolist() != second.query[0].tolist()
+    if n_query == 64:
+        assert max(len(set(row)) for row in first.query_labels.tolist()) < 20
+
+
+def test_a_batch_is_the_same_alone_and_among_others():
+    together = arrivals(indices=range(30))  # of three rounds
+    for i in (0, 5, 11, 29):
+        assert arrivals(indices=[i]).query[0].tolist() == together.query[i].tolist()
+
+
+def test_rows_that_arrive_have_their_labels_and_are_not_in_the_support():
+    drawn = arrivals(support=ShotsPerClass(3), indices=range(8))
+    assert (LABELS[drawn.query] == drawn.query_labels).all()
+    for t in range(8):
+        assert not set(drawn.query[t].tolist()) & set(drawn.support[t].tolist())
+
+
+def test_a_small_concentration_brings_few_classes_at_a_time_and_keeps_them():
+    found = []
+    for concentration in (1e-3, 1.0, 1e4):
+        labels = arrivals(concentration, indices=range(13)).query_labels
+        found.append(np.mean([len(set(row)) for row in labels.tolist()]))
+    assert found[0] < 2.5
+    assert found[0] < found[1] < found[2]
+
+
+@pytest.mark.parametrize("concentration", [0.0, -1.0, np.inf])
+def test_arrivals_need_a_positive_concentration(concentration):
+    with pytest.raises(TaskError, match="concentration must be a positive number"):
+        Arrivals(3, concentration)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        TaskSpec(ShotsPerClass(2), Arrivals(5), 10),
+        TaskSpec(ShotsPerClass(2), Arrivals(4), 10, n_classes=4),
+        TaskSpec(ShotsPerClass(2), Arrivals(5), 10, unknown=UnknownClasses(1, 0.2)),
+    ],
+)
+def test_arrivals_are_from_all_classes(spec):
+    with pytest.raises(TaskError, match="items arrive from all 6 classes"):
+        draw(LABELS, spec, 0, [0])
+
+
+def test_fewer_rows_than_a_batch_are_refused():
+    with pytest.raises(TaskError, match="the pool of all classes has 135 rows left"):
+        arrivals(n_query=136)

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from handful.errors import TaskError
+from handful.fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+
+
+def spec(support, **sizes) -> TaskSpec:
+    return TaskSpec(support, UniformOverPool(2), **{"n_query": 6, **sizes})
+
+
+LABELS = np.repeat(np.arange(5), [8, 9, 10, 11, 12])
+
+
+def test_every_class_gets_its_shots():
+    drawn = draw(LABELS, spec(ShotsPerClass(3)), 0, range(20))
+    assert (LABELS[drawn.support] == np.repeat(np.arange(5), 3)).all()
+    assert all(len(set(rows)) == 15 for rows in drawn.support)
+
+
+def test_a_fixed_support_is_given_once_and_never_queried():
+    rows = [0, 1, 9, 20, 30, 31, 32, 45]
+    drawn = draw(LABELS, spec(FixedSupport(rows)), 0, range(200))
+    assert drawn.support.shape == (1, 8)
+    assert sorted(drawn.support[0]) == rows
+    assert (LABELS[drawn.support] == drawn.support_labels).all()
+    assert not np.isin(drawn.query, rows).any()
+    assert set(drawn.query.ravel()) == set(range(50)) - set(rows)
+    assert not drawn.support_elsewhere
+
+
+def test_a_support_from_another_bank_leaves_all_rows_to_the_query():
+    other = [4, 4, 3, 2, 1, 0, 0]
+    drawn = draw(LABELS, spec(FixedSupport.whole(other)), 0, range(200))
+    assert drawn.support_elsewhere
+    assert drawn.support.tolist() == [[5, 6, 4, 3, 2, 0, 1]]
+    assert drawn.support_labels.tolist() == [[0, 0, 1, 2, 3, 4, 4]]
+    assert set(drawn.query.ravel()) == set(range(50))
+
+
+def test_a_fixed_support_of_some_classes_is_padded():
+    other = np.repeat(np.arange(5), [1, 2, 3, 4, 5])
+    drawn = draw(LABELS, spec(FixedSupport.whole(other), n_classes=2), 0, range(100))
+    for t in range(100):
+        real = drawn.support_mask[t]
+        rows, labels = drawn.support[t, real], drawn.support_labels[t, real]
+        assert (other[rows] == drawn.classes[t, labels]).all()
+        assert sorted(rows) == np.flatnonzero(np.isin(other, drawn.classes[t])).tolist()
+    alone = draw(LABELS, spec(FixedSupport.whole(other), n_classes=2), 0, [70])
+    np.testing.assert_array_equal(alone.support[alone.support_mask], drawn.support[70][drawn.support_mask[70]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (lambda: ShotsPerClass(0), "at least 1"),
+        (lambda: ShotsPerClass(9), r"class 0 has 8 rows, fewer than the 9 shots .*\(1 such classes\)"),
+        (lambda: FixedSupport([]), "at least one"),
+        (lambda: FixedSupport([1, 1]), "distinct"),
+        (lambda: FixedSupport([-1]), "distinct row numbers"),
+        (lambda: FixedSupport([1, 2], [0]), "each of its 2 rows, got 1"),
+        (lambda: FixedSupport([0, 10]), r"no row of class 2 \(3 such classes\)"),
+        (lambda: FixedSupport([50]), "contains row 50, but there are 50 rows"),
+    ],
+)
+def test_impossible_supports_are_refused(rule, sentence):
+    with pytest.raises(TaskError, match=sentence):
+        draw(LABELS, spec(rule()), 0, [0])

@@ -1,0 +1,53 @@
+"""Solution: what it computes late, and what it does not have."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from handful.errors import UndefinedError
+from handful.fewshot import Solution
+
+
+def plain(n_tasks: int = 2, **extra) -> Solution:
+    log_u = torch.randn(n_tasks, 4, 3, generator=torch.Generator().manual_seed(n_tasks)).log_softmax(-1)
+    ones = torch.ones(n_tasks)
+    return Solution(log_u, log_u.exp().mean(1), ones.long(), ones.bool(), **extra)
+
+
+def constant(value: float, log_u: torch.Tensor) -> torch.Tensor:
+    return torch.full((len(log_u), 3, 5), value)
+
+
+def test_predictions_are_the_most_probable_classes():
+    solution = plain()
+    assert torch.equal(solution.predictions, solution.log_assignments.argmax(-1))
+
+
+def test_what_a_method_lacks_is_said_when_asked_for():
+    with pytest.raises(UndefinedError, match="no prototypes"):
+        _ = plain().prototypes
+    with pytest.raises(UndefinedError, match="no objective"):
+        _ = plain().objective
+
+
+def test_prototypes_are_computed_once_and_only_on_demand():
+    calls = []
+
+    def find(log_u: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return torch.zeros(2, 3, 5)
+
+    solution = plain(find_prototypes=find)
+    assert not calls
+    assert solution.prototypes is solution.prototypes
+    assert len(calls) == 1
+
+
+def test_joining_is_concatenation():
+    parts = [plain(n, find_prototypes=partial(constant, float(n))) for n in (1, 2)]
+    joined = Solution.join(parts)
+    assert torch.equal(joined.log_assignments, torch.cat([p.log_assignments for p in parts]))
+    assert torch.equal(joined.prototypes, torch.cat([p.prototypes for p in parts]))
+    with pytest.raises(UndefinedError):
+        _ = joined.objective

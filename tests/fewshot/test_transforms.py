@@ -1,0 +1,182 @@
+"""Transforms: formulas, masks, purity."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handful import fewshot
+from handful.errors import TaskError, TransformError, UnknownNameError
+from handful.fewshot import TaskBatch
+from handful.fewshot.numerics.lookup import Lookup
+from handful.fewshot.transforms import parameters_of
+from tests.banks_at_hand import random_bank
+from tests.tasks_at_hand import ragged_tasks, random_task
+
+# What the transforms that need more than a task are given here.
+PARAMETERS = {"cl2n": {"base_mean": [0.5, -1.0, 0.0, 2.0, 0.1, 0.3]}, "l2_times": {"factor": 5.0}}
+
+
+def apply(name: str, task: TaskBatch) -> TaskBatch:
+    return fewshot.transform(name, task, **PARAMETERS.get(name, {}))
+
+
+@pytest.mark.parametrize("name", list(fewshot.TRANSFORMS))
+def test_inputs_are_left_alone_and_padding_is_inert(name):
+    tasks = ragged_tasks(3)
+    padded = TaskBatch.pad(tasks)
+    before = padded.query.clone(), padded.support.clone()
+    result = apply(name, padded)
+    assert torch.equal(padded.query, before[0])
+    assert torch.equal(padded.support, before[1])
+    for t, task in enumerate(tasks):
+        alone = apply(name, task)
+        torch.testing.assert_close(result.support[t, : alone.support.shape[1]], alone.support[0])
+        torch.testing.assert_close(result.query[t, : alone.query.shape[1]], alone.query[0])
+
+
+def test_l2_gives_unit_vectors_and_keeps_zero():
+    task = random_task(0)
+    task = task.with_features(1e-20 * task.support, task.query * (torch.arange(15) > 0)[:, None])
+    unit = fewshot.transform("l2", task)
+    torch.testing.assert_close(unit.support.norm(dim=-1), torch.ones_like(unit.support[..., 0]))
+    assert (unit.query[:, 0] == 0).all()
+
+
+def test_l2_times_gives_vectors_of_that_length():
+    task = fewshot.transform("l2_times", random_task(0), factor=5.0)
+    for features in (task.support, task.query):
+        torch.testing.assert_close(features.norm(dim=-1), torch.full(features.shape[:-1], 5.0, dtype=features.dtype))
+
+
+@given(seed=st.integers(0, 1000))
+def test_range_scaling_puts_the_query_into_the_unit_cube(seed):
+    scaled = fewshot.transform("range_scale", random_task(seed)).query
+    torch.testing.assert_close(scaled.amin(1), torch.zeros(3, 8, dtype=torch.float64))
+    torch.testing.assert_close(scaled.amax(1), torch.ones(3, 8, dtype=torch.float64))
+
+
+def test_a_constant_dimension_is_not_divided_by_zero():
+    task = random_task(1)
+    query = task.query.clone()
+    query[..., 0] = 2.0
+    task = task.with_features(task.support, query)
+    for name in ("range_scale", "range_scale_public_code"):
+        assert fewshot.transform(name, task).support.isfinite().all()
+
+
+def test_a_shared_support_is_scaled_for_each_task():
+    task = random_task(2)
+    shared = TaskBatch(task.support[:1], task.support_labels[:1], task.query, task.n_classes)
+    scaled = fewshot.transform("range_scale", shared)
+    assert len(scaled.support) == 3
+    alone = fewshot.transform("range_scale", shared.select(slice(2, 3)))
+    torch.testing.assert_close(scaled.support[2], alone.support[0])
+
+
+def test_an_unknown_transform_is_refused_with_the_known_ones():
+    with pytest.raises(UnknownNameError, match="no transform is called 'sphere'; there are raw, l2"):
+        fewshot.transform("sphere", random_task(0))
+
+
+def test_what_a_transform_needs_is_known_by_name():
+    needed = {name: parameters_of(name) for name in fewshot.TRANSFORMS if parameters_of(name)}
+    assert needed == {"cl2n": ("base_mean",), "l2_times": ("factor",)}
+
+
+def test_a_missing_or_needless_parameter_is_refused():
+    with pytest.raises(
+        TransformError, match=r"takes base_mean .* got nothing; call transform\('cl2n', task, base_mean="
+    ):
+        fewshot.transform("cl2n", random_task(0))
+    with pytest.raises(
+        TransformError, match=r"'l2' takes nothing in addition to the task, got base_mean; call transform\('l2'"
+    ):
+        fewshot.transform("l2", random_task(0), base_mean=[0.0])
+    with pytest.raises(TransformError, match=r"one number per dimension, shape \(8,\), got shape \(3,\)"):
+        fewshot.transform("cl2n", random_task(0), base_mean=[0.0, 1.0, 2.0])
+
+
+def test_cl2n_is_l2_about_the_base_mean():
+    task = random_task(4)
+    mean = torch.linspace(-1, 1, 8, dtype=torch.float64)
+    moved = fewshot.transform("l2", task.with_features(task.support - mean, task.query - mean))
+    for given_as in (mean, mean.numpy(), mean.tolist()):
+        result = fewshot.transform("cl2n", task, base_mean=given_as)
+        torch.testing.assert_close(result.support, moved.support)
+        torch.testing.assert_close(result.query, moved.query)
+
+
+def published_chain(points: torch.Tensor, n_support: int) -> torch.Tensor:
+    """PT-MAP's preprocessing of one task with its rotation: power, QR, L2, then centre and L2 in each set."""
+    rotated = torch.linalg.qr((points + 1e-6).sqrt().T).R.T
+    rotated = rotated / rotated.norm(dim=-1, keepdim=True)
+    sets = [part - part.mean(0) for part in (rotated[:n_support], rotated[n_support:])]
+    return torch.cat([part / part.norm(dim=-1, keepdim=True) for part in sets])
+
+
+def test_pt_maps_chain_has_the_distances_of_the_published_one():
+    task = random_task(5, dim=40)  # more dimensions than points: there the rotation reduces
+    task = task.with_features(task.support.abs(), task.query.abs())
+    result = fewshot.transform("pt_map_preprocess", task)
+    for t in range(3):
+        expected = published_chain(torch.cat([task.support[t], task.query[t]]), task.support.shape[1])
+        ours = torch.cat([result.support[t], result.query[t]])
+        torch.testing.assert_close(torch.cdist(ours, ours), torch.cdist(expected, expected), atol=1e-7, rtol=0)
+
+
+def test_pt_maps_power_keeps_the_sign_of_a_negative_feature():
+    task = TaskBatch.single([[4.0, -9.0], [-4.0, 9.0]], [0, 1], [[1.0, 1.0], [1.0, 2.0]], n_classes=2)
+    expected = torch.tensor([2.0, -3.0]) / 13**0.5
+    torch.testing.assert_close(fewshot.transform("pt_map_preprocess", task).support[0, 0], expected)
+
+
+@pytest.mark.parametrize("name", ["l2", "l2_times", "cl2n"])
+def test_transforms_of_single_points_leave_rows_of_a_bank_unread(name):
+    bank = random_bank(n_classes=4, least=8, dtype="float16")
+    drawn = fewshot.draw(
+        bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(2), fewshot.UniformOverPool(2), 5), 0, range(6)
+    )
+    task, _ = fewshot.gather(bank, drawn)
+    result = apply(name, task)
+    assert isinstance(result.source("support"), Lookup)
+    copied = apply(name, TaskBatch(task.support, task.support_labels, task.query, task.n_classes))
+    assert torch.equal(result.support, copied.support)
+    assert torch.equal(result.query, copied.query)
+
+
+@pytest.mark.parametrize("name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n"])
+@pytest.mark.parametrize("exponent", [-125, -40, 40, 120])
+def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
+    task = random_task(3, dtype=torch.float32)
+    base = torch.linspace(-1, 1, task.dim)
+
+    def ready(factor: float) -> TaskBatch:
+        parameters = {"base_mean": base * factor} if name == "cl2n" else {}
+        scaled = task.with_features(task.support * factor, task.query * factor)
+        return fewshot.transform(name, scaled, **parameters)
+
+    near, far = ready(1.0), ready(2.0**exponent)
+    offset = 0 if name != "range_scale_public_code" else near.query[:, :1] - far.query[:, :1]
+    for one, other in ((near.support, far.support), (near.query, far.query)):
+        # PT-MAP adds 1e-6 to features near one, which matters to those near zero.
+        torch.testing.assert_close(one, other + offset, rtol=0, atol=1e-3 if name.startswith("pt_map") else 1e-5)
+
+
+def test_features_that_have_lost_digits_are_refused():
+    task = random_task(3, dtype=torch.float32)
+    lost = task.with_features(task.support * 1e-42, task.query * 1e-42)
+    with pytest.raises(
+        TaskError, match=r"features of task 0 are at most .*e-4.*multiply them by a large number before"
+    ):
+        fewshot.transform("l2", lost)
+
+
+def test_the_mean_of_a_task_is_over_support_and_query():
+    task = random_task(2)
+    centred = fewshot.transform("task_cl2n", task)
+    for t in range(3):
+        mean = torch.cat([task.support[t], task.query[t]]).mean(0)
+        for features, expected in ((centred.support, task.support), (centred.query, task.query)):
+            moved = expected[t] - mean
+            torch.testing.assert_close(features[t], moved / moved.norm(dim=-1, keepdim=True))

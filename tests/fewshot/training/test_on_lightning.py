@@ -1,0 +1,146 @@
+import csv
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from handful.errors import CheckpointError
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training import Recipe
+from handful.fewshot.training.pictures import Pictures
+from handful.fewshot.training.states import STATE
+from handful.fewshot.training.validation import few_shot_accuracies
+from tests.trainings_at_hand import RECIPE, small_split
+
+HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    return small_split(tmp_path_factory.mktemp("photos"))
+
+
+@pytest.fixture(scope="module")
+def finished(split, tmp_path_factory, on_lightning):
+    folder = tmp_path_factory.mktemp("run")
+    assert on_lightning.fit(Pictures(split.base), Pictures(split.validation), RECIPE, folder, **HERE)
+    return folder
+
+
+def test_smoothed_labels_are_the_public_checkpoints(split, on_lightning):
+    module = on_lightning.BaseTraining(Recipe(network="conv4", label_smoothing=0.1), 4, None)
+    logits, label = torch.tensor([[2.0, 0.5, -1.0, 0.0]]), torch.tensor([1])
+    found = functional.cross_entropy(logits, label, label_smoothing=module.smoothing)
+    target = torch.tensor([[0.1 / 3, 0.9, 0.1 / 3, 0.1 / 3]])
+    torch.testing.assert_close(found, -(target * logits.log_softmax(1)).sum())
+
+
+def test_the_optimiser_is_the_recipes(on_lightning):
+    (group,) = on_lightning.BaseTraining(Recipe(network="conv4"), 4, None).configure_optimizers().param_groups
+    assert (group["lr"], group["momentum"], group["weight_decay"], group["nesterov"]) == (0.1, 0.9, 1e-4, False)
+
+
+def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
+    kept = Checkpoint.load(finished)
+    assert kept.classes == split.base.class_names
+    assert kept.recipe == RECIPE.to_mapping()
+    assert kept.data_hash == split.base.data_hash
+    assert kept.weights["classifier.weight"].shape == (4, 256)
+    assert (finished / STATE).is_file()
+    with (finished / "logs" / "version_0" / "metrics.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["epoch"] for row in rows if row["loss"]] == ["0", "1", "2"]
+    accuracies = [float(row["realistic"]) for row in rows if row["realistic"]]
+    assert len(accuracies) == 3
+    assert math.isclose(kept.validation["realistic"], max(accuracies), abs_tol=1e-6)
+    assert all(row["five_way"] for row in rows if row["realistic"])
+
+
+def test_the_kept_accuracy_is_that_of_the_kept_weights(finished, split):
+    kept = Checkpoint.load(finished)
+    pictures = Pictures(split.validation)
+    with torch.inference_mode():
+        features = kept.module()(torch.stack([kept.view(pictures[row]) for row in range(len(pictures))]))
+    assert few_shot_accuracies(features.numpy(), split.validation.labels) == pytest.approx(kept.validation, abs=0.01)
+
+
+def test_the_rate_of_each_epoch_is_the_recipes(split, tmp_path, on_lightning):
+    seen = []
+
+    class Watch(on_lightning.lightning.Callback):
+        def on_train_batch_end(self, trainer, *_):
+            seen.append((trainer.current_epoch, trainer.optimizers[0].param_groups[0]["lr"]))
+
+    recipe = Recipe(network="conv4", side=12, epochs=4, batch_size=16, drop_at=(1, 3))
+    original = on_lightning.lightning.Trainer.__init__
+
+    def watched(self, **settings):
+        original(self, **{**settings, "callbacks": [*settings["callbacks"], Watch()]})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(on_lightning.lightning.Trainer, "__init__", watched)
+        on_lightning.fit(Pictures(split.base), None, recipe, tmp_path, **HERE)
+    assert sorted(set(seen)) == [(epoch, recipe.learning_rate_at(epoch)) for epoch in range(4)]
+
+
+def test_without_validation_the_last_epoch_is_kept(split, tmp_path, on_lightning):
+    on_lightning.fit(Pictures(split.base), None, RECIPE, tmp_path, **HERE)
+    kept = Checkpoint.load(tmp_path)
+    assert kept.epoch == RECIPE.epochs
+    assert kept.validation == {}
+
+
+def test_the_best_is_kept_and_remembered_by_a_resumed_training(tmp_path, split, on_lightning):
+    class Trainer:
+        is_global_zero, current_epoch = True, 0
+
+        def save_checkpoint(self, path):
+            pass
+
+    module, trainer = on_lightning.BaseTraining(RECIPE, 4, split.validation), Trainer()
+    keep = on_lightning.KeepBest(tmp_path, split.base)
+    for epoch, accuracy in enumerate([0.5, 0.7, 0.6]):
+        trainer.current_epoch, module.accuracies = epoch, {"realistic": accuracy}
+        keep.on_train_epoch_end(trainer, module)
+    assert Checkpoint.load(tmp_path).epoch == 2
+    resumed = on_lightning.KeepBest(tmp_path, split.base)
+    resumed.load_state_dict(keep.state_dict())
+    trainer.current_epoch, module.accuracies = 3, {"realistic": 0.65}
+    resumed.on_train_epoch_end(trainer, module)
+    assert Checkpoint.load(tmp_path).epoch == 2
+
+
+def test_turned_classes_have_names_of_their_own(tmp_path, split, on_lightning):
+    recipe = Recipe(network="conv4", side=12, epochs=1, batch_size=16, rotations=True)
+    on_lightning.fit(Pictures(split.base), None, recipe, tmp_path, **HERE)
+    classes = Checkpoint.load(tmp_path).classes
+    assert len(set(classes)) == 16
+    assert classes[4] == f"{classes[0]} turned by 90°"
+
+
+def test_loading_workers_change_nothing(finished, split, tmp_path, on_lightning):
+    on_lightning.fit(Pictures(split.base), Pictures(split.validation), RECIPE, tmp_path, **{**HERE, "workers": 1})
+    one, other = Checkpoint.load(finished), Checkpoint.load(tmp_path)
+    assert one.epoch == other.epoch
+    assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
+
+
+def test_states_of_lightning_hold_no_pickle(tmp_path, on_lightning):
+    states = on_lightning.StatesWithoutPickle()
+    states.save_checkpoint({"epoch": 1, "state_dict": {"a": torch.ones(2)}}, tmp_path / "state")
+    assert states.load_checkpoint(tmp_path / "state")["epoch"] == 1
+    states.remove_checkpoint(tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+    with pytest.raises(CheckpointError, match="cannot be kept without pickle"):
+        states.save_checkpoint({"a": object()}, tmp_path / "state")
+
+
+def test_tensorboard_is_written_to_if_it_is_installed(monkeypatch, tmp_path, on_lightning):
+    asked = []
+    monkeypatch.setattr(on_lightning, "TensorBoardLogger", lambda *_, **settings: asked.append(settings) or "board")
+    monkeypatch.setattr(on_lightning, "find_spec", lambda name: None)
+    assert len(on_lightning._loggers(tmp_path)) == 1
+    monkeypatch.setattr(on_lightning, "find_spec", lambda name: name == "tensorboardX")
+    assert on_lightning._loggers(tmp_path)[1] == "board"
+    assert asked == [{"name": "tensorboard", "version": 0}]

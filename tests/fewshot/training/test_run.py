@@ -1,0 +1,111 @@
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from handful.errors import MissingExtraError, OptionError, TrainingError
+from handful.fewshot.networks.checkpoint import Checkpoint
+from handful.fewshot.training import BaseSplit, train
+from handful.fewshot.training.splits import only_classes
+from handful.fewshot.training.states import STATE
+from tests.trainings_at_hand import RECIPE, small_split
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory):
+    return small_split(tmp_path_factory.mktemp("photos"))
+
+
+@pytest.fixture(scope="module")
+def run(split, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return folder, train(split, RECIPE, folder, accelerator="cpu")
+
+
+def test_a_finished_run_says_so_and_keeps_no_state(run):
+    folder, kept = run
+    stated = json.loads((folder / "run.json").read_text())
+    assert stated["finished"] is True
+    assert stated["recipe"] == RECIPE.to_mapping()
+    assert stated["base"]["classes"] == 4
+    assert stated["validation"]["images"] == 16
+    assert not (folder / STATE).exists()
+    assert kept.epoch == Checkpoint.load(folder).epoch
+
+
+def test_asked_again_it_answers_at_once(run, split, on_lightning, monkeypatch):
+    folder, kept = run
+    monkeypatch.setattr(on_lightning, "fit", lambda *_, **__: pytest.fail("trained again"))
+    again = train(split, RECIPE, folder, accelerator="cpu")
+    assert again.epoch == kept.epoch
+
+
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, on_lightning, tmp_path, monkeypatch):
+    split = BaseSplit(split.base, None)  # the last epoch is kept, so that what came after the interruption counts
+    kept = train(split, RECIPE, tmp_path / "undisturbed", accelerator="cpu")
+    saved = on_lightning.KeepBest.on_train_epoch_end
+
+    def interrupted(self, trainer, module):
+        saved(self, trainer, module)
+        if trainer.current_epoch == 0:
+            raise RuntimeError("the power went")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(on_lightning.KeepBest, "on_train_epoch_end", interrupted)
+        with pytest.raises(RuntimeError, match="the power went"):
+            train(split, RECIPE, tmp_path / "run", accelerator="cpu")
+    assert (tmp_path / "run" / STATE).exists()
+    resumed = train(split, RECIPE, tmp_path / "run", accelerator="cpu")
+    assert resumed.epoch == kept.epoch == RECIPE.epochs
+    assert all(torch.equal(resumed.weights[name], kept.weights[name]) for name in kept.weights)
+
+
+def test_another_recipe_or_other_images_do_not_continue_a_run(run, split, tmp_path):
+    folder, _ = run
+    with pytest.raises(TrainingError, match=r"differs in epochs \(3, now 4\); give what it was started with"):
+        train(split, replace(RECIPE, epochs=4), folder, accelerator="cpu")
+    with pytest.raises(TrainingError, match="differs in base, validation"):
+        train(small_split(tmp_path, each=9), RECIPE, folder, accelerator="cpu")
+
+
+def test_a_folder_with_something_else_is_left_alone(split, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(TrainingError, match="nor a run of `handful train`"):
+        train(split, RECIPE, tmp_path, accelerator="cpu")
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(TrainingError, match="must be the notes of a training"):
+        train(split, RECIPE, tmp_path, accelerator="cpu")
+
+
+def test_too_few_classes_are_refused(split, tmp_path):
+    with pytest.raises(TrainingError, match="at least 2 base classes"):
+        train(BaseSplit(only_classes(split.base, [0]), None), RECIPE, tmp_path)
+    with pytest.raises(TrainingError, match="both trained on and validated with"):
+        train(BaseSplit(split.base, split.base), RECIPE, tmp_path)
+
+
+def test_a_batch_larger_than_the_data_is_refused(split, tmp_path):
+    with pytest.raises(TrainingError, match="there are 32; lower the batch size"):
+        train(split, replace(RECIPE, batch_size=64), tmp_path, accelerator="cpu")
+
+
+def test_settings_of_the_machine_are_checked(split, tmp_path):
+    with pytest.raises(OptionError, match="precision must be 32-true, 16-mixed, bf16-mixed, 64-true"):
+        train(split, RECIPE, tmp_path, precision="8")
+    with pytest.raises(OptionError, match="devices must be at least 1"):
+        train(split, RECIPE, tmp_path, devices=0)
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
+def test_the_checkpoint_is_in_single_precision_whatever_the_training_was(split, tmp_path, precision):
+    kept = train(split, replace(RECIPE, epochs=1), tmp_path, accelerator="cpu", precision=precision)
+    assert kept.weights["layers.0.weight"].dtype == torch.float32
+
+
+def test_without_lightning_it_says_what_to_install(split, on_lightning, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    monkeypatch.delitem(sys.modules, on_lightning.__name__)
+    with pytest.raises(MissingExtraError, match=r"pip install 'handful\[train\]'"):
+        train(split, RECIPE, tmp_path)

@@ -1,0 +1,234 @@
+"""Benchmarks in miniature: the lists' own form and the folders' own layout, with the published counts made small."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from handful.errors import TrainingError
+from handful.extraction.items import list_items
+from handful.fewshot.training import splits
+from handful.fewshot.training.splits import (
+    BASE,
+    BENCHMARKS,
+    QUERY,
+    SUPPORT,
+    TEST,
+    VALIDATION,
+    benchmark_rows,
+    check_disjoint,
+    hold_out,
+    only_classes,
+    read_benchmark,
+)
+from tests.items_at_hand import image_bytes, image_folder, zipped
+
+
+@pytest.fixture
+def photos(tmp_path):
+    return list_items(image_folder(tmp_path / "photos", n_classes=6, each=4))
+
+
+def test_held_out_classes_are_whole_and_a_function_of_the_seed(photos):
+    split = hold_out(photos, 2, seed=0)
+    assert len(split.base.class_names) == 4
+    assert len(split.validation.class_names) == 2
+    assert {*split.base.class_names, *split.validation.class_names} == set(photos.class_names)
+    assert {*split.base.names, *split.validation.names} == set(photos.names)
+    assert hold_out(photos, 2, seed=0).base.data_hash == split.base.data_hash
+    others = {hold_out(photos, 2, seed).validation.class_names for seed in range(10)}
+    assert len(others) > 1
+
+
+def test_nothing_held_out_is_everything_to_train_on(photos):
+    split = hold_out(photos, 0, seed=0)
+    assert split.base is photos
+    assert split.validation is None
+
+
+@pytest.mark.parametrize("n_classes", [1, 5, 6])
+def test_too_few_classes_on_either_side_are_refused(photos, n_classes):
+    with pytest.raises(TrainingError, match="of 6 classes cannot be held out"):
+        hold_out(photos, n_classes, seed=0)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_some_classes_keep_their_own_pictures(tmp_path, packed):
+    folder = image_folder(tmp_path / "photos", n_classes=4, each=3)
+    items = list_items(zipped(folder, tmp_path / "photos.zip") if packed else folder)
+    found = only_classes(items, [3, 1])
+    assert found.class_names == ("class3", "class1")
+    assert found.labels.tolist() == [1, 1, 1, 0, 0, 0]
+    contents = dict(zip(items.names, items.source, strict=True))
+    assert list(found.source) == [contents[name] for name in found.names]
+    assert found.data_hash != only_classes(items, [1, 3]).data_hash
+
+
+def test_some_classes_of_sentences_too(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\nhello,in\nbye,out\nhi,in\n")
+    assert list(only_classes(list_items(tmp_path / "a.csv"), [0]).source) == ["hello", "hi"]
+
+
+def test_a_class_on_both_sides_is_refused(photos):
+    with pytest.raises(TrainingError, match="1 classes are both trained on and validated with, the first is 'class2'"):
+        check_disjoint(only_classes(photos, [0, 1, 2]), only_classes(photos, [2, 3]))
+    check_disjoint(only_classes(photos, [0, 1]), only_classes(photos, [2, 3]))
+
+
+def shrunk(monkeypatch, name, classes, check=lambda rows, name: None):
+    small = replace(BENCHMARKS[name], classes=classes, check_images=check)
+    monkeypatch.setattr(splits, "BENCHMARKS", MappingProxyType({**BENCHMARKS, name: small}))
+
+
+def mini_imagenet(root, header="filename,label\n"):
+    """All images in one folder, `nXXXXXXXX00000001.jpg`; a list a split, with a header."""
+    (root / "images").mkdir(parents=True)
+    (root / "split").mkdir()
+    for file, classes in {"train.csv": (1, 2, 3), "val.csv": (4, 5), "test.csv": (6, 7)}.items():
+        lines = []
+        for k in classes:
+            for i in range(6):
+                name = f"n0000000{k}0000000{i}.png"
+                (root / "images" / name).write_bytes(image_bytes(10 * k + i))
+                lines.append(f"{name},n0000000{k}\n")
+        (root / "split" / file).write_text(header + "".join(lines))
+    return root / "split", root / "images"
+
+
+MINI = {BASE: 3, VALIDATION: 2, TEST: 2}
+
+
+@pytest.mark.parametrize("header", ["filename,label\n", "filename,class\n", ""])
+def test_mini_imagenet(tmp_path, monkeypatch, header):
+    shrunk(monkeypatch, "mini-imagenet", MINI)
+    lists, images = mini_imagenet(tmp_path, header)
+    split = read_benchmark("mini-imagenet", lists, images, tmp_path / "run" / "items.csv")
+    assert split.base.class_names == ("n00000001", "n00000002", "n00000003")
+    assert split.validation.class_names == ("n00000004", "n00000005")
+    assert np.bincount(split.base.labels).tolist() == [6, 6, 6]
+    # The table closes the loop: test classes can be extracted from it.
+    assert len(list_items(tmp_path / "run" / "items.csv", split="test")) == 12
+
+
+def test_tiered_imagenet_as_lists_of_images_numbered_within_each_split(tmp_path, monkeypatch):
+    shrunk(monkeypatch, "tiered-imagenet", {BASE: 2, VALIDATION: 2, TEST: 2})
+    (tmp_path / "split").mkdir()
+    (tmp_path / "data").mkdir()
+    for file, tag in {"train.csv": "train", "val.csv": "val", "test.csv": "test"}.items():
+        names = [f"{tag}_0_{k}_{10 * k + i}.png" for k in range(2) for i in range(3)]
+        for name in names:
+            (tmp_path / "data" / name).write_bytes(image_bytes(len(name)))
+        (tmp_path / "split" / file).write_text("".join(f"{name},{name.split('_')[2]}\n" for name in names))
+    split = read_benchmark("tiered-imagenet", tmp_path / "split", tmp_path / "data", tmp_path / "items.csv")
+    assert split.base.class_names == ("base/0", "base/1")
+    assert split.validation.class_names == ("validation/0", "validation/1")
+    assert len(split.base) == 6
+
+
+def test_tiered_imagenet_as_lists_of_classes(tmp_path, monkeypatch):
+    shrunk(monkeypatch, "tiered-imagenet", {BASE: 2, VALIDATION: 1, TEST: 1})
+    image_folder(tmp_path / "data", n_classes=4, each=3)
+    (tmp_path / "split").mkdir()
+    (tmp_path / "split" / "train.csv").write_text("class0,above\nclass1,above\n")
+    (tmp_path / "split" / "val.csv").write_text("class2,beside\n")
+    (tmp_path / "split" / "test.csv").write_text("class3,below\n")
+    split = read_benchmark("tiered-imagenet", tmp_path / "split", tmp_path / "data", tmp_path / "items.csv")
+    assert split.base.class_names == ("class0", "class1")
+    assert len(split.validation) == 3
+    (tmp_path / "split" / "test.csv").write_text("class9,below\n")
+    with pytest.raises(TrainingError, match=r"class class9 has no folder .*few-shot-ssl-public"):
+        benchmark_rows("tiered-imagenet", tmp_path / "split", tmp_path / "data")
+
+
+def inat(root, query_classes=("30", "31")):
+    (root / "split").mkdir(parents=True)
+    lists = {
+        "train.csv": ("train", ("7", "12")),
+        "repr.csv": ("repr", ("30", "31")),
+        "query.csv": ("query", query_classes),
+    }
+    for file, (tag, classes) in lists.items():
+        lines = []
+        for k in classes:
+            (root / "data" / tag / k).mkdir(parents=True)
+            for i in range(3):
+                (root / "data" / tag / k / f"{i}.jpg").write_bytes(image_bytes(i))
+                lines.append(f"{tag}/{k}/{i}.jpg,{k}\n")
+        (root / "split" / file).write_text("".join(lines))
+    return root / "split", root / "data"
+
+
+def test_inat_has_one_support_for_all_tasks_and_no_validation(tmp_path, monkeypatch):
+    shrunk(monkeypatch, "inat", {BASE: 2, SUPPORT: 2, QUERY: 2})
+    split = read_benchmark("inat", *inat(tmp_path), tmp_path / "items.csv")
+    assert split.base.class_names == ("7", "12")
+    assert split.validation is None
+    assert len(list_items(tmp_path / "items.csv", split="support")) == 6
+    assert len(list_items(tmp_path / "items.csv", split="query")) == 6
+
+
+def test_inat_classes_have_a_support_and_a_query(tmp_path, monkeypatch):
+    shrunk(monkeypatch, "inat", {BASE: 2, SUPPORT: 2, QUERY: 2})
+    with pytest.raises(TrainingError, match="class 31 of inat has a support or a query, not both"):
+        benchmark_rows("inat", *inat(tmp_path, query_classes=("30", "32")))
+
+
+def test_published_counts_are_those_of_the_paper():
+    assert BENCHMARKS["mini-imagenet"].classes == {BASE: 64, VALIDATION: 16, TEST: 20}
+    assert BENCHMARKS["tiered-imagenet"].classes == {BASE: 351, VALIDATION: 97, TEST: 160}
+    assert BENCHMARKS["inat"].classes == {BASE: 908, SUPPORT: 227, QUERY: 227}
+
+
+def test_missing_lists_images_classes_and_folders_say_where_to_get_them(tmp_path, monkeypatch):
+    lists, images = mini_imagenet(tmp_path)
+    with pytest.raises(TrainingError, match=r"has 64 base classes, but the lists have 3; images and lists .*TIM"):
+        benchmark_rows("mini-imagenet", lists, images)
+    shrunk(monkeypatch, "mini-imagenet", MINI)
+    with pytest.raises(TrainingError, match=r"expected in a folder, but .* is not a folder"):
+        benchmark_rows("mini-imagenet", lists, tmp_path / "gone")
+    next(images.glob("n00000004*")).unlink()
+    with pytest.raises(TrainingError, match=r"1 of 42 images of mini-imagenet are not in .*n00000004"):
+        benchmark_rows("mini-imagenet", lists, images)
+    (lists / "val.csv").unlink()
+    with pytest.raises(TrainingError, match=r"the list .*val.csv is missing"):
+        benchmark_rows("mini-imagenet", lists, images)
+    with pytest.raises(TrainingError, match="no benchmark is called 'imagenet'"):
+        benchmark_rows("imagenet", lists, images)
+
+
+def test_lists_that_contradict_themselves_are_refused(tmp_path, monkeypatch):
+    lists, images = mini_imagenet(tmp_path)
+    shrunk(monkeypatch, "mini-imagenet", MINI)
+    validation = (lists / "val.csv").read_text()
+    (lists / "val.csv").write_text(validation.replace(",n00000005", ",n00000001"))
+    with pytest.raises(TrainingError, match="class n00000001 of mini-imagenet is in base and in validation"):
+        benchmark_rows("mini-imagenet", lists, images)
+    (lists / "val.csv").write_text(validation + validation.splitlines()[-1])
+    with pytest.raises(TrainingError, match="1 images of mini-imagenet are listed twice"):
+        benchmark_rows("mini-imagenet", lists, images)
+    (lists / "val.csv").write_text(validation + "a.png,b,c\n")
+    with pytest.raises(TrainingError, match=r"line 14 of .*val.csv must have two entries"):
+        benchmark_rows("mini-imagenet", lists, images)
+    (lists / "val.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TrainingError, match="cannot be read as text in UTF-8"):
+        benchmark_rows("mini-imagenet", lists, images)
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "message"),
+    [
+        ("mini-imagenet", MINI, "600 images of each class, but 6 of n00000001"),
+        ("tiered-imagenet", MINI, "779,165 images, but the lists lead to 42"),
+    ],
+)
+def test_image_counts_are_checked(tmp_path, monkeypatch, name, classes, message):
+    shrunk(monkeypatch, name, classes, BENCHMARKS[name].check_images)
+    with pytest.raises(TrainingError, match=message):
+        benchmark_rows(name, *mini_imagenet(tmp_path))
+
+
+def test_image_counts_of_inat_are_checked(tmp_path, monkeypatch):
+    shrunk(monkeypatch, "inat", {BASE: 2, SUPPORT: 2, QUERY: 2}, BENCHMARKS["inat"].check_images)
+    with pytest.raises(TrainingError, match="50 to 1,000 images of each class, but 3 of 7"):
+        benchmark_rows("inat", *inat(tmp_path))
