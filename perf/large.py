@@ -79,7 +79,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         start = time.process_time()
         summed = Catalogue.of_bank(catalogue, "raw")
         figures["catalogue_cpu"] = time.process_time() - start
-        means = summed.means.numpy()
+        means = summed.means
         start = time.process_time()
         head = summed.head
         figures["head_cpu"] = time.process_time() - start
@@ -90,7 +90,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for name, (weights, offsets) in passes.items():
             with Memory() as memory:
                 start = time.process_time()
-                best = best_classes(weights, offsets, summed.origin.numpy(), queries)
+                best = best_classes(weights, offsets, summed.origin, queries)
                 cpu = time.process_time() - start
             figures[name] = {"cpu": cpu, "peak_mb": memory.peak_mb, **scores(best, queries.labels, arguments.k)}
         del means, head, passes
@@ -164,7 +164,7 @@ def best_classes(
     labels = np.empty(queries.n_rows, np.int64)
     for start in range(0, queries.n_rows, size):
         rows = np.arange(start, min(start + size, queries.n_rows))
-        found = read_rows(queries, rows, "raw").numpy() - origin
+        found = read_rows(queries, rows, "raw") - origin
         labels[rows] = (found @ weights.T + offsets).argmax(-1)
     return labels
 
@@ -173,7 +173,7 @@ def scores(labels: np.ndarray, truth: np.ndarray, k: int, found: LargeSolution |
     """Accuracy, and how well the classes that occur were found."""
     sizes = np.bincount(truth, minlength=k)
     present = sizes > 0
-    called = np.bincount(labels, minlength=k) > 0 if found is None else found.presence.numpy() >= PRESENT
+    called = np.bincount(labels, minlength=k) > 0 if found is None else found.presence >= PRESENT
     return {
         "accuracy": float((labels == truth).mean()),
         "presence_recall": float((called & present).sum() / present.sum()),
@@ -239,7 +239,7 @@ class Synthetic:
     def stray(self, found: LargeSolution) -> dict[str, float]:
         """Share of the queries that went to classes that do not occur."""
         absent = np.setdiff1d(np.arange(self.k), self.present)
-        return {"stray_queries": float(found.proportions.numpy()[absent].sum())}
+        return {"stray_queries": float(found.proportions[absent].sum())}
 
 
 class Memory:

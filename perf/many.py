@@ -54,7 +54,7 @@ def make(place: Path, n_rows: int, size: int, noise: float, mixed: bool) -> tupl
         codes = np.arange(N_CLASSES).repeat(SHOTS)
         examples = centres[codes] + noise * rng.normal(size=(len(codes), DIM)).astype(np.float32)
         names = np.array([f"class {k:04}" for k in codes])
-        fitted = Catalogue.of(torch.from_numpy(examples), names)
+        fitted = Catalogue.of(examples, names)
         _ = fitted.head
         save_catalogue(fitted, catalogue)
     data = place / f"rows-{n_rows}-{size}-{noise}{'-mixed' if mixed else ''}.parquet"
@@ -98,7 +98,8 @@ def bare(catalogue: Path, data: Path, out: Path) -> None:
 def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
     torch.set_num_threads(1)
     fitted = load_catalogue(catalogue)
-    weights, offsets = fitted.means.mT.contiguous(), -0.5 * fitted.means.square().sum(-1)
+    means, origin = torch.from_numpy(fitted.means).float(), torch.from_numpy(fitted.origin).float()
+    weights, offsets = means.mT.contiguous(), -0.5 * means.square().sum(-1)
     names = pa.array(fitted.classes.tolist())
     others = ["id", "group", "truth"]
     kinds = [("id", pa.int64()), ("group", pa.int64()), ("truth", pa.int32()), ("label", pa.string())]
@@ -107,7 +108,7 @@ def _bare_part(catalogue: Path, data: Path, out: Path, part: int) -> None:
     with pq.ParquetWriter(out / f"part-{part}.parquet", pa.schema(kinds)) as writer:
         for batch in file.iter_batches(16_384, mine, use_threads=False):
             vectors = torch.from_numpy(batch.column("vector").flatten().to_numpy()).view(-1, DIM)
-            points = torch.nn.functional.normalize(vectors, dim=-1) - fitted.origin
+            points = torch.nn.functional.normalize(vectors, dim=-1) - origin
             codes = torch.cat([torch.addmm(offsets, rows, weights).argmax(-1) for rows in torch.split(points, 2_048)])
             columns = [*(batch.column(name) for name in others), names.take(pa.array(codes.numpy()))]
             writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(kinds)))

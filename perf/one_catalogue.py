@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 import handful
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
@@ -45,7 +44,7 @@ AIMS = {150: (2.0, 20.0), 1_000: (1.6, 5.0), 5_000: (1.3, 2.0), 20_000: (1.3, No
 MANY = 100_000
 
 
-def synthetic(n_classes: int, n_batches: int) -> tuple[Tensor, np.ndarray, Tensor]:
+def synthetic(n_classes: int, n_batches: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Examples, their labels, and batches."""
     seed = torch.Generator().manual_seed(0)
     centres = 0.35 * torch.randn(n_classes, DIM, generator=seed)
@@ -53,10 +52,11 @@ def synthetic(n_classes: int, n_batches: int) -> tuple[Tensor, np.ndarray, Tenso
     examples = centres[labels] + 0.3 * torch.randn(len(labels), DIM, generator=seed)
     present = torch.stack([torch.randperm(n_classes, generator=seed)[:PRESENT] for _ in range(n_batches)])
     truth = present.gather(1, torch.randint(PRESENT, (n_batches, N_QUERY), generator=seed))
-    return examples, labels.numpy(), centres[truth] + 0.3 * torch.randn(n_batches, N_QUERY, DIM, generator=seed)
+    batches = centres[truth] + 0.3 * torch.randn(n_batches, N_QUERY, DIM, generator=seed)
+    return examples.numpy(), labels.numpy(), batches.numpy()
 
 
-def real(path: Path, n_batches: int) -> tuple[Tensor, np.ndarray, Tensor]:
+def real(path: Path, n_batches: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Examples of one support, and batches of the rows that are left."""
     bank = handful.read_bank(path)
     rng = np.random.default_rng(0)
@@ -66,8 +66,8 @@ def real(path: Path, n_batches: int) -> tuple[Tensor, np.ndarray, Tensor]:
     for _ in range(n_batches):
         pool = np.concatenate([rows[k][SHOTS:] for k in rng.choice(bank.n_classes, PRESENT, replace=False)])
         chosen.append(rng.choice(pool, N_QUERY, replace=len(pool) < N_QUERY))
-    batches = torch.from_numpy(np.stack([bank.take(take) for take in chosen]).astype(np.float32))
-    return torch.from_numpy(bank.take(support).astype(np.float32)), bank.labels[support], batches
+    batches = np.stack([bank.take(take) for take in chosen]).astype(np.float32)
+    return bank.take(support).astype(np.float32), bank.labels[support], batches
 
 
 def turns(functions: dict[str, Callable[[], object]], repeats: int = TURNS) -> dict[str, float]:
@@ -81,7 +81,7 @@ def turns(functions: dict[str, Callable[[], object]], repeats: int = TURNS) -> d
     return {name: statistics.median(values[1:]) for name, values in times.items()}  # the first one warms up
 
 
-def measure(examples: Tensor, labels: np.ndarray, batches: Tensor) -> dict[str, float]:
+def measure(examples: np.ndarray, labels: np.ndarray, batches: np.ndarray) -> dict[str, float]:
     """All figures of one catalogue."""
     start = time.process_time()
     catalogue = Catalogue.of(examples, labels)

@@ -1,4 +1,4 @@
-"""Numbers behind the thresholds of `handful.estimators.diagnostics`: values for ordinary and for broken batches.
+"""Numbers behind the thresholds of the diagnostics: values for ordinary and for broken batches.
 
     python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 [--shifted clinc150-shifted]
 
@@ -28,7 +28,8 @@ import handful
 from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.engine.model import Context, JointAnswer
-from handful.estimators.diagnostics import COLLAPSED_SHARE, LEAST_CERTAINTY, collapsed
+from handful.estimators.diagnostics import LEAST_CERTAINTY
+from handful.fewshot.classifier import COLLAPSED_SHARE, collapsed
 from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.solvers.frame import Frame
 
@@ -118,7 +119,8 @@ def kinds(
         yield f"{k_eff} classes", drawn(k_eff, even)
     for k_eff in (5, 20, 60):
         yield f"{k_eff} classes, shares of 1/rank", drawn(k_eff, by_rank)
-    distances = torch.cdist(catalogue.means, catalogue.means)
+    means = torch.from_numpy(catalogue.means)
+    distances = torch.cdist(means, means)
     for k_eff in (5, 10):
         near = [distances[k].topk(k_eff, largest=False).indices for k in rng.permutation(bank.n_classes)[:n_tasks]]
         yield (
@@ -138,16 +140,16 @@ def study(
     for support in range(n_supports):
         rng = np.random.default_rng([SEED, support])
         rows, spare = split(bank, shots, rng)
-        catalogue = Catalogue.of(torch.from_numpy(bank.take(rows).astype(np.float32)), bank.labels[rows])
+        catalogue = Catalogue.of(bank.take(rows).astype(np.float32), bank.labels[rows])
         figures.add_signal("labels right", catalogue)
         mixed = rng.permutation(bank.labels[rows])
-        figures.add_signal("labels shuffled", Catalogue.of(torch.from_numpy(bank.take(rows).astype(np.float32)), mixed))
+        figures.add_signal("labels shuffled", Catalogue.of(bank.take(rows).astype(np.float32), mixed))
         for name, batches in kinds(bank, catalogue, spare, n_tasks, rng):
             figures.add(name, catalogue, batches)
         for n_classes in (60, 20, 5):
             some = rng.choice(bank.n_classes, min(n_classes, bank.n_classes), replace=False)
             chosen = rows[np.isin(bank.labels[rows], some)]
-            few = Catalogue.of(torch.from_numpy(bank.take(chosen).astype(np.float32)), bank.labels[chosen])
+            few = Catalogue.of(bank.take(chosen).astype(np.float32), bank.labels[chosen])
             ordinary = [bank.take(even(spare, rng.choice(some, 5, replace=False), rng)) for _ in range(n_tasks)]
             order, what = rng.permutation(bank.dim), f"5 classes of a catalogue of {n_classes}"
             figures.add(what, few, ordinary)

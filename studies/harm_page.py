@@ -34,7 +34,7 @@ CHANGES = {
     "grey": "grey",
 }
 RULES = {"prototype": "NP", "head": "head", "logistic": "logistic"}
-PARTS = {"prototype": "NP", "head": "head", "before": "before", "roll_call": "roll_call"}
+PARTS = {"prototype": "NP", "head": "head", "roll_call": "roll_call"}
 OPENING = """\
 # Where labelling jointly helps and where it does harm, measured
 
@@ -57,7 +57,6 @@ length one:
   examples, it agrees with **head**.
 - **LR + EMQ**, **NP + EMQ**: EM for the class proportions, on the head's logits and on distances to class means. The
   sharpness is fixed and was chosen on the tuning group{sharpness}.
-- **before**: `calibrated_paddle`, the default until `roll_call` replaced it.
 - **roll_call**: the default. What looking for items of no class gains and costs is in
   [Items of no class, measured](unknown_results.md).
 
@@ -169,10 +168,8 @@ PRESENT: Column = plain("present", "present")
 OPEN: Column = ("items of no class", lambda row: "yes" if row["open"] else "no")
 OUTCOME: tuple[Column, ...] = (
     ("alone", lambda row: f"{row['accuracy'][row['alone']]:.1f} ({RULES[row['alone']]})"),
-    accuracy("before", "before"),
     accuracy("roll_call", "roll_call"),
     ahead("alone", "− alone"),
-    ahead("before", "− before"),
 )
 COUNTS: tuple[Column, ...] = (
     plain("catalogues", "catalogues"),
@@ -214,7 +211,7 @@ def clean(rows: Sequence[Row]) -> str:
         ahead("head_emq", "− LR + EMQ"),
         ahead("prototype_emq", "− NP + EMQ"),
     )
-    rules = {"roll_call": "roll_call", "before": "before", "prototype_emq": "NP + EMQ", "head_emq": "LR + EMQ"}
+    rules = {"roll_call": "roll_call", "prototype_emq": "NP + EMQ", "head_emq": "LR + EMQ"}
     errors, losses = (
         table(rows, *where, *(_of(key, rule, title, digits) for rule, title in rules.items()))
         for key, digits in (("calibration_error", 1), ("log_loss", 2))
@@ -353,7 +350,7 @@ def page() -> str:
             continue
         parts += [about, measured_with(group)]
         verdicts = {True: "reached", False: "**missed**", None: "required of the confirmation group"}
-        required = bars(rows, confirmed=group == "confirmation")
+        required = bars(rows)
         judged = [[bar.requirement, bar.measured, verdicts[bar.reached]] for bar in required]
         parts += [f"### {title}: requirements", markdown_table(["requirement", "measured", ""], judged)]
         for condition, heading in TITLES.items():

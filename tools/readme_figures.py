@@ -1,63 +1,53 @@
-"""Write the figures of README.md from the files of the studies: python tools/readme_figures.py.
+"""Write the figures of README.md from the study of real uses: python tools/readme_figures.py.
 
-The text between the two markers in README.md is made here from the clean cells of `studies/results/harm`, which
-`python studies/harm.py DATA --group GROUP` writes. A test renders it again and compares.
+The text between the two markers in README.md is made here from `studies/results/real_uses`, which
+`python studies/real_uses.py DATA NAME` writes. A test renders it again and compares.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-RESULTS = ROOT / "studies" / "results" / "harm"
+RESULTS = ROOT / "studies" / "results" / "real_uses"
+VERSION = "0.3"
 BEGIN, END = "<!-- figures: python tools/readme_figures.py -->\n", "<!-- end of figures -->\n"
 NOT_YET = "Not measured yet.\n"
-# Banks that nothing was tuned on come first.
-GROUPS = {"confirmation": "Not used for tuning", "tuning": "Used for tuning"}
-SHOTS, PRESENT = 5, (5, 20)
-ALONE = ("prototype", "head")
-KINDS = {"minilm": "sentences", "efflite0": "photographs", "conv4": "characters"}
+CELLS = {
+    "utterances": ("who speaks, three-second utterances", 60, 3, "4 to 6"),
+    "clips": ("who speaks, half-second clips", 60, 3, "4 to 6"),
+    "groceries": ("groceries in shops, phone photographs", 81, 5, "6"),
+    "spectra": ("mass spectra of another laboratory", 1152, "3 to 6", "10 to 30"),
+    "candidates": ("the same, with candidates by precursor mass", 1152, "3 to 6", "10 to 30"),
+}
 
 
-def cells(group: str) -> list[dict[str, Any]]:
-    """Return the cells shown of a group, as the study saved them."""
-    file = RESULTS / group / "clean.json"
-    parts = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    rows = [row for part in parts.values() for row in part["rows"]]
-    return [row for row in rows if row["shots"] == SHOTS and row["present"] in PRESENT]
-
-
-def line(rows: Sequence[dict[str, Any]]) -> str:
-    """Return one row of the table; the gain is over the better of the two rules that label each item alone."""
-    name, _, encoder = rows[0]["data"].rpartition("-")
-    shown = [f"{name}, {KINDS[encoder]}", str(rows[0]["classes"])]
-    for row in sorted(rows, key=lambda row: PRESENT.index(row["present"])):
-        found = row["accuracy"]
-        alone = max(ALONE, key=found.__getitem__)
-        gain, half = row["ahead"][alone]
-        shown += [f"{found[alone]:.1f}", f"{found['roll_call']:.1f}", f"{gain:+.1f} ± {half:.1f}"]
-    return f"| {' | '.join(shown)} |"
+def line(cell: str, batches: list[dict[str, Any]]) -> str:
+    """Return one row of the table; the gain is paired, batch by batch."""
+    what, classes, shots, present = CELLS[cell]
+    means, joint, rejected = (np.array([one[name] for one in batches]) for name in ("means", "joint", "known_rejected"))
+    half = 1.96 * (joint - means).std(ddof=1) / np.sqrt(len(batches))
+    gain = f"{(joint - means).mean():+.1f} ± {half:.1f}"
+    figures = [f"{means.mean():.1f}", f"{joint.mean():.1f}", gain, f"{rejected.mean():.0f} %"]
+    return f"| {' | '.join([what, f'{classes:,}', str(shots), present, *figures])} |"
 
 
 def figures() -> str:
-    """Return the table, one row for each data set that was measured, and what each group is."""
-    found = {group: rows for group in GROUPS if (rows := cells(group))}
+    """Return the table, one row for each use that was measured."""
+    file = RESULTS / f"{VERSION}.json"
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found = {cell: batches for cell in CELLS if (batches := kept.get(f"{cell}, nothing unknown"))}
     if not found:
         return NOT_YET
-    measured = [what for present in PRESENT for what in (f"{present} occur: alone", "jointly", "gain")]
-    table = [f"| data | classes | {' | '.join(measured)} |", "|---" * (2 + len(measured)) + "|"]
-    about = []
-    for group, rows in found.items():
-        names = list(dict.fromkeys(row["data"] for row in rows))
-        table += [line([row for row in rows if row["data"] == name]) for name in names]
-        about.append(f"{GROUPS[group]}: {', '.join(name.rpartition('-')[0] for name in names)}.")
-    batches = sorted({row["batches"] for rows in found.values() for row in rows})
-    about.append(f"Each figure is a mean over {' or '.join(map(str, batches))} batches.")
-    return "\n".join(table) + "\n\n" + " ".join(about) + "\n"
+    heads = ("data", "classes", "examples of each", "occur", "nearest mean", "jointly", "gain", "called unknown")
+    table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(line(*one) for one in found.items())]
+    counts = " or ".join(map(str, sorted({len(batches) for batches in found.values()})))
+    return "\n".join(table) + f"\n\nEach figure is a mean over {counts} batches.\n"
 
 
 def with_figures(text: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from handful.classification import classify, write_groups
-from handful.estimators import TransductiveClassifier
+from handful.fewshot import MethodClassifier
 
 rng = np.random.default_rng(4)
 N_TYPES, DIM = 20, 30
@@ -72,7 +72,7 @@ for place in range(len(found)):
 # (right). Cells that were given a type which no cell of the sample has are crosses.
 
 atlas = anndata.read_h5ad(folder / "atlas.h5ad")
-alone = TransductiveClassifier("nearest_prototype").fit(atlas.obsm["X_pca"], atlas.obs["cell_type"].astype(str))
+alone = MethodClassifier("nearest_prototype").fit(atlas.obsm["X_pca"], atlas.obs["cell_type"].astype(str))
 truth = np.array(TYPES)[in_sample]
 answers = {
     "each cell alone": np.asarray(alone.predict(labelled.obsm["X_pca"])),

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count, environ
 
 import numpy as np
-import torch
 from fastapi import FastAPI, HTTPException, Request, Response
 from starlette.requests import ClientDisconnect
+from threadpoolctl import threadpool_limits
 
 from handful.errors import HandfulError, HandfulWarning
 from handful.estimators import BatchClassifier
@@ -27,7 +27,8 @@ THREADS = int(environ.get("HANDFUL_THREADS", cpu_count() or 1))  # batches label
 warnings.simplefilter("ignore", HandfulWarning)  # they are in the answer, as diagnostics
 classifier = BatchClassifier.load(environ["HANDFUL_CATALOGUE"])
 places = threading.BoundedSemaphore(MOST_REQUESTS)
-pool = ThreadPoolExecutor(THREADS, "label", torch.set_num_threads, (1,))  # one torch thread for each of ours
+pool = ThreadPoolExecutor(THREADS, "label")
+threadpool_limits(1, "blas")  # one thread of NumPy for each of ours
 app = FastAPI()
 # One vector, and what follows it; 64 bytes are enough for a number and the space around it.
 VECTOR = re.compile(rf"\s*(\[[^][]{{0,{64 * classifier.n_features_in_}}}\])\s*([],])")
@@ -60,10 +61,10 @@ def labelled(body: bytearray, is_npy: bool, deadline: float) -> bytes:
         raise HTTPException(422, f"The body must be a JSON list of vectors, or a .npy file: {error}") from error
     if X.shape[:1] > (MOST_ROWS,):
         raise HTTPException(413, f"A request may have {MOST_ROWS} rows, got {len(X)}; label fewer items together.")
-    found = classifier.infer(torch.from_numpy(X))
+    found = classifier.infer(X)
     answer = {
         "labels": found.labels.tolist(),
-        "probabilities": found.probabilities.amax(1).tolist(),  # of these labels
+        "probabilities": found.probabilities.max(1).tolist(),  # of these labels
         "present_classes": found.present_classes.tolist(),
         "unknown": None if np.isnan(found.unknown_share) else found.unknown.tolist(),  # chance to be none of them
         "diagnostics": [{"name": seen.name, "message": seen.message} for seen in found.diagnostics],

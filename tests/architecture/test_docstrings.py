@@ -19,9 +19,7 @@ OFF = {
 # What people call by hand: every method has parameters, what it returns and an example. So has every function.
 FRONT = {
     "handful.estimators.BatchClassifier",
-    "handful.estimators.TransductiveClassifier",
-    "handful.estimators.Inference",
-    "handful.estimators.GroupedInference",
+    "handful.estimators.Answer",
     "handful.estimators.FewClassSplit",
 }
 # Checks that are off for all other classes: annotations have the types, and the example of a class shows its methods.
@@ -82,13 +80,13 @@ def test_the_front_is_listed():
     assert set(REFERENCE) >= FRONT
     for name in ("fit", "predict", "infer", "explain", "questions", "load"):
         assert f"handful.estimators.BatchClassifier.{name}" in members("handful.estimators.BatchClassifier")
-    assert "handful.estimators.Inference.labels" not in members("handful.estimators.Inference")
+    assert "handful.estimators.Answer.labels" not in members("handful.estimators.Answer")
 
 
 def test_a_missing_section_is_found(monkeypatch):
-    from handful.estimators import Inference
+    from handful.estimators import Answer
 
-    monkeypatch.setattr(Inference.top, "__doc__", "Return the most probable classes.")
-    found = faults("handful.estimators.Inference")
-    assert any("Inference.top: EX01" in fault for fault in found)
-    assert any("Inference.top: PR01" in fault for fault in found)
+    monkeypatch.setattr(Answer.top, "__doc__", "Return the most probable classes.")
+    found = faults("handful.estimators.Answer")
+    assert any("Answer.top: EX01" in fault for fault in found)
+    assert any("Answer.top: PR01" in fault for fault in found)

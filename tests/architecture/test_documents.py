@@ -153,24 +153,17 @@ def test_figures_changed_by_hand_are_found_out():
     assert readme_figures.with_figures(changed) == text
 
 
-def test_figures_of_the_readme_come_from_the_clean_cells(tmp_path, monkeypatch):
+def test_figures_of_the_readme_come_from_the_study_of_real_uses(tmp_path, monkeypatch):
     readme_figures = importlib.import_module("readme_figures")
     monkeypatch.setattr(readme_figures, "RESULTS", tmp_path)
     assert readme_figures.figures() == readme_figures.NOT_YET
-    row = {
-        "data": "made-up-minilm",
-        "classes": 9,
-        "batches": 500,
-        "accuracy": {"prototype": 70.0, "head": 71.04, "roll_call": 90.0},
-        "ahead": {"prototype": [20.0, 2.0], "head": [18.96, 1.0]},
-    }
-    rows = [{**row, "shots": shots, "present": present} for shots in (1, 5, 10) for present in (5, 20, "all")]
-    (tmp_path / "tuning").mkdir()
-    (tmp_path / "tuning" / "clean.json").write_text(json.dumps({"made-up-minilm": {"rows": rows}}))
+    batches = [{"means": 50.0 + n, "joint": 80.0 + n, "known_rejected": 2.0} for n in (0, 2)]
+    kept = {"clips, nothing unknown": batches, "clips, some unknown": batches, "others, nothing unknown": batches}
+    (tmp_path / "0.3.json").write_text(json.dumps(kept))
     shown = readme_figures.figures()
-    assert shown.count("made-up") == 2
-    assert "| made-up, sentences | 9 | 71.0 | 90.0 | +19.0 ± 1.0 | 71.0 | 90.0 | +19.0 ± 1.0 |\n\n" in shown
-    assert shown.endswith("Used for tuning: made-up. Each figure is a mean over 500 batches.\n")
+    assert shown.count("\n| ") == 1
+    assert "half-second clips | 60 | 3 | 4 to 6 | 51.0 | 81.0 | +30.0 ± 0.0 | 2 % |\n\n" in shown
+    assert shown.endswith("Each figure is a mean over 2 batches.\n")
 
 
 def test_links_of_the_readme_are_absolute_where_it_is_shown_outside_the_repository():

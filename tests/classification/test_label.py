@@ -329,8 +329,7 @@ def test_the_page_explains_labels_with_the_prior(vectors):
     for group_by in (None, "site"):
         found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, candidates=folder / "list.txt")
         _, (said,) = found.look.at(np.arange(len(batch)), [0], 1)
-        named = said.alone if group_by is None else found.class_names[said.alone]
-        assert named == wanted.alone != truth[0]
+        assert found.class_names[said.alone] == wanted.alone != truth[0]
 
 
 def test_a_streamed_batch_takes_no_candidates_and_no_prior(vectors, monkeypatch):
@@ -387,7 +386,7 @@ def test_options_about_items_are_refused_for_vectors(vectors):
 
 def test_columns_are_not_named_of_what_has_none(vectors):
     folder, classifier, batch, _, weights = vectors
-    bank = FeatureBank.from_arrays(classifier.catalogue_.means.numpy(), np.arange(30), list(weights))
+    bank = FeatureBank.from_arrays(classifier.catalogue_.means, np.arange(30), list(weights))
     bank.save(folder / "bank")
     np.save(folder / "b.npy", batch)
     with pytest.raises(OptionError, match="no table of vectors that could have the column 'features'"):

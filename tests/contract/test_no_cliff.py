@@ -9,7 +9,7 @@ import pytest
 
 from handful import BatchClassifier
 from handful.datasets import load_clinc150
-from handful.estimators import Inference
+from handful.estimators import Answer
 
 
 class World(NamedTuple):
@@ -79,18 +79,18 @@ NEAR = {"unequal", "hard", "many items", "many intents"}
 ORIGIN = pytest.mark.xfail(reason="rows have unit length about the origin given: up to 0.9", strict=True)
 
 
-def answer(world: World) -> Inference:
+def answer(world: World) -> Answer:
     """Fit the default and label the batch."""
     return BatchClassifier().fit(world.X, world.y).infer(world.batch)
 
 
 @cache
-def usual(name: str) -> Inference:
+def usual(name: str) -> Answer:
     """Return the answer that is compared with the others."""
     return answer(worlds()[name])
 
 
-def assert_same(found: Inference, expected: Inference, most: float) -> None:
+def assert_same(found: Answer, expected: Answer, most: float) -> None:
     """Compare everything that an answer says; NaN means that unknown items are not judged."""
     for ours, theirs in (
         (found.probabilities, expected.probabilities),

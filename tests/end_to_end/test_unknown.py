@@ -6,7 +6,8 @@ import torch
 
 from handful.datasets import load_clinc150
 from handful.errors import LabelError
-from handful.estimators import BatchClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier
+from handful.fewshot import MethodClassifier
 
 
 class Gaussian:
@@ -72,28 +73,31 @@ def test_predict_keeps_its_contract_and_gives_the_rejected_a_label_if_asked(gaus
         gaussian.classifier.predict(batch, unknown="other")
 
 
-def test_chances_come_in_the_container_of_the_batch(gaussian):
+def test_chances_are_arrays_and_tables_have_the_index_of_the_batch(gaussian):
     pd = pytest.importorskip("pandas")
     batch = gaussian.around(TRUTH)
     expected = gaussian.classifier.infer(batch).unknown
-    frame = gaussian.classifier.infer(pd.DataFrame(batch, index=np.arange(44) + 100)).unknown
-    assert (frame.name, frame.index[0]) == ("unknown", 100)
-    np.testing.assert_allclose(frame, expected)
-    tensor = gaussian.classifier.infer(torch.from_numpy(batch)).unknown
-    np.testing.assert_allclose(tensor.numpy(), expected)
+    found = gaussian.classifier.infer(pd.DataFrame(batch, index=np.arange(44) + 100))
+    column = found.to_frame()["unknown"]
+    assert (column.name, column.index[0]) == ("unknown", 100)
+    for chances in (found.unknown, column, gaussian.classifier.infer(torch.from_numpy(batch)).unknown):
+        np.testing.assert_allclose(chances, expected)
+    assert isinstance(found.unknown, np.ndarray)
 
 
-@pytest.mark.parametrize("method", ["roll_call", "nearest_prototype"])
-def test_what_cannot_tell_says_so(method):
+@pytest.mark.parametrize("classifier", [BatchClassifier(), MethodClassifier("nearest_prototype")])
+def test_what_cannot_tell_says_so(classifier):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 24)), np.arange(30)
-    classifier = TransductiveClassifier(method).fit(X, y)
-    found = classifier.infer(X[:12] + 0.1)
+    found = classifier.fit(X, y).infer(X[:12] + 0.1)
+    assert found.unknown_reason is not None
+    assert not found.rejected.any()
     assert np.isnan(found.unknown).all()
     assert np.isnan(found.unknown_share)
     assert found.unknown_interval == (0, 1)
     assert found.proposals == ()
-    assert classifier.predict(X[:12] + 0.1, unknown=-1).tolist() == found.labels.tolist()
+    if isinstance(classifier, BatchClassifier):
+        assert classifier.predict(X[:12] + 0.1, unknown=-1).tolist() == found.labels.tolist()
 
 
 def test_a_loaded_classifier_rejects_the_same(gaussian, tmp_path):

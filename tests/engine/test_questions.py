@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from handful.engine import questions
 from handful.engine.questions import questions_about
 from handful.errors import OptionError
-from handful.estimators import BatchClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier
 
 
 def blocks(seed, sizes, doubts, n_classes=12, dim=24):
@@ -108,10 +108,8 @@ def test_a_thousand_items_and_classes():
     assert len(questions_about(points, q, np.zeros(1000), 10)) == 10
 
 
-def test_other_methods_and_numbers_are_refused():
+def test_other_numbers_are_refused():
     X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], [0, 0, 1, 1]
-    with pytest.raises(OptionError, match="questions need the method roll_call"):
-        TransductiveClassifier("nearest_prototype").fit(X, y).questions(X)
     with pytest.raises(OptionError, match="n must be a whole number of at least 1"):
         BatchClassifier().fit(X, y).questions(X, 0)
     assert len(BatchClassifier().fit(X, y).questions(X)) == 4

@@ -1,24 +1,34 @@
-"""Groups, each labelled as one batch: the rows of each, and the answer that it has alone."""
+"""Groups, each labelled as one batch with the answer that it has alone, and items of one class in units."""
+
+import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
 import torch
 
 from handful.catalogue import Catalogue
 from handful.engine.model import Context
-from handful.engine.prior import Prior
-from handful.estimators.batches import CatalogueItems, by_group
+from handful.errors import OptionError, TaskError
+from handful.estimators import BatchClassifier, infer_scores
+from handful.estimators.batches import CatalogueItems, answered, by_group, for_units, labels_alone, mean_rows
+from handful.estimators.context import Known
+
+N_CLASSES, DIM = 30, 16
 
 
-def world(seed=0):
+def small_world(seed=0):
     rng = np.random.default_rng(seed)
     centres, codes = rng.normal(size=(12, 16)), np.arange(12).repeat(5)
-    catalogue = Catalogue.of(torch.from_numpy(centres[codes] + 0.5 * rng.normal(size=(60, 16))), codes)
+    catalogue = Catalogue.of(centres[codes] + 0.5 * rng.normal(size=(60, 16)), codes)
     truth = np.array([1, 4, 4, 1, 7, 7, 7, 4])
-    return catalogue, torch.from_numpy(centres[truth] + 0.5 * rng.normal(size=(8, 16))), truth
+    return catalogue, centres[truth] + 0.5 * rng.normal(size=(8, 16)), truth
 
 
 def test_a_group_has_the_answer_that_it_has_alone():
-    catalogue, features, _ = world()
+    catalogue, features, _ = small_world()
     group_of = np.array([1, 0, 0, 1, 2, 2, 2, 0])
     found = list(by_group(CatalogueItems(catalogue, features), group_of))
     assert [place for place, _, _ in found] == [0, 1, 2]
@@ -29,15 +39,199 @@ def test_a_group_has_the_answer_that_it_has_alone():
 
 
 def test_every_group_has_its_own_prior_and_what_is_given_holds():
-    catalogue, features, truth = world()
-    weights = np.ones((2, 12))
-    weights[1, 7] = 0
+    catalogue, features, truth = small_world()
     given = np.full(8, -1)
     given[0] = 9
     items = CatalogueItems(catalogue, features, given)
-    first, second = (
-        found
-        for _, _, found in by_group(items, np.array([0, 0, 0, 0, 1, 1, 1, 1]), Prior.of(weights, np.full(2, 300.0)))
-    )
+    first, second = (found for _, _, found in by_group(items, list("aaaabbbb"), Known(prior={"b": {7: 0}})))
     assert first.probabilities.argmax(1).tolist() == [9, *truth[1:4]]
     assert not second.probabilities[:, 7].any()
+
+
+def test_labels_alone_are_those_of_the_answer():
+    catalogue, features, _ = small_world()
+    items, groups, known = CatalogueItems(catalogue, features), np.arange(8) % 3, Known(candidates=[1, 4])
+    labels, rejected = labels_alone(items, groups, known)
+    found = answered(items, groups, known)
+    np.testing.assert_array_equal(labels, found.labels)
+    np.testing.assert_array_equal(rejected, found.rejected)
+
+
+# -- groups through the classifier -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A fitted classifier, and 120 groups of 1 to 300 rows in random order."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(N_CLASSES, DIM))
+    X = (centres.repeat(5, axis=0) + 0.8 * rng.normal(size=(5 * N_CLASSES, DIM))).astype(np.float32)
+    classifier = BatchClassifier().fit(X, np.array([f"class {k:02}" for k in range(N_CLASSES)]).repeat(5))
+    sizes = np.concatenate([np.exp(rng.uniform(0, 4, 117)).astype(int), [300, 1, 1]])
+    groups = rng.permutation(np.repeat(np.arange(120) * 10, sizes))
+    present = {g: rng.choice(N_CLASSES, rng.integers(1, 6), replace=False) for g in np.unique(groups)}
+    truth = np.array([rng.choice(present[g]) for g in groups])
+    batch = (centres[truth] + 0.8 * rng.normal(size=(len(truth), DIM))).astype(np.float32)
+    return classifier, batch, groups, truth
+
+
+def test_groups_equal_a_loop(world):
+    classifier, batch, groups, _ = world
+    found = classifier.infer(batch, groups=groups)
+    labels = classifier.predict(batch, groups=groups)
+    assert len(found.groups) == 120
+    np.testing.assert_array_equal(labels, found.labels)
+    for place, group in enumerate(found.groups):
+        rows = groups == group
+        with warnings.catch_warnings(action="ignore"):
+            one = classifier.infer(batch[rows])
+        np.testing.assert_allclose(found.probabilities[rows], one.probabilities, atol=1e-5)
+        np.testing.assert_array_equal(found.labels[rows], one.labels)
+        np.testing.assert_allclose(found.presence[place], one.presence, atol=1e-4)
+        again = found[group]
+        np.testing.assert_array_equal(again.present_classes, one.present_classes)
+        np.testing.assert_allclose(again.expected_counts, one.expected_counts, atol=1e-3)
+        assert [d.name for d in again.diagnostics] == [d.name for d in one.diagnostics]
+        assert again.joint_weight == pytest.approx(one.joint_weight, abs=1e-4)
+
+
+def test_the_order_of_rows_is_kept(world):
+    classifier, batch, groups, truth = world
+    order = np.random.default_rng(1).permutation(len(groups))
+    here, there = (classifier.predict(batch[o], groups=groups[o]) for o in (np.arange(len(groups)), order))
+    np.testing.assert_array_equal(here[order], there)
+    assert (here == np.array([f"class {k:02}" for k in truth])).mean() > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_groups_in_every_container_have_the_same_answer(world):
+    classifier, batch, groups, _ = world
+    expected = classifier.infer(batch, groups=groups)
+    columns = {f"x{i}": column for i, column in enumerate(batch.T.copy())}
+    for table, column in (
+        (pd.DataFrame(batch), pd.Series(groups)),
+        (torch.from_numpy(batch), torch.from_numpy(groups)),
+        (pl.DataFrame(columns), pl.Series(groups)),
+        (pa.table(columns), pa.array(groups)),
+    ):
+        found = classifier.infer(table, groups=column)
+        np.testing.assert_array_equal(found.labels, expected.labels)
+        np.testing.assert_allclose(found[0].probabilities, expected[0].probabilities, atol=1e-6)
+
+
+def test_several_columns_make_a_group(world):
+    classifier, batch, groups, _ = world
+    table = pd.DataFrame({"site": np.array(["wood", "marsh", "lake"])[groups // 500], "day": groups % 500})
+    found = classifier.infer(batch, groups=table)
+    assert len(found.groups) == 120
+    assert ("wood", 0) in found.groups.tolist()
+    np.testing.assert_array_equal(found.labels, classifier.predict(batch, groups=groups))
+    assert len(found["marsh", 0].labels) == (groups == 500).sum()
+
+
+def test_groups_that_do_not_fit_are_refused_with_a_sentence(world):
+    classifier, batch, groups, _ = world
+    with pytest.raises(TaskError, match="one entry per row"):
+        classifier.infer(batch, groups=groups[:-1])
+    with pytest.raises(TaskError, match="some rows have no value in groups"):
+        classifier.infer(batch[:2], groups=np.array(["a", None], dtype=object))
+    with pytest.raises(TaskError, match="some rows have no value in groups"):
+        classifier.infer(batch[:2], groups=[1.0, np.nan])
+
+
+# -- items of one class ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tracks():
+    """Noisy items in units of four: 24 units of six of the classes."""
+    rng = np.random.default_rng(0)
+    centres, y = rng.normal(size=(40, DIM)), np.arange(40).repeat(5)
+    classifier = BatchClassifier().fit(centres[y] + rng.normal(size=(200, DIM)), y)
+    unit = rng.permutation(np.arange(24).repeat(4))
+    truth = rng.choice(40, 6, replace=False)[np.arange(24) % 6][unit]
+    return classifier, centres[truth] + 1.8 * rng.normal(size=(96, DIM)), unit, truth
+
+
+def one_label_per_unit(labels, unit):
+    return all(len(set(labels[unit == u].tolist())) == 1 for u in np.unique(unit))
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_items_that_belong_together_have_one_label_and_more_are_right(tracks):
+    classifier, batch, unit, truth = tracks
+    alone, found = classifier.infer(batch), classifier.infer(batch, together=unit)
+    assert not one_label_per_unit(alone.labels, unit)
+    assert one_label_per_unit(found.labels, unit)
+    assert (found.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
+    np.testing.assert_allclose(found.probabilities.sum(1), 1)
+    known = 1 - found.unknown if found.rejected.any() else np.ones(96)
+    np.testing.assert_allclose(found.expected_counts, known @ found.probabilities, atol=1e-3)
+    names = pd.DataFrame({"site": "wood", "track": [f"track {u}" for u in unit]})
+    np.testing.assert_array_equal(classifier.infer(batch, together=names).labels, found.labels)
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_units_of_one_item_change_nothing(tracks):
+    classifier, batch, _, _ = tracks
+    alone, found = classifier.infer(batch), classifier.infer(batch, together=np.arange(96))
+    np.testing.assert_allclose(found.probabilities, alone.probabilities, atol=1e-9)
+    np.testing.assert_allclose(found.expected_counts, alone.expected_counts, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_units_within_groups_are_those_of_each_group_alone(tracks):
+    classifier, batch, unit, _ = tracks
+    groups = np.arange(96) % 2  # units are cut in two
+    found = classifier.infer(batch, groups=groups, together=unit)
+    for group in (0, 1):
+        mine = groups == group
+        alone = classifier.infer(batch[mine], together=unit[mine])
+        np.testing.assert_allclose(found[group].probabilities, alone.probabilities, atol=1e-9)
+    np.testing.assert_array_equal(classifier.predict(batch, groups, together=unit), found.labels)
+
+
+@pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+def test_a_label_that_is_given_is_that_of_the_whole_unit(tracks):
+    classifier, batch, unit, _ = tracks
+    mine = np.flatnonzero(unit == 5)
+    found = classifier.infer(batch, together=unit, given={int(mine[2]): 31})
+    assert found.labels[mine].tolist() == [31] * 4
+    assert (found.probabilities[mine, 31] == 1).all()
+    nobody = classifier.infer(batch, together=unit, given={int(mine[2]): None})
+    assert nobody.rejected[mine].all()
+    logits = np.random.default_rng(0).normal(size=(96, 40))
+    assert (
+        infer_scores(logits, kind="logits", together=unit, given={int(mine[0]): 31}).labels[mine].tolist() == [31] * 4
+    )
+
+
+def test_units_that_are_given_two_labels_are_refused(tracks):
+    classifier, batch, unit, _ = tracks
+    first, second, *_ = np.flatnonzero(unit == 5).tolist()
+    for labels in ((31, 32), (31, None)):
+        with pytest.raises(OptionError, match="belong together were given different labels"):
+            classifier.infer(batch, together=unit, given=dict(zip((first, second), labels, strict=True)))
+    with pytest.raises(TaskError, match="together must have one entry per row of X, 96"):
+        classifier.infer(batch, together=unit[:5])
+
+
+def test_scores_of_items_that_belong_together_have_one_label(tracks):
+    _, _, unit, truth = tracks
+    logits = np.random.default_rng(1).normal(size=(96, 40))
+    logits[np.arange(96), truth] += 1.5
+    alone, found = infer_scores(logits, kind="logits"), infer_scores(logits, kind="logits", together=unit)
+    assert one_label_per_unit(found.labels, unit)
+    assert (found.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
+    with pytest.raises(OptionError, match="together says that items have one class"):
+        infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid", several=True, together=unit)
+
+
+def test_what_is_known_about_items_is_known_about_their_unit():
+    unit_of = np.array([0, 0, 1, 1])
+    allowed = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]], bool)
+    found = for_units(Context(allowed=allowed, given=np.array([-1, 1, -1, -1])), unit_of)
+    assert found.given.tolist() == [1, -1]
+    # Candidates that leave nothing say nothing.
+    assert found.allowed.tolist() == [[False, True, False], [True, True, True]]
+    assert mean_rows(np.array([[1.0], [3.0], [5.0], [5.0]]), unit_of).tolist() == [[2.0], [5.0]]

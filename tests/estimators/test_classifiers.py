@@ -1,4 +1,4 @@
-"""The scikit-learn dress: its own contract, labels of any kind, and what a batch says."""
+"""BatchClassifier: the contract of scikit-learn, labels of any kind, and what a batch says."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +14,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import handful
 from handful import fewshot
+from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
-from handful.errors import LabelError, NotConvergedWarning, OptionError, TaskError
-from handful.estimators import BatchClassifier, TransductiveClassifier
+from handful.errors import LabelError, OptionError, TaskError
+from handful.estimators import BatchClassifier
+from handful.estimators.batches import CatalogueItems, answered
+from handful.estimators.classifiers import is_unlabelled
+from handful.estimators.context import Known
 
 JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
 
@@ -26,10 +30,7 @@ def by_design(estimator) -> dict[str, str]:
     return {"check_methods_subset_invariance": JOINT}
 
 
-@parametrize_with_checks(
-    [BatchClassifier(), TransductiveClassifier("soft_kmeans", feature_transform="raw")],
-    expected_failed_checks=by_design,
-)
+@parametrize_with_checks([BatchClassifier()], expected_failed_checks=by_design)
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
@@ -47,7 +48,7 @@ def catalogue(shots: int = 5):
 def test_present_classes_of_real_sentences():
     bank, features, labels, names, spare = catalogue()
     classifier, rng = BatchClassifier().fit(features, labels), np.random.default_rng(1)
-    one_by_one = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(features, labels)
+    one_by_one = fewshot.MethodClassifier("nearest_prototype", feature_transform="l2").fit(features, labels)
     right, right_alone, found, believed, called = [], [], [], [], []
     for _ in range(20):
         present = rng.choice(150, 3, replace=False)
@@ -81,20 +82,7 @@ def test_the_answer_is_that_of_the_library():
 @pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], np.array([2.0, 5.0, 2.0])])
 def test_labels_come_back_as_they_went_in(labels):
     features = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]])
-    predicted = (
-        TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(features, labels).predict(features)
-    )
-    assert predicted.tolist() == list(labels)
-
-
-def test_mistakes_are_refused_with_a_sentence():
-    features = np.eye(3)
-    with pytest.raises(OptionError, match="method must be one of roll_call, paddle, "):
-        TransductiveClassifier("magic").fit(features, [0, 1, 2])
-    with pytest.raises(OptionError, match="feature_transform must be None or one of raw, "):
-        TransductiveClassifier(feature_transform="magic").fit(features, [0, 1, 2])
-    with pytest.raises(OptionError, match="has no option 'speed'"):
-        TransductiveClassifier(options={"speed": 1}).fit(features, [0, 1, 2])
+    assert BatchClassifier().fit(features, labels).predict(features).tolist() == list(labels)
 
 
 def toy(seed: int, n_classes: int = 5, dim: int = 6):
@@ -110,6 +98,11 @@ def toy(seed: int, n_classes: int = 5, dim: int = 6):
 quiet = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 
 
+def by_catalogue(X, y, batch, transform):
+    """The answer with another transform than that of the classifier."""
+    return answered(CatalogueItems(Catalogue.of(X, y, transform), batch), None, Known())
+
+
 @quiet
 @given(seed=st.integers(0, 1000), exponent=st.floats(-3, 3))
 def test_the_scale_of_the_features_does_not_matter(seed, exponent):
@@ -118,8 +111,7 @@ def test_the_scale_of_the_features_does_not_matter(seed, exponent):
     found = BatchClassifier().fit(factor * X, y).infer(factor * batch)
     assert (found.labels == expected.labels).all()
     np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-6)
-    raw = TransductiveClassifier(feature_transform="raw").fit(X, y).infer(batch)
-    scaled = TransductiveClassifier(feature_transform="raw").fit(factor * X, y).infer(factor * batch)
+    raw, scaled = by_catalogue(X, y, batch, "raw"), by_catalogue(factor * X, y, factor * batch, "raw")
     np.testing.assert_allclose(scaled.probabilities, raw.probabilities, atol=1e-6)
 
 
@@ -130,12 +122,12 @@ def rotation_of(seed):
 def rotated(seed, transform):
     """Answers without and with a rotation of the features."""
     X, y, batch = toy(seed)
-    rotation, classifier = rotation_of(seed), TransductiveClassifier(feature_transform=transform)
-    return classifier.fit(X, y).infer(batch), classifier.fit(X @ rotation, y).infer(batch @ rotation)
+    rotation = rotation_of(seed)
+    return by_catalogue(X, y, batch, transform), by_catalogue(X @ rotation, y, batch @ rotation, transform)
 
 
 @quiet
-@pytest.mark.parametrize("transform", [None, "raw"])
+@pytest.mark.parametrize("transform", ["l2", "raw"])
 def test_a_rotation_changes_no_label_and_probabilities_seldom_by_much(transform):
     """The noise of the chains is drawn by the positions of the classes."""
     moved = []
@@ -147,20 +139,10 @@ def test_a_rotation_changes_no_label_and_probabilities_seldom_by_much(transform)
 
 @quiet
 @pytest.mark.xfail(strict=True, reason="other noise of the chains: up to 0.11")
-@pytest.mark.parametrize(("seed", "transform"), [(2, None), (41, None), (41, "raw")])
+@pytest.mark.parametrize(("seed", "transform"), [(2, "l2"), (41, "l2"), (41, "raw")])
 def test_a_rotation_does_not_matter(seed, transform):
     expected, found = rotated(seed, transform)
     np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=0.02)
-
-
-@quiet
-@given(seed=st.integers(0, 1000))
-def test_nor_does_for_paddle_without_l2_a_translation(seed):
-    X, y, batch = toy(seed)
-    # The ridge of a head follows the length of the rows, so the origin matters to roll call.
-    raw, rotation = TransductiveClassifier("paddle", feature_transform="raw"), rotation_of(seed)
-    expected, offset = raw.fit(X, y).predict_proba(batch), 10 * rotation[0]
-    np.testing.assert_allclose(raw.fit(X + offset, y).predict_proba(batch + offset), expected, atol=1e-6)
 
 
 @quiet
@@ -181,21 +163,16 @@ def same_classifier(left, right, batch) -> None:
 
 
 @quiet
-@given(
-    seed=st.integers(0, 1000),
-    method=st.sampled_from(["roll_call", "paddle", "alpha_tim", "nearest_prototype"]),
-)
-def test_growing_and_shrinking_equal_a_fresh_fit(seed, method):
+@given(seed=st.integers(0, 1000))
+def test_growing_and_shrinking_equal_a_fresh_fit(seed):
     X, y, batch = toy(seed)
     new, old = y == "bee", y != "bee"
-    fresh = TransductiveClassifier(method).fit(np.concatenate([X[old], X[new]]), np.concatenate([y[old], y[new]]))
-    same_classifier(TransductiveClassifier(method).fit(X[old], y[old]).add_classes(X[new], y[new]), fresh, batch)
-    first = TransductiveClassifier(method).partial_fit(X[:8], y[:8])
-    same_classifier(
-        first.partial_fit(X[8:], y[8:], classes=np.unique(y)), TransductiveClassifier(method).fit(X, y), batch
-    )
-    shrunk = TransductiveClassifier(method).fit(X, y).remove_classes(["bee"])
-    same_classifier(shrunk, TransductiveClassifier(method).fit(X[old], y[old]), batch)
+    fresh = BatchClassifier().fit(np.concatenate([X[old], X[new]]), np.concatenate([y[old], y[new]]))
+    same_classifier(BatchClassifier().fit(X[old], y[old]).add_classes(X[new], y[new]), fresh, batch)
+    first = BatchClassifier().partial_fit(X[:8], y[:8])
+    same_classifier(first.partial_fit(X[8:], y[8:], classes=np.unique(y)), BatchClassifier().fit(X, y), batch)
+    shrunk = BatchClassifier().fit(X, y).remove_classes(["bee"])
+    same_classifier(shrunk, BatchClassifier().fit(X[old], y[old]), batch)
 
 
 def test_growing_and_shrinking_say_what_does_not_fit():
@@ -213,12 +190,11 @@ def test_growing_and_shrinking_say_what_does_not_fit():
 
 
 @quiet
-@pytest.mark.parametrize("method", ["roll_call", "paddle", "laplacian_shot"])
-def test_the_semi_supervised_spelling(method):
+def test_the_semi_supervised_spelling():
     X, y, batch = toy(3)
     rows, labels = np.concatenate([batch, X]), np.concatenate([np.full(len(batch), -1, dtype=object), y])
-    fitted = TransductiveClassifier(method).fit(rows, labels, unlabelled=-1)
-    alone = TransductiveClassifier(method).fit(X, y).infer(batch)
+    fitted = BatchClassifier().fit(rows, labels, unlabelled=-1)
+    alone = BatchClassifier().fit(X, y).infer(batch)
     assert fitted.classes_.tolist() == ["ant", "bee", "cat", "dog", "elk"]
     assert fitted.transduction_.tolist() == alone.labels.tolist() + y.tolist()
     assert (fitted.label_distributions_[: len(batch)] == alone.probabilities).all()
@@ -254,29 +230,12 @@ def test_what_minus_one_means_is_said_and_not_guessed(labels):
     assert BatchClassifier().fit(X, labels, unlabelled=-1).classes_.tolist() == sorted(set(labels) - {-1})
 
 
-def test_a_method_without_tolerance_does_not_warn_of_missing_it():
-    X, y, batch = toy(8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotConvergedWarning)
-        assert TransductiveClassifier("tim_adm").fit(X, y).infer(batch).converged
-
-
 def test_tuples_are_labels_too():
     labels = np.empty(4, dtype=object)
     labels[:] = [("car", 1), ("car", 2), ("car", 1), ("car", 2)]
     X = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0], [1.0, 0.1]])
-    fitted = TransductiveClassifier("nearest_prototype").fit(X, labels)
+    fitted = BatchClassifier().fit(X, labels)
     assert fitted.predict(X).tolist() == labels.tolist()
-
-
-@pytest.mark.parametrize("method", list(fewshot.METHODS))
-@quiet
-def test_every_method_wears_the_dress(method):
-    X, y, batch = toy(5)
-    inference = TransductiveClassifier(method).fit(X, y).infer(batch)
-    assert set(inference.labels) <= set(y)
-    np.testing.assert_allclose(inference.probabilities.sum(1), 1)
-    assert (inference.joint_weight is None) == (method != "roll_call")
 
 
 def test_inferring_stores_nothing_and_threads_may_share(recwarn):
@@ -293,8 +252,8 @@ def test_inferring_stores_nothing_and_threads_may_share(recwarn):
 
 def test_the_catalogue_is_our_own():
     X, y, batch = toy(6)
-    fitted = TransductiveClassifier("nearest_prototype").fit(X, y)
-    tensors = TransductiveClassifier("nearest_prototype").fit(rows := torch.from_numpy(X.copy()), y)
+    fitted = BatchClassifier().fit(X, y)
+    tensors = BatchClassifier().fit(rows := torch.from_numpy(X.copy()), y)
     expected = fitted.predict_proba(batch)
     X[:] = rows[:] = 0
     assert (fitted.predict_proba(batch) == expected).all()
@@ -343,8 +302,7 @@ def test_tensors_and_arrays_have_the_same_answer(dtype):
     tensors = BatchClassifier().fit(torch.from_numpy(X), y)
     expected, found = arrays.infer(batch), tensors.infer(torch.from_numpy(batch))
     assert arrays.catalogue_.head.weights.dtype == dtype
-    assert isinstance(found.probabilities, torch.Tensor)
-    np.testing.assert_array_equal(found.probabilities.numpy(), expected.probabilities)
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities)
     np.testing.assert_array_equal(found.presence, expected.presence)
 
 
@@ -397,21 +355,6 @@ def test_rows_given_twice_change_little():
         copies.setdefault(row // 2, set()).add(round(own, 9))
     assert copies
     assert all(len(values) == 1 for values in copies.values())
-
-
-@quiet
-def test_a_method_of_another_kind_keeps_its_rows():
-    bank, features, labels, _, spare = catalogue()
-    batch = bank.take(np.concatenate(spare[:3])).astype(np.float32)
-    classes, encoded = np.unique(labels, return_inverse=True)
-    fitted = TransductiveClassifier("laplacian_shot", feature_transform="l2").fit(features, labels)
-    inference = fitted.infer(batch)
-    task = fewshot.transform("l2", fewshot.TaskBatch.single(features, encoded, batch, 150))
-    expected = fewshot.solve("laplacian_shot", task)
-    assert (inference.labels == classes[expected.predictions[0]]).all()
-    np.testing.assert_allclose(inference.probabilities, expected.log_assignments[0].exp(), atol=1e-5)
-    assert inference.joint_weight is None
-    assert len(fitted.remove_classes(classes[:10].tolist()).classes_) == 140
 
 
 def named_problem(shots=2, n_classes=30, seed=0, of_names=0.7):
@@ -470,12 +413,7 @@ def test_names_come_early_or_late_and_are_saved(tmp_path):
 
 
 def test_names_are_refused_where_they_cannot_be_used():
-    names, X, y, _, _ = named_problem()
-    other = TransductiveClassifier("soft_kmeans", feature_transform="raw")
-    with pytest.raises(OptionError, match="names need the method roll_call"):
-        other.fit(X, y, names=names)
-    with pytest.raises(OptionError, match="names need the method roll_call"):
-        other.add_names(names)
+    _, X, y, _, _ = named_problem()
     with pytest.raises(TaskError, match="'c00' has 3 numbers, and 24 are expected"):
         BatchClassifier().fit(X, y, names={"c00": [1, 2, 3]})
     with pytest.raises(LabelError, match="kind"):
@@ -500,18 +438,6 @@ def test_sample_weights_are_refused_in_the_name_of_the_classifier():
     for call in (BatchClassifier().fit, BatchClassifier().partial_fit):
         with pytest.raises(OptionError, match=r"BatchClassifier does not take 'sample_weight': .* not supported"):
             call(X, y, sample_weight=np.ones(len(X)))
-
-
-@pytest.mark.parametrize("changed", [{"method": "soft_kmeans"}, {"feature_transform": "raw"}])
-def test_parameters_changed_after_fit_need_another_fit(changed):
-    X, y, batch = toy(0)
-    classifier = TransductiveClassifier("roll_call").fit(X, y).set_params(**changed)
-    for call in (classifier.predict, classifier.infer, classifier.predict_proba):
-        with pytest.raises(OptionError, match=r"was fitted with another method or feature_transform .* call fit again"):
-            call(batch)
-    with pytest.raises(OptionError, match="method must be one of"):
-        classifier.set_params(method="unheard_of").predict(batch)
-    assert len(classifier.set_params(**{"method": "roll_call", **changed}).fit(X, y).predict(batch)) == 15
 
 
 def test_a_prior_array_must_have_new_labels_too():
@@ -588,3 +514,29 @@ def test_a_clear_unknown_class_is_found_among_several_known_ones(seed):
 def test_a_clear_unknown_class_is_found_beside_a_single_known_one(seed):
     found, truth = with_an_unknown_class(seed, [3])
     assert found.tolist() == truth.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (np.array([0, -1, 1]), [False, True, False]),
+        (np.array([0.0, -1.0, 1.0]), [False, True, False]),
+        (np.array(["a", -1, "b"], dtype=object), [False, True, False]),
+        (np.array(["a", "-1", "b"], dtype=object), [False, False, False]),
+        (np.array([-1, -1]), [True, True]),
+        (np.array([-1, 1, -1]), [True, False, True]),
+    ],
+)
+def test_what_is_unlabelled_does_not_depend_on_the_other_labels(labels, expected):
+    assert is_unlabelled(labels, -1).tolist() == expected
+    assert not is_unlabelled(labels, None).any()
+
+
+def test_the_mark_may_be_text():
+    assert is_unlabelled(np.array(["a", "?"]), "?").tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("labels", "mark"), [(np.array(["a", -1]), -1), (np.array([0, 1]), "?")])
+def test_a_mark_that_no_label_can_equal_is_refused(labels, mark):
+    with pytest.raises(LabelError, match="unlabelled must be of the kind of the labels"):
+        is_unlabelled(labels, mark)

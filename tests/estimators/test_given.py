@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 from handful.catalogue import Catalogue
-from handful.errors import LabelError, OptionError
-from handful.estimators import BatchClassifier, TransductiveClassifier
+from handful.engine.model import NO_CLASS
+from handful.errors import LabelError
+from handful.estimators import BatchClassifier
 from handful.estimators.given import with_given
 
 
@@ -106,16 +106,13 @@ def test_a_label_that_cannot_occur_is_refused(shifted):
     assert classifier.infer(batch, given={0: 2}, candidates=[0, 1, 2]).labels[0] == 2
 
 
-def test_other_methods_cannot(shifted):
-    _, batch, _ = shifted
-    classifier = TransductiveClassifier("nearest_prototype", feature_transform="l2").fit(batch[:4], [0, 0, 1, 1])
-    with pytest.raises(OptionError, match="roll_call"):
-        classifier.infer(batch, given={0: 1})
-
-
-def test_vectors_may_come_as_an_array():
-    catalogue = Catalogue.of(torch.eye(3), np.array([0, 1, 2]))
-    more, codes = with_given(catalogue, np.eye(3), {1: 3})
+def test_items_that_are_given_are_examples_of_their_class():
+    catalogue, batch = Catalogue.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
+    more, same, codes = with_given(catalogue, batch, {1: 3})
+    assert same is batch
     assert more.n_classes == 4
     assert codes.tolist() == [-1, 3, -1]
-    assert with_given(catalogue, np.eye(3), {}) == (catalogue, None)
+    assert with_given(catalogue, batch, {}) == (catalogue, batch, None)
+    less, _, codes = with_given(catalogue, batch, {0: None})
+    assert less is catalogue
+    assert codes.tolist() == [NO_CLASS, -1, -1]

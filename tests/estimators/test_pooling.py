@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handful.errors import OptionError, TaskError
-from handful.estimators import BatchClassifier, TransductiveClassifier
+from handful.estimators import BatchClassifier
 from handful.estimators.pooling import siblings_of
 
 N_CLASSES, DIM, SITES, VISITS, SIZE, NOISE = 40, 16, 6, 12, 4, 1.3
@@ -185,9 +185,6 @@ def test_refusals(world):
         classifier.predict(batch, groups=site, pool=visit)
     with pytest.raises(TaskError, match="order must have one entry per row"):
         classifier.predict(batch, groups=visit, pool=site, order=visit[:3])
-    other = TransductiveClassifier("nearest_prototype").fit(world.X, world.y)
-    with pytest.raises(OptionError, match="prior and candidates need the method roll_call"):
-        other.predict(batch, candidates=[3])
 
 
 def test_steps_are_counted_within_a_pool():

@@ -5,13 +5,12 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
+from handful.catalogue.labels import decode_labels, encode_labels
 from handful.errors import FileFormatError, LabelError
-from handful.estimators import BatchClassifier, TransductiveClassifier
-from handful.estimators.saving import decode_labels, encode_labels
+from handful.estimators import BatchClassifier
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
 RNG = np.random.default_rng(0)
@@ -21,26 +20,16 @@ BATCH = RNG.standard_normal((6, 5))
 pytestmark = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 
 
-def published() -> TransductiveClassifier:
-    return TransductiveClassifier("paddle")
-
-
 def objects(*values: object) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        BatchClassifier(),
-        TransductiveClassifier("paddle", feature_transform="raw", options={"complexity_weight": 2.0, "max_iter": 7}),
-    ],
-)
-def test_a_classifier_comes_back_whole(tmp_path, made):
-    made.fit(X, Y).save(tmp_path / "c.safetensors")
-    again = type(made).load(tmp_path / "c.safetensors")
+def test_a_classifier_comes_back_whole(tmp_path):
+    made = BatchClassifier().fit(X, Y)
+    made.save(tmp_path / "c.safetensors")
+    again = BatchClassifier.load(tmp_path / "c.safetensors")
     assert again.get_params() == made.get_params()
     assert again.classes_.dtype == made.classes_.dtype
     assert (again.predict_proba(BATCH) == made.predict_proba(BATCH)).all()
@@ -99,11 +88,11 @@ def test_saving_replaces_the_older_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
-def changed(about=lambda a: a, kind=BatchClassifier, **tensors):
+def changed(about=lambda a: a, **tensors):
     """A saved file with some of it replaced."""
 
     def make(path):
-        kind().fit(X, Y).save(path)
+        BatchClassifier().fit(X, Y).save(path)
         held, metadata = read_tensors(path)
         write_tensors(path, held | tensors, {"handful": json.dumps(about(json.loads(metadata["handful"])))})
 
@@ -113,24 +102,24 @@ def changed(about=lambda a: a, kind=BatchClassifier, **tensors):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda path: write_tensors(path, {"features": torch.zeros(2, 2)}),
+        lambda path: write_tensors(path, {"features": np.zeros((2, 2))}),
         changed(lambda a: a | {"format_version": 99}),
         changed(lambda a: []),
         changed(lambda a: a | {"classes": {"dtype": "object", "values": 3}}),
         changed(lambda a: a | {"classes": {"dtype": "V8", "values": [1, 2, 3, 4]}}),
-        changed(lambda a: a | {"parameters": None}),
+        changed(lambda a: {name: value for name, value in a.items() if name != "feature_names"}),
         changed(lambda a: a | {"classes": {"dtype": "<U3", "values": ["bee", "ant", "cat", "dog"]}}),
         changed(lambda a: a | {"head": {}}),
         changed(lambda a: a | {"format_version": 2}),
         changed(lambda a: a | {"transform": "range_scale"}),
-        changed(codes=torch.arange(12)),
-        changed(codes=torch.full((12,), -1)),
-        changed(means=torch.full((4, 5), torch.nan)),
-        changed(points=torch.zeros(12, 5, dtype=torch.int64)),
-        changed(shots=torch.zeros(4)),
-        changed(origin=torch.zeros(4)),
-        changed(codes=torch.tensor([0, 1, 2, 3] * 2 + [2**33, 2**62, 0, 0])),
-        changed(codes=torch.zeros(12)),
+        changed(codes=np.arange(12)),
+        changed(codes=np.full(12, -1)),
+        changed(means=np.full((4, 5), np.nan)),
+        changed(points=np.zeros((12, 5), np.int64)),
+        changed(shots=np.zeros(4)),
+        changed(origin=np.zeros(4)),
+        changed(codes=np.array([0, 1, 2, 3] * 2 + [2**33, 2**62, 0, 0])),
+        changed(codes=np.zeros(12)),
         changed(lambda a: a | {"classes": {"dtype": "<U300000000", "values": ["a", "b", "c", "d"]}}),
         changed(lambda a: a | {"classes": {"dtype": "<U2", "values": [1, 2, 3, 4]}}),
         changed(lambda a: a | {"classes": {"dtype": "<U2", "values": ["a", "a", "c", "d"]}}),
@@ -138,7 +127,7 @@ def changed(about=lambda a: a, kind=BatchClassifier, **tensors):
         changed(lambda a: a | {"feature_names": ["a"]}),
         changed(lambda a: a | {"feature_names": 7}),
         changed(lambda a: a | {"feature_names": [1, 2, 3, 4, 5]}),
-        lambda path: write_tensors(path, {"features": torch.zeros(2, 2)}, {"handful": "[" * 200_000}),
+        lambda path: write_tensors(path, {"features": np.zeros((2, 2))}, {"handful": "[" * 200_000}),
     ],
 )
 def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
@@ -147,42 +136,8 @@ def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
         BatchClassifier.load(tmp_path / "c")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        changed(kind=published, codes=torch.arange(12)),
-        changed(kind=published, codes=torch.full((12,), -1)),
-        changed(kind=published, codes=torch.zeros(12, dtype=torch.int64)),
-        changed(kind=published, features=torch.full((12, 5), torch.nan)),
-        changed(kind=published, features=torch.zeros(12, 5, dtype=torch.int64)),
-    ],
-)
-def test_rows_that_do_not_hold_together_are_refused(tmp_path, make):
-    make(tmp_path / "c")
-    with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
-        TransductiveClassifier.load(tmp_path / "c")
-
-
-def test_a_file_of_another_class_or_with_unknown_parameters_is_refused(tmp_path):
-    TransductiveClassifier().fit(X, Y).save(tmp_path / "c")
-    with pytest.raises(
-        FileFormatError, match=r"holds a TransductiveClassifier; load it with TransductiveClassifier\.load"
-    ):
-        BatchClassifier.load(tmp_path / "c")
-    changed(lambda a: a | {"parameters": {"speed": 3}})(tmp_path / "d")
-    with pytest.raises(FileFormatError, match="does not know"):
-        BatchClassifier.load(tmp_path / "d")
-
-
-def test_options_that_are_no_plain_values_are_refused(tmp_path):
-    made = TransductiveClassifier("paddle").fit(X, Y).set_params(options={"max_iter": np.int64(5)})
-    with pytest.raises(FileFormatError, match="cannot be written as JSON"):
-        made.save(tmp_path / "c")
-
-
-@pytest.mark.parametrize("kind", [BatchClassifier, published])
-def test_no_flipped_bit_changes_an_answer(tmp_path, kind):
-    made, file = kind().fit(X, Y), tmp_path / "c"
+def test_no_flipped_bit_changes_an_answer(tmp_path):
+    made, file = BatchClassifier().fit(X, Y), tmp_path / "c"
     made.save(file)
     wanted, content = made.predict_proba(BATCH), file.read_bytes()
     header = 8 + int.from_bytes(content[:8], "little")
@@ -191,7 +146,7 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, kind):
     for place in [*rng.integers(0, len(content), 120).tolist(), *rng.integers(0, header, 80).tolist()]:
         file.write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.integers(8)]) + content[place + 1 :])
         try:
-            found = type(made).load(file)
+            found = BatchClassifier.load(file)
         except FileFormatError:
             refused += 1
         else:
@@ -230,6 +185,6 @@ def test_files_of_earlier_versions_say_to_fit_and_save_again(tmp_path):
     save_file(held, tmp_path / "c", metadata)  # as before there were checksums
     with pytest.raises(FileFormatError, match="earlier version of handful wrote it; fit and save"):
         BatchClassifier.load(tmp_path / "c")
-    changed(lambda a: a | {"format_version": 4})(tmp_path / "c")
-    with pytest.raises(FileFormatError, match=r"version 4\); fit and save it again"):
+    changed(lambda a: a | {"format_version": 5})(tmp_path / "c")
+    with pytest.raises(FileFormatError, match=r"version 5\); fit and save it again"):
         BatchClassifier.load(tmp_path / "c")

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from handful.banks import FeatureBank, write_parquet
 from handful.catalogue import Catalogue, fitted
@@ -19,16 +18,16 @@ def test_means_are_those_of_a_frame_whatever_the_block(monkeypatch):
     monkeypatch.setattr(fitted, "BLOCK_ROWS", 7)
     catalogue = Catalogue.of_bank(bank, "raw")
     means = catalogue.means + catalogue.origin
-    torch.testing.assert_close(means, frame.placed(frame.support.mean())[0], atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(means, frame.placed(frame.support.mean())[0], atol=1e-6, rtol=1e-5)
     assert catalogue.shots.tolist() == frame.support.mass[0].tolist()
     assert catalogue.classes.tolist() == list(range(bank.n_classes))
 
 
 def test_rows_are_transformed_as_they_are_read():
     bank = large_problem().queries
-    lengths = read_rows(bank, np.arange(5, 9), "l2").norm(dim=-1)
+    lengths = np.linalg.norm(read_rows(bank, np.arange(5, 9), "l2"), axis=-1)
     assert len(lengths) == 4
-    torch.testing.assert_close(lengths, torch.ones(4))
+    np.testing.assert_allclose(lengths, 1, rtol=1.3e-6, atol=1e-5)
 
 
 def test_a_transform_that_needs_other_rows_is_refused():
@@ -119,8 +118,8 @@ def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
 def test_features_of_any_scale_are_read_or_refused(factor):
     rows = np.array([[3.0, 4.0], [0.0, 0.0]])
     bank = FeatureBank.from_arrays((rows * factor).astype("float32"), [0, 0], ["ant"])
-    np.testing.assert_allclose(read_rows(bank, np.arange(2), "l2").numpy(), rows / 5, rtol=1e-6)
-    with pytest.raises(TaskError, match=r"longest of the rows 0 … 1 has length .*use transform='l2'"):
+    np.testing.assert_allclose(read_rows(bank, np.arange(2), "l2"), rows / 5, rtol=1e-6)
+    with pytest.raises(TaskError, match=r"largest number in the rows 0 … 1 is .*use transform='l2'"):
         read_rows(bank, np.arange(2), "raw")
 
 

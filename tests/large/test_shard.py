@@ -13,7 +13,7 @@ from tests.large_at_hand import large_problem
 def setting(tmp_path):
     problem = large_problem(even=True)
     catalogue = Catalogue.of_bank(problem.catalogue, "raw")
-    work = Work(problem.queries, catalogue.origin.numpy(), "raw", LocalFolder(tmp_path), "run", 150)
+    work = Work(problem.queries, catalogue.origin, "raw", LocalFolder(tmp_path), "run", 150)
     return work, DecidedRun.of(catalogue.reference, 400, work.points)
 
 

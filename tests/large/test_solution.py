@@ -14,5 +14,5 @@ def test_what_is_known_about_a_batch(tmp_path):
     assert "60 classes" in repr(found)
     assert ((found.presence >= 0) & (found.presence <= 1)).all()
     occurs = np.isin(np.arange(60), problem.truth)
-    assert (found.presence.numpy() >= 0.5).tolist() == occurs.tolist()
+    assert (found.presence >= 0.5).tolist() == occurs.tolist()
     assert 0 < found.joint_weight <= 1

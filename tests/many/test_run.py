@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from handful.errors import OptionError, TaskError
-from handful.estimators import TransductiveClassifier
+from handful.fewshot import MethodClassifier
 from handful.many import label_groups, run, split
 from tests.many_at_hand import DIM, SMALL, contents, killed_run, lists, read, world, written
 
@@ -306,7 +306,7 @@ def test_what_is_unclear_is_refused(given, tmp_path):
     with pytest.raises(OptionError, match="threads must be at least 1"):
         label_groups(given.classifier, source, tmp_path / "out3", group_by="site", threads=0)
     with warnings.catch_warnings(action="ignore"):
-        other = TransductiveClassifier("paddle").fit(given.vectors[:60], np.arange(60) % 3)
+        other = MethodClassifier("paddle").fit(given.vectors[:60], np.arange(60) % 3)
     with pytest.raises(OptionError, match="groups need the method roll_call"):
         label_groups(other, source, tmp_path / "out3", group_by="site")
 
@@ -315,7 +315,7 @@ def test_the_columns_that_a_classifier_was_fitted_to_are_found(given, tmp_path):
     pd = pytest.importorskip("pandas")
     names = [f"x{i}" for i in range(DIM)]
     examples = given.classifier.catalogue_.examples
-    frame = pd.DataFrame(examples.points.numpy(), columns=names)
+    frame = pd.DataFrame(examples.points, columns=names)
     classifier = type(given.classifier)().fit(frame, examples.labels)
     table = pa.table({"site": given.groups} | {name: given.vectors[:, i] for i, name in enumerate(names)})
     found = label_groups(classifier, written([table], tmp_path / "in"), tmp_path / "out", group_by="site")

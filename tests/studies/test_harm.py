@@ -15,7 +15,7 @@ harm, harm_bars, harm_data, harm_page = (
 
 def row(points, half=1.0, **more):
     """Make a cell in which the default is ahead of everything by that much."""
-    rules = ("prototype", "head", "logistic", "before", "head_emq", "prototype_emq")
+    rules = ("prototype", "head", "logistic", "head_emq", "prototype_emq")
     counts = {"harmed": [0, 0], "others": [10, 0]}
     return {
         "data": "made-up",
@@ -30,16 +30,16 @@ def row(points, half=1.0, **more):
     }
 
 
-def reached(found, confirmed=True):
+def reached(found):
     """Whether each requirement is reached, by its name."""
-    return {bar.requirement: bar.reached for bar in harm_bars.bars(found, confirmed=confirmed)}
+    return {bar.requirement: bar.reached for bar in harm_bars.bars(found)}
 
 
 def clean(points, half=1.0, error=3.0, loss=0.1, there=50.0, cases=30):
     """Make all clean cells of a bank alike."""
     sure = {
-        "calibration_error": {"roll_call": error, "before": 9.0, "prototype_emq": 9.0, "head_emq": 9.0},
-        "log_loss": {"roll_call": loss, "before": 0.5, "prototype_emq": 0.5, "head_emq": 0.5},
+        "calibration_error": {"roll_call": error, "prototype_emq": 9.0, "head_emq": 9.0},
+        "log_loss": {"roll_call": loss, "prototype_emq": 0.5, "head_emq": 0.5},
         "presence": [{"bin": 5, "cases": cases, "said": 55.0, "there": there}],
         "fit_seconds": 1.0,
     }
@@ -48,25 +48,15 @@ def clean(points, half=1.0, error=3.0, loss=0.1, there=50.0, cases=30):
 
 def test_all_is_reached_where_all_is_well():
     judged = reached({"clean": clean(2.6)})
-    assert len(judged) == 12
+    assert len(judged) == 10
     assert all(judged.values())
-
-
-def test_the_gain_over_before_is_required_of_the_confirmation_group():
-    judged = reached({"clean": clean(0.1)}, confirmed=False)
-    assert [name for name, ok in judged.items() if ok is None] == [
-        f"clean, 5 and 10 shots, {present} present: mean over banks at least {points} above before"
-        for present, points in ((5, 2.5), (20, 2.0))
-    ]
-    assert sum(ok is False for ok in reached({"clean": clean(0.1)}).values()) == 2
 
 
 @pytest.mark.parametrize(
     ("changed", "missed"),
     [
-        ({"points": -1.5}, 6),  # below before by an interval in two lines, below both of the field, both means
-        ({"points": -0.5}, 2),  # within the interval: the means alone
-        ({"points": 2.2}, 1),  # enough with 20 present, too little with 5
+        ({"points": -1.5}, 4),  # below alone by an interval in two lines, below both of the field
+        ({"points": -0.5}, 0),  # within the interval
         ({"points": 2.6, "error": 4.1}, 2),
         ({"points": 2.6, "loss": 0.5}, 2),
         ({"points": 2.6, "there": 44.0}, 2),
@@ -80,8 +70,8 @@ def test_requirements_on_clean_data_can_be_missed(changed, missed):
 @pytest.mark.parametrize(
     ("condition", "points", "half", "expected"),
     [
-        ("shots", 5.0, 9.0, [True]),
-        ("shots", 4.9, 0.1, [False]),
+        ("shots", -0.9, 1.0, [True]),
+        ("shots", -1.1, 1.0, [False]),
         ("requests", 0.1, 1.0, [True, True]),
         ("requests", -0.1, 1.0, [True, False]),
         ("requests", -1.1, 1.0, [False, False]),
@@ -125,7 +115,7 @@ def test_results_are_kept_part_by_part_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(harm_page, "RESULTS", tmp_path)
     page = harm_page.page()
     assert "Measured with handful, in 1 minutes on one thread." in page
-    assert "| made | 5 | 75 | 50.0 (head) | 50.0 | 51.2 | +1.2 ± 1.0 | +1.2 ± 1.0 |" in page
+    assert "| made | 5 | 75 | 50.0 (head) | 51.2 | +1.2 ± 1.0 |" in page
     assert "| made | 5 | 75 | 5 | 10 | 75 | 50.0 | 50.0 | 50.0 | 0 (0) | 10 (0) |" in page
     assert "below in 0 of 1 cells; lowest +1.2 ± 1.0 (made, 75 items, 5 present) | reached" in page
     assert page.count(harm_page.NOT_YET) == len(harm_page.TITLES) - 1 + 1

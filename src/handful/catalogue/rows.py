@@ -20,7 +20,7 @@ def unit(rows: Float[np.ndarray, "row dim"]) -> Float[np.ndarray, "row dim"]:
 
     Examples
     --------
-    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0], [3e-300, 4e-300]])).tolist()
+    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0], [3e-300, 4e-300]])).round(9).tolist()
     [[0.6, 0.8], [0.0, 0.0], [0.6, 0.8]]
     """
     with np.errstate(over="ignore", under="ignore"):

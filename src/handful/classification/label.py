@@ -52,7 +52,6 @@ from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
-# The method for a streamed batch; BatchClassifier uses the same one in memory.
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
 # Vectors that the fingerprint of a batch is made from.

@@ -117,13 +117,8 @@ def _second_look(
         batches.sort(key=lambda items: -int(doubt[items].sum()))
     else:
         batches = [np.arange(len(doubt))]
-    codes = {name: k for k, name in enumerate(classified.class_names)}
+    # Explanations name classes by their position among the names.
     named = [str(name) for name in classified.class_names]
-
-    def code_of(label: Any) -> int:
-        # One batch is labelled with names, groups with positions.
-        return -1 if label is None else codes[label] if isinstance(label, str) else int(label)
-
     first: list[tuple[float, int]] = []
     why: dict[int, list[Any]] = {}
     near: dict[int, tuple[NearExample, ...]] = {}
@@ -140,8 +135,8 @@ def _second_look(
                 continue
             evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
             numbers = [round(number, 2) for number in (said.alone_probability, *evidence)]
-            why[item] = [code_of(said.alone), code_of(said.rival), *numbers, said.n_items]
-            near[item] = tuple(one._replace(label=named[code_of(one.label)]) for one in said.nearest)
+            why[item] = [said.alone, -1 if said.rival is None else said.rival, *numbers, said.n_items]
+            near[item] = tuple(one._replace(label=named[one.label]) for one in said.nearest)
     first.sort(key=lambda pair: -pair[0])
     return [item for _, item in first[:N_QUESTIONS]], why, near
 

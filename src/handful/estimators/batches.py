@@ -231,7 +231,8 @@ def for_units(context: Context, unit_of: Int[np.ndarray, "item"]) -> Context:
     if context.allowed is not None:
         allowed = np.ones((n_units, context.allowed.shape[1]), bool)
         np.logical_and.at(allowed, unit_of, context.allowed)
-        allowed[~allowed.any(1)] = True  # they contradict each other, and say nothing
+        possible = allowed if context.log_shares is None else allowed & ~np.isneginf(context.log_shares)
+        allowed[~possible.any(1)] = True  # they contradict each other, and say nothing
     if context.given is not None:
         given = np.full(n_units, -1)
         known = np.flatnonzero(context.given != -1)

@@ -306,7 +306,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> found["wood"].present_classes.tolist()
         [7]
         """
-        found = answered(self._items(X, known), groups, checked(known), frame_of(X))
+        found = self._answered(X, groups, known)
         if groups is None:
             _warn(found)
         return found
@@ -339,7 +339,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [3, 3, 3, 8, 8, 8, 12, 12, 12, -1, -1, -1]
         """
         if groups is None:
-            found = self.infer(X, **known)
+            found = self._answered(X, None, known)
+            _warn(found)
             labels, rejected = found.labels, found.rejected
         else:
             labels, rejected = labels_alone(self._items(X, known), groups, checked(known))
@@ -443,7 +444,10 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> BatchClassifier().fit(X, y).predict_proba([[0.0, 2.0], [3.0, 0.1]]).argmax(1).tolist()
         [1, 0]
         """
-        return self.infer(X, groups, **known).probabilities
+        found = self._answered(X, groups, known)
+        if groups is None:
+            _warn(found)
+        return found.probabilities
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier as one file: safetensors, with everything but tensors as JSON in its header.
@@ -541,6 +545,10 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _items(self, X: Any, known: Known) -> CatalogueItems:
         """Return a batch, beside the catalogue with the examples that are given."""
         return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), known.get("given"))
+
+    def _answered(self, X: Any, groups: Any, known: Known) -> Answer:
+        """Label a batch, or every group; the caller warns, so that a warning names the line of the user."""
+        return answered(self._items(X, known), groups, checked(known), frame_of(X))
 
     def _refuse(self, others: Mapping[str, Any]) -> None:
         """Refuse arguments that do not exist."""

@@ -98,10 +98,16 @@ class BatchContexts:
         if groups is None and ("pool" in known or "order" in known):
             raise OptionError("pool and order are about groups, and there are none; give the argument groups")
         candidates = known.get("candidates")
-        self.allowed = allowed_of(candidates, classes, len(group_of)) if is_by_item(candidates) else None
-        weights = weights_of(known.get("prior"), None if self.allowed is not None else candidates, classes, groups)
+        by_item = is_by_item(candidates, classes)
+        self.allowed = allowed_of(candidates, classes, len(group_of)) if by_item else None
+        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, groups)
         n_groups = 1 if groups is None else len(groups)
         self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
+        if self.allowed is not None and self.prior is not None:
+            possible = self.allowed & np.isfinite(self.prior.log_shares)[group_of]
+            if not possible.any(1).all():
+                row = int(np.flatnonzero(~possible.any(1))[0])
+                raise OptionError(f"prior rules out every class among the candidates of row {row}; correct one of them")
         self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), len(group_of), group_of)
         self.given = given
 
@@ -118,16 +124,20 @@ class BatchContexts:
         return Context(context.log_shares, context.concentration, self.allowed[rows], context.given)
 
 
-def is_by_item(candidates: Any) -> bool:
-    """Whether candidates are those of single items: a list whose entries are lists, or None."""
-    if isinstance(candidates, (str, bytes, Mapping)) or candidates is None or not hasattr(candidates, "__len__"):
-        return False
-    if isinstance(candidates, (set, frozenset)):
+def is_by_item(candidates: Any, classes: npt.NDArray[Any]) -> bool:
+    """Whether candidates are those of single items: a list whose entries are lists, or None.
+
+    A tuple is a list too, unless classes are tuples.
+    """
+    if isinstance(candidates, (str, bytes, Mapping, set, frozenset)) or not hasattr(candidates, "__len__"):
         return False
     values = list(candidates)
-    return any(isinstance(value, (list, set, frozenset, np.ndarray)) for value in values) and all(
-        value is None or isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in values
-    )
+    lists: tuple[type, ...] = (list, set, frozenset, np.ndarray)
+    if any(isinstance(value, lists) for value in values):
+        lists = (*lists, tuple)
+    elif not (classes.dtype.kind == "O" and any(isinstance(name, tuple) for name in classes.tolist())):
+        lists = (tuple,)
+    return len(values) > 0 and all(value is None or isinstance(value, lists) for value in values)
 
 
 def allowed_of(candidates: Any, classes: npt.NDArray[Any], n_items: int) -> npt.NDArray[np.bool_]:

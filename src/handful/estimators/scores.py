@@ -119,7 +119,7 @@ class ScoredItems:
             nats, best = mean_rows(nats, unit_of), mean_rows(best[:, None], unit_of)[:, 0]
             nats -= nats.max(1, keepdims=True)
         if listed is not None:
-            context = replace(context, allowed=listed if context.allowed is None else listed & context.allowed)
+            context = replace(context, allowed=_listed_and_allowed(listed, context))
         return holding(nats, best, context) if self.several else label_scores(nats, context)
 
 
@@ -240,6 +240,16 @@ def infer_scores(
     for warning in warnings_of(found.diagnostics) if groups is None else ():
         warnings.warn(warning, stacklevel=2)
     return found
+
+
+def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context) -> Bool[np.ndarray, "item class"]:
+    """Classes that the model lists and an item can have; if there is none, all that it can have."""
+    if context.allowed is None:
+        return listed
+    left = listed & context.allowed
+    if context.log_shares is not None:
+        left &= ~np.isneginf(context.log_shares)
+    return np.where(left.any(1, keepdims=True), left, context.allowed)
 
 
 def _banned(contexts: BatchContexts, group_of: Int[np.ndarray, "item"]) -> Bool[np.ndarray, "item class"] | None:

@@ -106,6 +106,12 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Answer
             Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
         """
+        found = self._answered(X)
+        _warn(found)
+        return found
+
+    def _answered(self, X: Any) -> Answer:
+        """Label a batch; the caller warns, so that a warning names the line of the user."""
         check_is_fitted(self)
         name, query = self._transform(), checked_features(self, X, reset=False)
         support, codes = torch.from_numpy(self._features), torch.from_numpy(self._codes)
@@ -119,9 +125,6 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             not_converged(int(solution.n_iter[0]), bool(solution.converged[0])),
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
-        found = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
-        for warning in warnings_of(found):
-            warnings.warn(warning, stacklevel=2)
         return Answer(
             classes=self.classes_,
             labels=self.classes_[weights.argmax(-1).numpy()],
@@ -135,7 +138,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}; use BatchClassifier.",
             proposals=(),
-            diagnostics=found,
+            diagnostics=tuple(diagnostic for diagnostic in wrong if diagnostic is not None),
             frame_of=frame_of(X),
         )
 
@@ -152,7 +155,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [row]
             Labels.
         """
-        return self.infer(X).labels
+        found = self._answered(X)
+        _warn(found)
+        return found.labels
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
@@ -167,7 +172,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [row, class]
             Probabilities.
         """
-        return self.infer(X).probabilities
+        found = self._answered(X)
+        _warn(found)
+        return found.probabilities
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_features" in vars(self)
@@ -184,6 +191,11 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         METHODS[self.method].make_options(**(self.options or {}))
         named = METHODS[self.method].transform if self.feature_transform is None else self.feature_transform
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
+
+
+def _warn(found: Answer) -> None:
+    for warning in warnings_of(found.diagnostics):
+        warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:

@@ -70,7 +70,7 @@ class LargeSolution:
     @property
     def proportions(self) -> Float[np.ndarray, "class"]:
         """Share of the batch in each class."""
-        return self.expected_counts / self.expected_counts.sum()
+        return np.asarray(self.expected_counts / self.expected_counts.sum())
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Yield shard by shard the arrays `row`, `label`, `probability` and the other columns of the answers."""

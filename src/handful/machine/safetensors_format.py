@@ -43,7 +43,7 @@ def write_tensors(
 
 def _save(place: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str], what: str) -> None:
     """Write named tensors to a file that no process reads yet."""
-    held = {name: np.ascontiguousarray(_array(tensor)) for name, tensor in tensors.items()}
+    held = {name: _array(tensor) for name, tensor in tensors.items()}
     notes = dict(metadata)
     try:
         save_file(held, place, notes | {SEAL: _digest(what, notes, sorted(held), held.__getitem__)})
@@ -90,7 +90,17 @@ def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str
     """
     with _opened(path) as file:
         wanted = {name: rows(name) for name in file.keys()}  # noqa: SIM118
-        return {name: np.array(file.get_slice(name)[part]) for name, part in wanted.items() if part is not None}
+        return {name: _rows(file, name, part) for name, part in wanted.items() if part is not None}
+
+
+def _rows(file: Any, name: str, part: slice) -> Array:
+    """Read some rows of a tensor; the package refuses to read none at its end."""
+    held = file.get_slice(name)
+    n_rows = held.get_shape()[0]
+    start, stop, _ = part.indices(n_rows)
+    if start < stop:
+        return np.array(held[start:stop])
+    return np.array((held[:1] if n_rows else file.get_tensor(name))[:0])
 
 
 def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of: Callable[[str], Array]) -> str:
@@ -103,8 +113,11 @@ def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of
 
 
 def _array(tensor: Any) -> Array:
-    """Return an array or a tensor as an array."""
-    return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
+    """Return an array or a tensor as an array without gaps; a single number keeps its shape."""
+    try:
+        return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor, order="C")
+    except TypeError as error:  # kinds of numbers that NumPy does not have
+        raise FileFormatError(f"tensors of {tensor.dtype} cannot be written as safetensors ({error})") from error
 
 
 @contextmanager

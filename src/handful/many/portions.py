@@ -90,8 +90,8 @@ class Portion:
             },
             torch.from_numpy(rows[:1]),
             torch.tensor([len(rows)]),
-            found.expected_counts.unsqueeze(0),
-            found.presence.unsqueeze(0),
+            torch.from_numpy(found.expected_counts[None]),
+            torch.from_numpy(found.presence[None]),
         )
 
     def _add(
@@ -150,14 +150,14 @@ class Answered:
 
     def segment(self, number: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the tables `item`, `group` and `class` of a segment, columns by name, each in the order of rows."""
-        parts: list[Figures] = []
+        parts: list[dict[str, np.ndarray]] = []
         for file, edges in self._of.get(number, ()):
             slices = {table: slice(*edges[2 * place : 2 * place + 2]) for place, table in enumerate(TABLES)}
             parts.append(read_part(file, lambda name, of=slices: of.get(name.partition(".")[0])))  # type: ignore[misc]
         tables: dict[str, dict[str, np.ndarray]] = {}
         for table in TABLES:
             names = [name for name in parts[0] if name.startswith(f"{table}.")]
-            joined = {name: torch.cat([part[name] for part in parts]) for name in names}
-            order = joined[f"{table}.row"].argsort(stable=True)
-            tables[table] = {name.partition(".")[2]: column[order].numpy() for name, column in joined.items()}
+            joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
+            order = joined[f"{table}.row"].argsort(kind="stable")
+            tables[table] = {name.partition(".")[2]: column[order] for name, column in joined.items()}
         return tables

@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.catalogue import Catalogue
 from handful.errors import OptionError
-from handful.estimators import TransductiveClassifier
+from handful.estimators import BatchClassifier
 from handful.large import Progress
 from handful.large import solve as solve_large
 from handful.large.progress import Reporter
@@ -73,7 +72,7 @@ class LabelledGroups:
 
 
 def label_groups(
-    classifier: TransductiveClassifier | Catalogue,
+    classifier: BatchClassifier | Catalogue,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -94,8 +93,8 @@ def label_groups(
 
     Parameters
     ----------
-    classifier : TransductiveClassifier or Catalogue
-        Fitted, with the method `roll_call` (as `BatchClassifier` always has).
+    classifier : BatchClassifier or Catalogue
+        Fitted.
     source : path
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path
@@ -239,9 +238,9 @@ class _Run:
         if self._missing([file]):
             began = time.monotonic()
             starts = survey(self.source, lambda done, total: self.reporter.part("survey", done, total, began))
-            write_tensors(file, {} if starts is None else {"starts": torch.from_numpy(starts)}, what=self._what(file))
+            write_tensors(file, {} if starts is None else {"starts": starts}, what=self._what(file))
         found, _ = read_tensors(file, self._what(file))
-        return found["starts"].numpy() if "starts" in found else None
+        return found.get("starts")
 
     def _by_ranges(self, starts: np.ndarray) -> list[Path]:
         """Label portions that are ranges of rows; return the files of their answers."""

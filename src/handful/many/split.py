@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.machine.safetensors_format import read_part, write_tensors
 from handful.many.keys import keys_of
@@ -62,7 +61,7 @@ def write_stretch(source: Source, stretch: Range, batches: Sequence[tuple[int, A
     order = np.argsort(buckets, kind="stable")
     edges = np.searchsorted(buckets[order], np.arange(n_buckets(source) + 1))
     tensors = {"vectors": vectors[order], "keys": keys.view(np.int64)[order], "rows": start + order, "edges": edges}
-    write_tensors(path, {name: torch.from_numpy(array) for name, array in tensors.items()}, what=what)
+    write_tensors(path, tensors, what=what)
 
 
 def read_bucket(files: list[Path], bucket: int, scratch: Path) -> Bucket:

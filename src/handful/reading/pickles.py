@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.banks.arrays import WHY_NOT
 from handful.banks.tables import FEATURE_NAMES, find_column
@@ -54,6 +53,8 @@ def load_trusted(path: Path, trust_pickle: bool) -> Any:
             start = file.read(max(map(len, TORCH_STARTS)))
             file.seek(0)
             if start.startswith(TORCH_STARTS):
+                import torch  # only for such files
+
                 return torch.load(file, map_location="cpu", weights_only=False)
             return pickle.load(file)
     except Exception as error:  # a pickle can raise anything
@@ -61,13 +62,18 @@ def load_trusted(path: Path, trust_pickle: bool) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, torch.Tensor))
+    return isinstance(value, np.ndarray) or _is_tensor(value)
+
+
+def _is_tensor(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach")
 
 
 def _array(value: Any, where: str) -> np.ndarray:
     """Make an array from a tensor, a list of arrays, or a list of numbers or text."""
-    if isinstance(value, torch.Tensor):
-        return np.asarray((value.detach().float() if value.dtype == torch.bfloat16 else value.detach()).numpy())
+    if _is_tensor(value):
+        held = value.detach()
+        return np.asarray((held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy())
     if not isinstance(value, (np.ndarray, list, tuple)):
         raise BankError(f"{where}: expected an array, a tensor or a list, got a {type(value).__name__}")
     try:

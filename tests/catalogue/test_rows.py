@@ -1,0 +1,51 @@
+"""Transforms of single rows: unit length at any scale, and what numbers of a type cannot hold is refused."""
+
+import numpy as np
+import pytest
+
+from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows, unit
+from handful.errors import TaskError
+from handful.fewshot.task import TaskBatch
+from handful.fewshot.transforms import transform
+
+
+def rows(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((6, 5))
+
+
+@pytest.mark.parametrize(("dtype", "exponents"), [("f4", [-37, -20, 0, 20, 37]), ("f8", [-300, -160, 0, 160, 300])])
+def test_rows_have_unit_length_at_any_scale(dtype, exponents):
+    expected = rows() / np.linalg.norm(rows(), axis=1, keepdims=True)
+    for exponent in exponents:
+        found = unit((rows() * 10.0**exponent).astype(dtype))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "f4" else 1e-12)
+
+
+def test_zero_stays_zero_and_the_rows_given_stay_as_they_are():
+    given = np.array([[0.0, 0.0], [3e-300, 4e-300]])
+    np.testing.assert_allclose(unit(given), [[0.0, 0.0], [0.6, 0.8]], rtol=1e-12)
+    assert given[1, 0] == 3e-300
+
+
+@pytest.mark.parametrize("name", ROW_TRANSFORMS)
+def test_transforms_are_those_of_the_methods(name):
+    task = transform(name, TaskBatch.single(rows(), np.arange(6) % 2, rows(1), 2))
+    np.testing.assert_allclose(transform_rows(name, rows()), task.support[0], atol=1e-12)
+    np.testing.assert_allclose(transform_rows(name, rows(1)), task.query[0], atol=1e-12)
+
+
+def test_what_a_type_cannot_hold_is_refused():
+    wrong = rows()
+    wrong[2, 1] = np.inf
+    with pytest.raises(TaskError, match="row 12 has a feature that is not finite"):
+        transform_rows("l2", wrong, first=10)
+    with pytest.raises(TaskError, match=r"the rows 0 … 5 is .* use transform='l2'"):
+        transform_rows("raw", rows() * 1e200)
+    assert np.isfinite(transform_rows("l2", rows() * 1e200)).all()
+    with pytest.raises(TaskError, match="has lost digits"):
+        transform_rows("l2", (rows() * 1e-42).astype("f4"))
+
+
+def test_no_rows():
+    assert transform_rows("l2", np.zeros((0, 3))).shape == (0, 3)

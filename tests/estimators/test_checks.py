@@ -1,0 +1,60 @@
+"""Checks of features and labels: numbers in one of two types, and sentences about what does not fit."""
+
+import numpy as np
+import pytest
+import torch
+
+from handful.errors import LabelError, TaskError
+from handful.estimators import BatchClassifier
+from handful.estimators.checks import checked_features, checked_labels, checked_rows
+
+
+def fitted():
+    return BatchClassifier().fit(np.eye(3), ["ant", "bee", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), (bool, "f8"), (">f4", "f8")]
+)
+def test_features_have_single_or_double_precision(given, expected):
+    found = checked_features(fitted(), np.eye(3).astype(given), reset=False)
+    assert found.dtype == expected
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, np.eye(3))
+
+
+def test_features_are_noted_once_and_compared_later():
+    classifier = BatchClassifier()
+    checked_features(classifier, np.eye(3), reset=True)
+    assert classifier.n_features_in_ == 3
+    with pytest.raises(TaskError, match=r"4 features.*3 features"):
+        checked_features(classifier, np.eye(4), reset=False)
+
+
+def test_examples_are_copied_and_batches_are_not():
+    X = np.eye(3)
+    assert checked_features(fitted(), X, reset=False) is X
+    rows, _ = checked_rows(fitted(), X, np.array([0, 1, 2]), reset=False)
+    assert not np.shares_memory(rows, X)
+    with pytest.raises(LabelError, match="inconsistent numbers of samples"):
+        checked_rows(fitted(), X, np.array([0, 1]), reset=False)
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (None, "BatchClassifier requires y to be passed"),
+        ([0.5, 0.7], "continuous"),
+        ([1.0, np.nan], "NaN"),
+        ([[1, 2], [3, 4]], "1d array"),
+    ],
+)
+def test_labels_that_are_none_are_refused(y, said):
+    with pytest.raises(LabelError, match=said):
+        checked_labels(fitted(), y)
+
+
+def test_labels_keep_their_values():
+    assert checked_labels(fitted(), torch.tensor([3, 1])).tolist() == [3, 1]
+    assert checked_labels(fitted(), ["b", "a"]).tolist() == ["b", "a"]
+    assert checked_labels(fitted(), np.array([2.0, 5.0])).tolist() == [2.0, 5.0]

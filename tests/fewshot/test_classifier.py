@@ -1,0 +1,203 @@
+"""MethodClassifier: every method under the contract of scikit-learn, and what looks wrong with an answer."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from handful import fewshot
+from handful.datasets import load_clinc150
+from handful.errors import CollapseWarning, LabelError, NotConvergedWarning, OptionError, TaskError
+from handful.estimators.diagnostics import FEWEST_ITEMS
+from handful.fewshot import MethodClassifier
+from handful.fewshot.classifier import LEAST_AGREEMENT, collapsed, not_converged
+
+JOINT = "every predict is one joint problem: the label of an item depends on the other items in the call"
+# Published PADDLE converges slowly where it collapses.
+PATIENT = {"max_iter": 2000}
+quiet = pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
+
+
+def by_design(estimator) -> dict[str, str]:
+    """The one declared exception to the contract of scikit-learn."""
+    return {"check_methods_subset_invariance": JOINT}
+
+
+@parametrize_with_checks([MethodClassifier("soft_kmeans", feature_transform="raw")], expected_failed_checks=by_design)
+@quiet
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def toy(seed: int, n_classes: int = 5, dim: int = 6):
+    """Two to four examples of each class, and a batch of two of the classes, in double precision."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(n_classes), rng.integers(2, 5, n_classes)))
+    centres = 3 * rng.standard_normal((n_classes, dim))
+    X = centres[labels] + rng.standard_normal((len(labels), dim))
+    batch = centres[rng.integers(0, 2, 15)] + rng.standard_normal((15, dim))
+    return X, np.array(["ant", "bee", "cat", "dog", "elk"])[labels], batch
+
+
+@pytest.mark.parametrize("method", list(fewshot.METHODS))
+@quiet
+def test_every_method_labels_a_batch(method):
+    X, y, batch = toy(5)
+    found = MethodClassifier(method).fit(X, y).infer(batch)
+    assert set(found.labels) <= set(y)
+    np.testing.assert_allclose(found.probabilities.sum(1), 1)
+    assert found.joint_weight is None
+    assert f"the method {method!r}; use BatchClassifier" in found.unknown_reason
+    assert found.unknown_reason in found.summary()
+    assert "unknown items not judged" in repr(found)
+    assert not found.rejected.any()
+    np.testing.assert_allclose(found.expected_counts, found.probabilities.sum(0))
+    np.testing.assert_allclose(found.presence, 1 - np.prod(1 - found.probabilities, axis=0), atol=1e-12)
+
+
+@quiet
+@pytest.mark.parametrize(("method", "transform"), [("laplacian_shot", "l2"), ("paddle", "raw"), ("paddle", None)])
+def test_the_answer_is_that_of_the_method(method, transform):
+    bank, rng = load_clinc150(), np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)]
+    support = np.concatenate([of_class[:5] for of_class in rows])
+    features, batch = (bank.take(some).astype(np.float32) for some in (support, np.concatenate(rows[:3])[15:60]))
+    names = np.array(bank.class_names)[bank.labels[support]]
+    classes, codes = np.unique(names, return_inverse=True)
+    found = MethodClassifier(method, feature_transform=transform, options={"max_iter": 20}).fit(features, names)
+    used = fewshot.METHODS[method].transform if transform is None else transform
+    task = fewshot.transform(used, fewshot.TaskBatch.single(features, codes, batch, 150))
+    expected = fewshot.solve(method, task, max_iter=20)
+    answer = found.infer(batch)
+    assert (answer.labels == classes[expected.predictions[0]]).all()
+    np.testing.assert_allclose(answer.probabilities, expected.log_assignments[0].exp(), atol=1e-5)
+    np.testing.assert_array_equal(found.predict(batch), answer.labels)
+    np.testing.assert_array_equal(found.predict_proba(batch), answer.probabilities)
+
+
+def test_presence_of_the_certain_and_of_the_barely_possible():
+    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    classifier = MethodClassifier("nearest_prototype", feature_transform="raw").fit(X, ["right", "left"])
+    found = classifier.infer(40 * X[:1])
+    assert found.presence[1] == 1
+    assert 0 < found.presence[0] < 1e-15
+
+
+@quiet
+@given(seed=st.integers(0, 1000))
+def test_a_translation_does_not_matter_to_paddle_without_l2(seed):
+    X, y, batch = toy(seed)
+    raw, offset = MethodClassifier("paddle", feature_transform="raw"), np.arange(6.0)
+    expected = raw.fit(X, y).predict_proba(batch)
+    np.testing.assert_allclose(raw.fit(X + offset, y).predict_proba(batch + offset), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], [("a", 1), ("b", 2), ("a", 1)]])
+def test_labels_come_back_as_they_went_in(labels):
+    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]])
+    classifier = MethodClassifier("nearest_prototype", feature_transform="l2")
+    assert classifier.fit(features, labels).predict(features).tolist() == list(labels)
+
+
+def test_the_examples_are_its_own():
+    X, y, batch = toy(6)
+    fitted = MethodClassifier("nearest_prototype").fit(X, y)
+    tensors = MethodClassifier("nearest_prototype").fit(rows := torch.from_numpy(X.copy()), y)
+    expected = fitted.predict_proba(batch)
+    X[:] = rows[:] = 0
+    assert (fitted.predict_proba(batch) == expected).all()
+    assert (tensors.predict_proba(batch) == expected).all()
+
+
+def test_a_table_has_the_index_of_the_batch():
+    X, y, batch = toy(6)
+    fitted = MethodClassifier("nearest_prototype").fit(pd.DataFrame(X), y)
+    found = fitted.infer(pd.DataFrame(batch, index=np.arange(15) + 100))
+    assert type(found.probabilities) is np.ndarray
+    assert found.to_frame().index.tolist() == list(range(100, 115))
+
+
+def test_mistakes_are_refused_with_a_sentence():
+    features = np.eye(3)
+    with pytest.raises(OptionError, match="method must be one of roll_call, paddle, "):
+        MethodClassifier("magic").fit(features, [0, 1, 2])
+    with pytest.raises(OptionError, match="feature_transform must be None or one of raw, "):
+        MethodClassifier(feature_transform="magic").fit(features, [0, 1, 2])
+    with pytest.raises(OptionError, match="has no option 'speed'"):
+        MethodClassifier(options={"speed": 1}).fit(features, [0, 1, 2])
+    with pytest.raises(NotFittedError):
+        MethodClassifier().predict(features)
+    with pytest.raises(LabelError, match="requires y"):
+        MethodClassifier().fit(features, None)
+    with pytest.raises(TaskError, match="2 features"):
+        MethodClassifier("nearest_prototype").fit(features, [0, 1, 2]).predict(features[:, :2])
+
+
+@quiet
+def test_parameters_changed_after_fit_are_used_at_once():
+    X, y, batch = toy(0)
+    classifier = MethodClassifier("paddle").fit(X, y).set_params(method="soft_kmeans", feature_transform="raw")
+    expected = MethodClassifier("soft_kmeans", feature_transform="raw").fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(batch), expected.predict_proba(batch))
+    with pytest.raises(OptionError, match="method must be one of"):
+        classifier.set_params(method="unheard_of").predict(batch)
+
+
+# -- what looks wrong --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return load_clinc150()
+
+
+def real_task(bank, index: int):
+    spec = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(5), 40)
+    task, _ = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=[index]))
+    return task.support[0].numpy(), task.support_labels[0].numpy(), task.query[0].numpy()
+
+
+def test_collapse(bank):
+    X, y, batch = real_task(bank, 0)
+    published = MethodClassifier("paddle", feature_transform="l2", options=PATIENT).fit(X, y)
+    for ask in (published.predict, published.predict_proba, published.infer):
+        with pytest.warns(
+            CollapseWarning, match=r"items were labelled '\d+', but only .* Use BatchClassifier"
+        ) as caught:
+            found = ask(batch)
+        assert caught[0].filename == __file__  # the line that asked
+    (diagnostic,) = found.diagnostics
+    assert diagnostic.name == "collapsed"
+    assert diagnostic.value < diagnostic.threshold == LEAST_AGREEMENT
+    # A few items are never called a collapse.
+    assert published.infer(batch[: FEWEST_ITEMS - 1]).diagnostics == ()
+
+
+def test_one_class_that_is_nearest_to_most_is_no_collapse():
+    labels = torch.zeros(12, dtype=torch.int64)
+    far = torch.tensor([0] * 3 + [1] * 3 + [2] * 3 + [3] * 3)
+    assert collapsed(labels, far, "abcd").value == 0.25
+    assert collapsed(labels, labels, "abcd") is None
+    assert collapsed(far, far, "abcd") is None
+
+
+def test_iterations_that_run_out(bank):
+    X, y, batch = real_task(bank, 3)
+    short = MethodClassifier("soft_kmeans", feature_transform="l2", options={"max_iter": 3, "tol": 0.0}).fit(X, y)
+    with pytest.warns(NotConvergedWarning, match="still changing after 3 iterations"):
+        (found,) = short.infer(batch).diagnostics
+    assert found.value == 3
+    assert not_converged(3, True) is None
+
+
+def test_a_method_without_tolerance_does_not_warn_of_missing_it():
+    X, y, batch = toy(8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotConvergedWarning)
+        assert MethodClassifier("tim_adm").fit(X, y).infer(batch).diagnostics == ()
