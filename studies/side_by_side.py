@@ -101,7 +101,7 @@ class Catalogue:
         with warnings.catch_warnings(action="ignore"):
             self.jointly = BatchClassifier().fit(examples, labels)
             fitted: Any = self.jointly.catalogue_
-            self.head, self.origin = fitted.head, fitted.origin
+            self.head, self.origin = fitted.head, torch.from_numpy(fitted.origin)
         self.seconds = time.process_time() - began
 
     def outcomes(self, batches: Sequence[Batch], emq: Sharpness | None = None) -> list[Outcome]:

@@ -116,7 +116,7 @@ class Fixed:
             temperature=0.5,
             mass=np.array([1.0, 3.0], np.float32),
         )
-        self.catalogue_ = SimpleNamespace(head=head, origin=torch.zeros(dim))
+        self.catalogue_ = SimpleNamespace(head=head, origin=np.zeros(dim, np.float32))
         return self
 
     def infer(self, batch):
