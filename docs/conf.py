@@ -89,7 +89,7 @@ autodoc_typehints = "none"  # numpydoc writes types and shapes out
 # What scikit-learn gives every classifier and documents itself.
 autodoc_default_options = {
     "exclude-members": "get_metadata_routing, get_params, set_params, score, set_score_request, set_fit_request, "
-    "set_partial_fit_request, set_predict_request"
+    "set_partial_fit_request, set_predict_request, set_predict_proba_request"
 }
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from handful.estimators import BatchClassifier
-from handful.many import label_groups, split
+from handful.many import label_groups, portions
 from handful.many.write import GROUPS, ITEMS
 
 N_CLASSES, DIM = 30, 16
@@ -91,7 +91,7 @@ def killed_run(source: Path, out: Path, classifier: Path, group_by: str, after_f
 
 
 def _drive(source: Path, out: Path, classifier: Path, group_by: str, after_file: int) -> None:
-    split.HELD_NUMBERS = SMALL
+    portions.HELD_NUMBERS = SMALL
     replace, left = os.replace, [after_file]
 
     def replaced(*names: Any) -> None:

@@ -1,12 +1,14 @@
 """The data set: ranges of rows across files and row groups, and files that do not fit together."""
 
+import datetime
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from handful.errors import BankError, TaskError
-from handful.many.source import Source
+from handful.many.source import Source, key_of, spread
 from tests.many_at_hand import lists, written
 
 
@@ -21,25 +23,19 @@ def source(tmp_path):
 
 
 def test_columns_and_rows_are_known(source):
-    assert (source.group_by, source.features, source.others) == (("g",), ("v",), ("x",))
+    assert (source.group_by, source.features) == (("g",), ("v",))
     assert source.starts == (0, 40, 40, 100)
     assert source.where(40).endswith("part-2.parquet, from row 0")
 
 
-@pytest.mark.parametrize("wanted", [[(0, 100)], [(3, 4), (4, 41), (60, 99)], [(39, 41)], [(99, 100)]])
-def test_ranges_are_complete(source, wanted):
-    found = dict(source.pieces(["v", "x"], wanted))
-    assert sorted(found) == list(range(len(wanted)))
-    for place, (start, stop) in enumerate(wanted):
-        rows = np.concatenate([np.arange(row, row + len(batch)) for row, batch in found[place]])
-        vectors = np.concatenate([source.matrix(batch, row) for row, batch in found[place]])
-        np.testing.assert_array_equal(rows, np.arange(start, stop))
-        np.testing.assert_array_equal(vectors, np.stack([rows, -rows], 1))
-
-
-def test_only_row_groups_that_are_wanted_are_read(source):
-    rows = [(row, len(batch)) for row, batch in source.batches(["x"], [(26, 27), (70, 71)])]
-    assert rows == [(25, 15), (65, 25)]
+@pytest.mark.parametrize("at_once", [1, 30, 1000])
+def test_batches_are_complete(source, at_once):
+    found = list(source.batches(["v", "x"], rows_at_once=at_once))
+    rows = np.concatenate([np.arange(row, row + len(batch)) for row, batch in found])
+    np.testing.assert_array_equal(rows, np.arange(100))
+    vectors = np.concatenate([source.matrix(batch, row) for row, batch in found])
+    np.testing.assert_array_equal(vectors, np.stack([rows, -rows], 1))
+    assert sum(len(batch) for _, batch in source.batches(["x"], [2])) == 60
 
 
 def test_a_fingerprint_changes_with_the_file(source):
@@ -80,11 +76,11 @@ def test_wrong_columns_are_refused(source, arguments, sentence):
 def test_wrong_vectors_are_refused(source, tmp_path):
     other = Source.of(source.root, "g", None, 3)
     with pytest.raises(TaskError, match="vectors have 2 numbers, and those of the catalogue 3"):
-        [other.matrix(batch, row) for row, batch in other.batches(["v"], [(0, 100)])]
+        [other.matrix(batch, row) for row, batch in other.batches(["v"])]
     gaps = written([pa.table({"g": [1, 1], "a": [0.5, None], "b": [1.0, 2.0]})], tmp_path / "gaps")
     missing = Source.of(gaps, "g", ["a", "b"], 2)
     with pytest.raises(TaskError, match="column 'a' has missing values"):
-        [missing.matrix(batch, row) for row, batch in missing.batches(["a", "b"], [(0, 2)])]
+        [missing.matrix(batch, row) for row, batch in missing.batches(["a", "b"])]
 
 
 def test_wrong_paths_are_refused(tmp_path):
@@ -106,4 +102,59 @@ def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
     (folder / "part-0.parquet").write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
     source = Source.of(folder, "g", None, 2)
     with pytest.raises(BankError, match=r"part-0.parquet cannot be read as Parquet"):
-        list(source.batches(["v"], [(0, 50)]))
+        list(source.batches(["v"]))
+
+
+VALUES = {
+    "int": pa.array([3, -1, 3, 2**60], pa.int64()),
+    "unsigned": pa.array([3, 2**64 - 1, 3, 5], pa.uint64()),
+    "text": pa.array(["a", "b", "a", "é"]),
+    "bytes": pa.array([b"a", b"\xff", b"a", b""]),
+    "fixed": pa.array([b"aa", b"ab", b"aa", b"ba"], pa.binary(2)),
+    "bool": pa.array([True, False, True, False]),
+    "float": pa.array([0.5, 0.0, 0.5, 1e300]),
+    "zero": pa.array([0.0, 1.0, -0.0, 2.0]),
+    "half": pa.array(np.array([0.5, 0, 0.5, 1], np.float16)),
+    "date": pa.array([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)] * 2),
+    "when": pa.array([1, 2, 1, 3], pa.timestamp("ns", "UTC")),
+    "decimal": pa.array([1, 2, 1, 3], pa.int64()).cast(pa.decimal128(20, 1)),
+    "coded": pa.array(["a", "b", "a", "é"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", list(VALUES))
+def test_equal_values_have_equal_keys(kind):
+    column = VALUES[kind]
+    keys = key_of(column, "here").to_pylist()
+    values = (1, 2, 1, 3) if kind == "when" else column.to_pylist()
+    assert [[a == b for b in keys] for a in keys] == [[a == b for b in values] for a in values]
+    parts = spread([key_of(column, "here")], 1000)
+    assert parts[0] == parts[2] == spread([key_of(column.slice(2, 1), "here")], 1000)[0]
+
+
+def test_groups_are_spread_evenly():
+    numbers = pa.array(np.arange(200_000))
+    for keys in ([numbers], [numbers.cast(pa.string()).cast(pa.large_binary())], [pa.array([7] * 200_000), numbers]):
+        counts = np.bincount(spread(keys, 16))
+        assert len(counts) == 16
+        assert counts.min() > 11_500
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, None]),
+        pa.array(["a", None]),
+        pa.array([0.5, float("nan")]),
+        pa.array([None, 0.5]),
+        pa.array(["a", None]).dictionary_encode(),
+    ],
+)
+def test_rows_without_a_group_are_refused(column):
+    with pytest.raises(TaskError, match="drop these rows"):
+        key_of(column, "here")
+
+
+def test_lists_name_no_group(source):
+    with pytest.raises(TaskError, match=r"'v' holds list.*; group by numbers, text, dates or booleans"):
+        Source.of(source.root, "v", "v", 2)

@@ -8,6 +8,7 @@ import pytest
 
 from handful.errors import OptionError
 from handful.many import label_groups
+from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
 from handful.many.write import Layout
 from tests.many_at_hand import lists, written
@@ -23,13 +24,13 @@ def test_columns_stay_in_their_order(source):
     classes = np.array(["ant", "bee"])
     assert Layout.of(source, classes, False, "").carried == ("id", "presence")
     assert Layout.of(source, classes, True, "").carried == ("id", "v", "presence")
-    assert list(Layout.of(source, classes, False, "p_").of_items()) == ["p_label", "p_probability", "p_unknown"]
+    assert list(Layout.of(source, classes, False, "p_").new(ITEM)) == ["p_label", "p_probability", "p_unknown"]
 
 
 def test_the_docstring_names_every_column(source):
     layout = Layout.of(source, np.array(["ant", "bee"]), False, "")
     said = set(re.findall(r"`(\w+)`", label_groups.__doc__.partition("out : path")[2].partition("group_by : ")[0]))
-    assert said == {*layout.of_items(), *layout.of_groups(), "items", "groups", "SHA256SUMS"}
+    assert said == {*layout.new(ITEM), *layout.new(GROUP), "items", "groups", "SHA256SUMS"}
 
 
 def test_labels_keep_their_kind(source):
@@ -38,7 +39,7 @@ def test_labels_keep_their_kind(source):
         (np.array(["ant", "bee"], object), pa.string()),
         (np.array([False, True]), pa.bool_()),
     ):
-        assert Layout.of(source, classes, False, "").of_items()["label"][1] == kind
+        assert Layout.of(source, classes, False, "").new(ITEM)["label"] == kind
     mixed = np.empty(2, object)
     mixed[:] = [("a", 1), ("b", 2)]
     with pytest.raises(OptionError, match="must be numbers, text or dates"):

@@ -157,7 +157,26 @@ class Answer:
         return self.at(self._places[name])
 
     def at(self, place: int) -> Answer:
-        """Return the answer about the group at this place among `groups`."""
+        """Return the answer about the group at this place among `groups`.
+
+        Parameters
+        ----------
+        place : int
+            Position in `groups`.
+
+        Returns
+        -------
+        Answer
+            The answer, without groups.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> found = BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"])
+        >>> found.at(1).labels.tolist()
+        ['right']
+        """
         rows = self.rows_of[place]
         low, high = self.unknown_interval[place].tolist()
         return replace(

@@ -28,7 +28,7 @@ from handful.estimators.proposals import Proposal
 from handful.shapes import Bool, Float, Int
 
 
-class Items(Protocol):
+class GroupedItems(Protocol):
     """Items of all groups, and what they are compared with."""
 
     @property
@@ -113,7 +113,7 @@ class CatalogueItems:
         return self.catalogue.label_points(points if unit_of is None else mean_rows(points, unit_of), context)
 
 
-def answered(items: Items, groups: Any, known: Known, frame_of: FrameOf = new_frame) -> Answer:
+def answered(items: GroupedItems, groups: Any, known: Known, frame_of: FrameOf = new_frame) -> Answer:
     """Label every group jointly, or all items as one batch."""
     batches = _Batches(items, groups, known)
     probabilities, of_groups = np.empty((len(items), len(items.classes))), list[JointAnswer]()
@@ -151,13 +151,13 @@ def answered(items: Items, groups: Any, known: Known, frame_of: FrameOf = new_fr
 
 
 def by_group(
-    items: Items, groups: Any, known: Known | None = None
+    items: GroupedItems, groups: Any, known: Known | None = None
 ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
     """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
     return _Batches(items, groups, known or Known()).labelled()
 
 
-def labels_alone(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def labels_alone(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
     for _, rows, found in _Batches(items, groups, known).labelled():
@@ -168,7 +168,7 @@ def labels_alone(items: Items, groups: Any, known: Known) -> tuple[npt.NDArray[A
 class _Batches:
     """The groups of some items, and what is known about each."""
 
-    def __init__(self, items: Items, groups: Any, known: Known) -> None:
+    def __init__(self, items: GroupedItems, groups: Any, known: Known) -> None:
         self.items, self.pooling, n_items = items, None, len(items)
         self.names: npt.NDArray[Any] | None
         self.group_of: Int[np.ndarray, "item"]

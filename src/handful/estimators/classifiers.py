@@ -316,11 +316,13 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, groups, **known : object
+        X, groups : object
             As in `infer`.
         unknown : label or None
             The label of items that look like none of the classes, see `Answer.rejected`; for instance "other" or
             -1. None, the default, means a class for every item.
+        **known : object
+            As in `infer`.
 
         Returns
         -------
@@ -429,7 +431,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, groups, **known : object
+        X, groups : object
+            As in `infer`.
+        **known : object
             As in `infer`.
 
         Returns

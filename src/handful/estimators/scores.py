@@ -157,9 +157,8 @@ def infer_scores(
         "logits" are unbounded scores, before a softmax or a sigmoid. "probabilities" sum to at most one over the
         classes of an item. "sigmoid" is a chance for each class by itself. "similarities" are cosines, or negative
         distances.
-    groups, **known : object
-        As in `BatchClassifier.infer`. Arrays of weights are in the order of the columns. Items whose labels are given
-        say how reliable the scores are, and keep their label; it must be one of the classes.
+    groups : object
+        As in `BatchClassifier.infer`.
     model_prior : array [class], mapping, table or None
         How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
         classes; this is taken back. Logits must then be on the model's own scale.
@@ -168,6 +167,9 @@ def infer_scores(
     unlisted : bool
         Whether an item may also have a class that the model did not list for it. Its scores are taken to lie below all
         that are listed.
+    **known : object
+        As in `BatchClassifier.infer`. Arrays of weights are in the order of the columns. Items whose labels are given
+        say how reliable the scores are, and keep their label; it must be one of the classes.
 
     Returns
     -------

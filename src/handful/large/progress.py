@@ -14,11 +14,11 @@ class Progress:
     Attributes
     ----------
     stage : str
-        Current stage: `decide` (by some of the queries) or `label`; in `handful.many`, `survey`, `split`, `label` or
-        `write`; in `classify` first `embed the catalogue` and `embed the batch`, if these are images or sentences.
+        Current stage: `decide` (by some of the queries) or `label`; in `handful.many`, `sort`, `label` or `write`; in
+        `classify` first `embed the catalogue` and `embed the batch`, if these are images or sentences.
     done, total : int
-        Shards finished in this pass, and their total number (in `handful.many`, rows, portions or files;
-        in `classify`, items).
+        Shards finished in this pass, and their total number (in `handful.many`, rows or files; in
+        `classify`, items).
     seconds, seconds_left : float, float or None
         Time since the run started or resumed; and an estimate of what this stage will still take.
 

@@ -1,163 +1,179 @@
-"""Answers about a portion of the data set: complete groups, labelled in memory, and one file on disk.
+"""Portions: complete groups, cut from rows that come in the order of their groups; and the answers about each.
 
-A file of a portion holds three tables. Items (their row in the data set, and the answer about it) are in the order of
-rows, groups in the order of their first rows, classes of groups in the order of their groups. A new figure about each
-item is one entry of `ITEM_FIGURES`, one about each group one of `GROUP_FIGURES`.
+The answers about a portion are one sealed file with two arrays: `ITEM`, one entry per row of the portion, and `GROUP`,
+one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and `class`
+are places among the classes; the other names are those of columns of the output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from handful.catalogue import Catalogue
-from handful.engine.model import JointAnswer
+from handful.errors import FileFormatError
 from handful.estimators.batches import CatalogueItems, by_group
-from handful.large import LargeSolution
-from handful.machine.safetensors_format import read_part, write_tensors
+from handful.large import solve as solve_large
+from handful.machine.sealed import check_seal, seal
+from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
+# Numbers in the vectors of a portion: it ends where a group ends after so many. Twice as many are held in memory.
+HELD_NUMBERS = 2**24
+# A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
+LARGE_SCORES = 2**24
 # A class is listed in the table of a group if its chance of being present is at least this.
 LEAST_LISTED = 0.02
-# Rows of the data set whose answers are read at once when the output is written.
-SEGMENT_ROWS = 2**18
 
-Figures = dict[str, Tensor]
-
-# The answer about each item, and about each group.
-ITEM_FIGURES: Mapping[str, Callable[[JointAnswer], np.ndarray]] = MappingProxyType(
-    {
-        "code": lambda found: found.probabilities.argmax(-1).astype(np.int32),
-        "probability": lambda found: found.probabilities.max(-1).astype(np.float32),
-        "unknown": lambda found: found.unknown.astype(np.float32),
-    }
-)
-GROUP_FIGURES: Mapping[str, Callable[[JointAnswer], np.ndarray]] = MappingProxyType(
-    {
-        "joint_weight": lambda found: np.array([found.joint_weight], np.float32),
-        "unknown_items": lambda found: np.array([found.rejected.sum()], np.int32),
-    }
-)
-TABLES = ("item", "group", "class")
+ITEM = np.dtype([("row", "i8"), ("label", "i4"), ("probability", "f4"), ("unknown", "f4")])
+_OF_GROUP = [("row", "i8"), ("items", "i8"), ("joint_weight", "f4"), ("unknown_items", "i8")]
+GROUP = np.dtype([*_OF_GROUP, ("class", "i4"), ("expected_count", "f4"), ("presence", "f4")])
 
 
+@dataclass(frozen=True, eq=False)
 class Portion:
-    """Collects answers about complete groups, in any order, and writes them in the order of rows."""
+    """Vectors and rows of complete groups, one after the other, and where each starts among these items."""
 
-    def __init__(self) -> None:
-        self._items: list[Figures] = []
-        self._groups: list[Figures] = []
-        self._classes: list[Figures] = []
-
-    def label(
-        self,
-        catalogue: Catalogue,
-        features: Float[np.ndarray, "item dim"],
-        group_of: Int[np.ndarray, "item"],
-        rows: Int[np.ndarray, "item"],
-    ) -> None:
-        """Label groups in memory; `rows` are the items' rows in the data set, `group_of` counts groups from zero."""
-        for _, mine, found in by_group(CatalogueItems(catalogue, features), group_of):
-            self._add(
-                {name: torch.from_numpy(figure(found)) for name, figure in ITEM_FIGURES.items()},
-                torch.from_numpy(rows[mine]),
-                {name: torch.from_numpy(figure(found)) for name, figure in GROUP_FIGURES.items()},
-                torch.tensor([int(rows[mine].min())]),
-                torch.tensor([len(mine)]),
-                torch.from_numpy(found.expected_counts[None]),
-                torch.from_numpy(found.presence[None]),
-            )
-
-    def take(self, found: LargeSolution, rows: Int[np.ndarray, "item"]) -> None:
-        """Take the answers about one group that was labelled by `handful.large`; `rows` are in increasing order."""
-        parts = list(found.answers())
-        joined = {name: torch.from_numpy(np.concatenate([part[name] for part in parts])) for name in parts[0]}
-        self._add(
-            {
-                "code": joined["label"].int(),
-                "probability": joined["probability"].float(),
-                "unknown": joined["unknown"].float(),
-            },
-            torch.from_numpy(rows),
-            {
-                "joint_weight": torch.tensor([found.joint_weight]),
-                "unknown_items": torch.tensor([int(found.rejected().sum())]).int(),
-            },
-            torch.from_numpy(rows[:1]),
-            torch.tensor([len(rows)]),
-            torch.from_numpy(found.expected_counts[None]),
-            torch.from_numpy(found.presence[None]),
-        )
-
-    def _add(
-        self,
-        items: Figures,
-        rows: Int[Tensor, "item"],
-        groups: Figures,
-        first: Int[Tensor, "task"],
-        sizes: Int[Tensor, "task"],
-        expected_counts: Float[Tensor, "task class"],
-        presence: Float[Tensor, "task class"],
-    ) -> None:
-        """Take the answers about some groups; the class with most items is always listed."""
-        listed = presence >= LEAST_LISTED
-        listed.scatter_(-1, expected_counts.argmax(-1, keepdim=True), True)
-        group, code = listed.nonzero(as_tuple=True)
-        self._items.append({"row": rows, **items})
-        self._groups.append({"row": first, "items": sizes, **groups})
-        self._classes.append(
-            {
-                "row": first[group],
-                "code": code.int(),
-                "expected_count": expected_counts[group, code].float(),
-                "presence": presence[group, code].float(),
-            }
-        )
-
-    def write(self, path: Path, what: str) -> None:
-        """Write the file of the portion, complete or not at all, sealed as `what`."""
-        tensors: Figures = {}
-        bounds = []
-        for table, parts in zip(TABLES, (self._items, self._groups, self._classes), strict=True):
-            if not parts:  # a bucket may be empty
-                bounds.append(np.empty(0, np.int64))
-                continue
-            joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-            # Classes of a group are in increasing order already, and a stable sort keeps them so.
-            order = joined["row"].argsort(stable=True)
-            tensors |= {f"{table}.{name}": column[order] for name, column in joined.items()}
-            bounds.append(tensors[f"{table}.row"].numpy() // SEGMENT_ROWS)
-        segments = np.unique(bounds[0])  # the first row of a group is one of its items
-        edges = [np.searchsorted(where, segments, side=side) for where in bounds for side in ("left", "right")]
-        tensors["segments"] = torch.from_numpy(np.stack([segments, *edges], 1).astype(np.int64))
-        write_tensors(path, tensors, what=what)
+    vectors: Float[np.ndarray, "item dim"]
+    rows: Int[np.ndarray, "item"]
+    starts: Int[np.ndarray, "group"]
 
 
-class Answered:
-    """Answers of all portions, in files whose seals were checked, read a segment of rows at a time."""
+def most_rows(dim: int) -> int:
+    """Return after how many rows a portion ends."""
+    return max(1, HELD_NUMBERS // dim)
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._of: dict[int, list[tuple[Path, list[int]]]] = {}
-        for file in files:
-            index = read_part(file, lambda name: slice(None) if name == "segments" else None)["segments"]
-            for segment, *edges in index.tolist():
-                self._of.setdefault(segment, []).append((file, edges))
 
-    def segment(self, number: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return the tables `item`, `group` and `class` of a segment, columns by name, each in the order of rows."""
-        parts: list[dict[str, np.ndarray]] = []
-        for file, edges in self._of.get(number, ()):
-            slices = {table: slice(*edges[2 * place : 2 * place + 2]) for place, table in enumerate(TABLES)}
-            parts.append(read_part(file, lambda name, of=slices: of.get(name.partition(".")[0])))  # type: ignore[misc]
-        tables: dict[str, dict[str, np.ndarray]] = {}
-        for table in TABLES:
-            names = [name for name in parts[0] if name.startswith(f"{table}.")]
-            joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
-            order = joined[f"{table}.row"].argsort(kind="stable")
-            tables[table] = {name.partition(".")[2]: column[order] for name, column in joined.items()}
-        return tables
+def portions(batches: Iterable[Any], n_keys: int, dim: int, folder: Path) -> Iterator[Portion]:
+    """Cut Arrow batches in the order of groups: keys of the group, then `row` and `vector`, the latter as bytes."""
+    held, before = _Held(dim, folder), None
+    for batch in batches:
+        starts, begin = _starts(batch, n_keys, before), 0
+        before = batch.slice(len(batch) - 1)
+        vectors, rows = _matrix(batch.column(n_keys + 1), dim), batch.column(n_keys).to_numpy()
+        while len(ends := starts[(starts >= begin) & (held.n_rows + starts - begin >= held.most)]):
+            held.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
+            yield held.portion()
+            held, begin = _Held(dim, folder), int(ends[0])
+        held.add(vectors[begin:], rows[begin:], starts - begin)
+    if held.n_rows:
+        yield held.portion()
+
+
+class _Held:
+    """Rows of the next portion; when there are too many, their vectors go to a file without a name."""
+
+    def __init__(self, dim: int, folder: Path) -> None:
+        self.most, self.n_rows = most_rows(dim), 0
+        self._folder, self._shape = folder, (-1, dim)
+        self._file: IO[bytes] | None = None
+        self._vectors, self._rows, self._starts = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+
+    def add(self, vectors: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> None:
+        self._vectors.append(vectors)
+        self._rows.append(rows)
+        self._starts.append(self.n_rows + starts[(starts >= 0) & (starts < len(rows))])
+        self.n_rows += len(rows)
+        if self.n_rows > 2 * self.most:
+            self._file = self._file or TemporaryFile(dir=self._folder)  # noqa: SIM115
+            self._file.writelines(piece.data for piece in self._vectors if len(piece))
+            self._vectors = []
+
+    def portion(self) -> Portion:
+        if self._file is None:
+            vectors = np.concatenate(self._vectors)
+        else:
+            with self._file:  # what is mapped stays until nobody uses it
+                vectors = np.memmap(self._file, np.float32, "r+")
+        return Portion(vectors.reshape(self._shape), np.concatenate(self._rows), np.concatenate(self._starts))
+
+
+def _starts(batch: Any, n_keys: int, before: Any) -> Int[np.ndarray, "group"]:
+    """Return where groups start in a batch; `before` is the row that precedes it, None if there is none."""
+    new = np.zeros(len(batch), bool)
+    new[0] = before is None or any(before.column(k)[0] != batch.column(k)[0] for k in range(n_keys))
+    for column in batch.columns[:n_keys]:
+        values = column.to_numpy(zero_copy_only=False)
+        new[1:] |= values[1:] != values[:-1]
+    return np.flatnonzero(new)
+
+
+def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
+    """Return the vectors that a column of bytes holds; nothing is copied."""
+    return np.frombuffer(column.buffers()[1], np.float32, len(column) * dim, 4 * dim * column.offset).reshape(-1, dim)
+
+
+def label(catalogue: Catalogue, portion: Portion, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Label every group of a portion as one batch: small ones in memory, a large one streamed by way of `folder`."""
+    items, groups = np.empty(len(portion.rows), ITEM), []
+    items["row"] = portion.rows
+    edges = np.append(portion.starts, len(items))
+    sizes = np.diff(edges)
+    large = sizes * catalogue.n_classes > LARGE_SCORES
+    first = 0
+    while first < len(sizes):
+        last = first + (1 if large[first] else int(np.append(large[first:], True).argmax()))
+        mine, vectors = items[edges[first] : edges[last]], portion.vectors[edges[first] : edges[last]]
+        if large[first]:
+            groups.append(_streamed(catalogue, vectors, mine, folder))
+        else:
+            given = CatalogueItems(catalogue, vectors)
+            for _, places, found in by_group(given, np.repeat(np.arange(last - first), sizes[first:last])):
+                here = mine[places[0] : places[-1] + 1]
+                here["label"], here["probability"] = found.probabilities.argmax(-1), found.probabilities.max(-1)
+                here["unknown"] = found.unknown
+                groups.append(_listed(here, found, found.rejected))
+        first = last
+    return items, np.concatenate(groups)
+
+
+def _streamed(catalogue: Catalogue, vectors: np.ndarray, items: np.ndarray, folder: Path) -> np.ndarray:
+    """Label one large group by `handful.large`; fill in its items, and return its classes."""
+    with TemporaryDirectory(dir=folder) as run:
+        found = solve_large(catalogue, vectors, run)
+        answers = list(found.answers())
+        for name in ("label", "probability", "unknown"):
+            items[name] = np.concatenate([part[name] for part in answers])
+        return _listed(items, found, found.rejected())
+
+
+def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
+    """Return the classes that may be in a group; the one with most items is always listed."""
+    expected_counts, presence = np.asarray(found.expected_counts), np.asarray(found.presence)
+    listed = presence >= LEAST_LISTED
+    listed[expected_counts.argmax()] = True
+    classes = np.flatnonzero(listed)
+    group = np.empty(len(classes), GROUP)
+    group["row"], group["items"], group["unknown_items"] = items["row"][0], len(items), rejected.sum()
+    group["joint_weight"], group["class"] = found.joint_weight, classes
+    group["expected_count"], group["presence"] = expected_counts[classes], presence[classes]
+    return group
+
+
+def save(path: Path, answers: tuple[np.ndarray, np.ndarray], what: str) -> None:
+    """Write the answers about a portion, complete or not at all, sealed as `what`."""
+    with written_whole(path) as place:
+        with place.open("wb") as file:
+            for array in answers:
+                np.save(file, array)
+        seal(place, what)
+
+
+def is_saved(path: Path, what: str) -> bool:
+    """Whether the answers about a portion are there as they were written."""
+    try:
+        check_seal(path, what)
+    except (FileFormatError, OSError):
+        return False
+    return True
+
+
+def saved(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers about a portion, from a file whose seal was checked."""
+    with path.open("rb") as file:
+        return np.load(file, allow_pickle=False), np.load(file, allow_pickle=False)

@@ -1,23 +1,23 @@
 """label_groups: every group of rows of a Parquet data set is one joint batch; from disk to disk, in bounded memory.
 
-    survey   where groups start (columns of the group alone)
-    split    only if the rows of a group do not lie together: rows by group into buckets on disk
+    sort     by group, and by row within a group: Arrow files of some groups each, with as much room as the vectors
     label    portions of complete groups, several at a time, each on one thread; one file of answers for each
-    write    one file of items and one of groups for each file of the data set
+    write    one file of items and one of groups for each file of the data set, from the answers in the order of rows
 
-A portion depends on the data set alone, and its answers on the portion alone. So a run that was killed continues with
-the portions that are missing, and its output has the same bytes. Every file of its own is sealed, with the run and the
-number of the portion: one that was damaged or exchanged in the meantime is made again.
+A portion depends on the data set alone, and its answers on the portion alone. So a run that was killed sorts again, but
+labels only the portions that are missing, and its output has the same bytes. The answers about a portion are sealed
+with the run and the rows of the portion: a file that was damaged or exchanged in the meantime is made again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,25 +28,22 @@ from handful.catalogue import Catalogue
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 from handful.large import Progress
-from handful.large import solve as solve_large
 from handful.large.progress import Reporter
 from handful.large.run_file import begin, refuse_another, run_name_of
+from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
-from handful.machine.safetensors_format import is_whole, read_tensors, write_tensors
-from handful.machine.threads import one_thread
-from handful.many.contiguous import portion_ranges, read_portion
-from handful.many.portions import Answered, Portion
-from handful.many.source import Source
-from handful.many.split import Bucket, in_memory, most_rows, n_buckets, read_bucket, stretches, write_stretch
-from handful.many.survey import survey
-from handful.many.write import GROUPS, ITEMS, Layout, Written, write_file
+from handful.machine.threads import available_cores, one_thread
+from handful.many.portions import Portion, is_saved, label, most_rows, portions, save, saved
+from handful.many.sorting import MOST_PARTS, in_order
+from handful.many.source import BATCH_NUMBERS, Source, spread
+from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
 
-# A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
-LARGE_SCORES = 2**24
 # Incremented when the meaning of a run's files changes.
-FORMAT = 2
+FORMAT = 3
 WORK = "work"
+# Rows whose answers are sorted at once when the output is written.
+SEGMENT_ROWS = 2**18
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def label_groups(
     Parameters
     ----------
     classifier : BatchClassifier or Catalogue
-        Fitted.
+        Fitted, with the method `roll_call` (as `BatchClassifier` always has).
     source : path
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path
@@ -117,7 +114,8 @@ def label_groups(
         Portions labelled at the same time, each on one thread; about 0.4 GB of memory each. By default one per core.
         The output does not depend on it.
     on_progress : callable, optional
-        Called with a `Progress` after every portion; stages are `survey` (rows), `split`, `label` and `write` (files).
+        Called with a `Progress` after every portion; stages are `sort` and `label` (rows) and `write`
+        (files).
 
     Returns
     -------
@@ -168,7 +166,7 @@ def label_groups(
         refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         reporter = Reporter(on_progress)
-        _Run(run_name_of(about), data, layout, catalogue, place, threads or _cores(), reporter).run()
+        _Run(run_name_of(about), data, layout, catalogue, place, threads or available_cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
@@ -179,16 +177,11 @@ def _fitted(classifier: Any) -> tuple[Catalogue, list[str] | None]:
     catalogue = getattr(classifier, "_catalogue", None)
     if not isinstance(catalogue, Catalogue):
         raise OptionError(
-            f"classifier must be a fitted BatchClassifier, or a Catalogue, got {type(classifier).__name__}; groups "
-            "need the method roll_call"
+            f"classifier must be a fitted BatchClassifier, or a Catalogue, got {type(classifier).__name__}"
         )
     names = getattr(classifier, "feature_names_in_", None)
     # A single name is that of a column of vectors only if there are more dimensions.
     return catalogue, None if names is None or len(names) != catalogue.dim else names.tolist()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -209,149 +202,74 @@ class _Run:
         unwritten = [place for place, name in enumerate(self.source.names) if not written.has(name)]
         if unwritten:
             self._work.mkdir(exist_ok=True)
-            starts = self._starts()
-            answers = self._by_buckets() if starts is None else self._by_ranges(starts)
-            answered = Answered(answers)
-
-            def write(place: int) -> None:
-                write_file(self.layout, answered, place, self.out)
-                written.add(self.source.names[place])
-
-            self._each("write", ((place,) for place in unwritten), write, len(unwritten))
+            with closing(self._sorted()) as rows:
+                files = self._label(rows)
+            self._write(files, written, unwritten)
         shutil.rmtree(self._work, ignore_errors=True)
 
     @property
     def _work(self) -> Path:
         return self.out / WORK
 
-    def _what(self, file: Path) -> str:
-        """Tell the files of all runs apart for their seals."""
-        return f"{self.name}/{file.name}"
+    def _sorted(self) -> Generator[Any, None, None]:
+        """Yield keys of the group, `row` and `vector` (as bytes) of all rows, one group after the other."""
+        pa, _ = import_pyarrow()
+        source, began = self.source, time.monotonic()
+        names = [*(f"key{place}" for place in range(len(source.group_by))), "row", "vector"]
+        at_once = max(1, BATCH_NUMBERS // source.dim)
+        n_parts = min(MOST_PARTS, -(-source.n_rows // most_rows(source.dim)))
 
-    def _missing(self, files: Sequence[Path]) -> list[int]:
-        """Return the places of the files that are not there, or not as they were written."""
-        return [place for place, file in enumerate(files) if not is_whole(file, self._what(file))]
+        def given() -> Iterator[tuple[np.ndarray, Any]]:
+            for row, batch in source.batches(dict.fromkeys((*source.group_by, *source.features)), rows_at_once=at_once):
+                keys, rows = source.keys(batch, row), np.arange(row, row + len(batch))
+                vectors = pa.py_buffer(np.ascontiguousarray(source.matrix(batch, row), np.float32))
+                content = pa.FixedSizeBinaryArray.from_buffers(pa.binary(4 * source.dim), len(batch), [None, vectors])
+                yield spread(keys, n_parts), pa.record_batch([*keys, pa.array(rows), content], names)
+                self.reporter.part("sort", row + len(batch), source.n_rows, began)
 
-    def _starts(self) -> np.ndarray | None:
-        """Return the first rows of groups that lie together, or None; the survey is made once."""
-        file = self._work / "survey.safetensors"
-        if self._missing([file]):
-            began = time.monotonic()
-            starts = survey(self.source, lambda done, total: self.reporter.part("survey", done, total, began))
-            write_tensors(file, {} if starts is None else {"starts": starts}, what=self._what(file))
-        found, _ = read_tensors(file, self._what(file))
-        return found.get("starts")
+        return in_order(given(), names[:-1], self._work / "sort", at_once)
 
-    def _by_ranges(self, starts: np.ndarray) -> list[Path]:
-        """Label portions that are ranges of rows; return the files of their answers."""
-        ranges = portion_ranges(starts, self.source.n_rows, self.source.dim)
-        files = [self._work / f"answers-{start:015d}.safetensors" for start, _ in ranges]
-        missing = self._missing(files)
-        sizes = [stop - start for start, stop in ranges]
-        small = [place for place in missing if in_memory(sizes[place], self.source.dim)]
-        pieces = self.source.pieces(self.source.features, [ranges[place] for place in small])
+    def _label(self, rows: Iterator[Any]) -> list[Path]:
+        """Label the portions whose answers are not there, several at a time; return the files of all answers."""
+        files, running, began, finished = list[Path](), set[Future[int]](), time.monotonic(), 0
 
-        def answer(place: int, batches: Any) -> None:
-            scratch = self._work / f"vectors-{place}.npy"
-            portion = read_portion(self.source, ranges[place], starts, batches, scratch)
-            if isinstance(batches, list):
-                batches.clear()  # their rows are in the portion now
-            self._answer(portion, files[place])
-            scratch.unlink(missing_ok=True)
-
-        def jobs() -> Iterator[tuple[int, Any]]:
-            for place in missing:
-                if not in_memory(sizes[place], self.source.dim):
-                    yield place, self.source.batches(self.source.features, [ranges[place]])
-            for place, batches in pieces:
-                yield small[place], batches
-
-        self._each("label", jobs(), answer, len(missing))
-        return files
-
-    def _by_buckets(self) -> list[Path]:
-        """Split the rows by group, and label one bucket at a time; return the files of the answers."""
-        files = [self._work / f"answers-{bucket:04d}.safetensors" for bucket in range(n_buckets(self.source))]
-        missing = self._missing(files)
-        ranges = stretches(self.source)
-        split = [self._work / f"split-{start:015d}.safetensors" for start, _ in ranges]
-        if missing:
-            unsplit = self._missing(split)
-            columns = [*dict.fromkeys((*self.source.group_by, *self.source.features))]
-            pieces = self.source.pieces(columns, [ranges[place] for place in unsplit])
-            self._each(
-                "split",
-                ((unsplit[place], batches) for place, batches in pieces),
-                lambda place, batches: write_stretch(
-                    self.source, ranges[place], batches, split[place], self._what(split[place])
-                ),
-                len(unsplit),
-            )
-
-        def answer(bucket: int) -> None:
-            scratch = self._work / f"vectors-{bucket}.npy"
-            self._answer(read_bucket(split, bucket, scratch), files[bucket])
-            scratch.unlink(missing_ok=True)
-
-        self._each("label", ((bucket,) for bucket in missing), answer, len(missing))
-        for file in split:
-            file.unlink(missing_ok=True)
-        return files
-
-    def _answer(self, bucket: Bucket, file: Path) -> None:
-        """Label the groups of a bucket: several in memory at once, or a large one streamed; write the answers."""
-        portion, order = Portion(), np.argsort(bucket.group_of, kind="stable")
-        sizes = np.bincount(bucket.group_of)
-        ends = np.cumsum(sizes)
-        most, first = most_rows(self.source.dim), 0
-        while first < len(sizes):
-            start, last = int(ends[first] - sizes[first]), first + 1
-            if int(sizes[first]) * self.catalogue.n_classes > LARGE_SCORES:
-                self._stream(bucket, order[start : ends[first]], portion)
-            else:
-                small = sizes[first:] * self.catalogue.n_classes <= LARGE_SCORES
-                fits = small & (ends[first:] - start <= most)
-                last = first + max(1, int(fits.argmin()) if not fits.all() else len(fits))
-                items = np.sort(order[start : ends[last - 1]])
-                groups = bucket.group_of[items] - first
-                vectors = bucket.vectors if len(items) == len(bucket.rows) else bucket.vectors[items]
-                portion.label(self.catalogue, vectors, groups, bucket.rows[items])
-            first = last
-        portion.write(file, self._what(file))
-
-    def _stream(self, bucket: Bucket, items: np.ndarray, portion: Portion) -> None:
-        """Label one large group by `handful.large`."""
-        folder = self._work / f"large-{int(bucket.rows[items[0]]):015d}"
-        folder.mkdir(exist_ok=True)
-        vectors = np.lib.format.open_memmap(
-            folder / "vectors.npy", "w+", np.float32, (len(items), bucket.vectors.shape[1])
-        )
-        for start in range(0, len(items), 2**16):
-            vectors[start : start + 2**16] = bucket.vectors[items[start : start + 2**16]]
-        found = solve_large(self.catalogue, vectors, folder / "run")
-        portion.take(found, bucket.rows[items])
-        shutil.rmtree(folder)
-
-    def _each(self, stage: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., None], total: int) -> None:
-        """Do every job, several at a time; the next job is made by the thread that will do it."""
-        waiting, lock, began, failed = iter(jobs), threading.Lock(), time.monotonic(), threading.Event()
-        finished = [0]
-
-        def worker() -> None:
-            try:
-                while not failed.is_set():
-                    with lock:
-                        job = next(waiting, None)
-                    if job is None:
-                        return
-                    work(*job)
-                    with lock:
-                        finished[0] += 1
-                        self.reporter.part(stage, finished[0], total, began)
-            except BaseException:
-                failed.set()
-                raise
+        def answer(portion: Portion, file: Path) -> int:
+            what = f"{self.name}/{file.name}/{hashlib.sha256(portion.rows.tobytes()).hexdigest()}"
+            if not is_saved(file, what):
+                save(file, label(self.catalogue, portion, self._work), what)
+            return len(portion.rows)
 
         with ThreadPoolExecutor(self.threads) as pool:
-            for future in [pool.submit(worker) for _ in range(self.threads)]:
-                future.result()
+            cut = portions(rows, len(self.source.group_by), self.source.dim, self._work)
+            while (portion := next(cut, None)) or running:
+                if portion is not None:
+                    files.append(self._work / f"answers-{len(files):06d}")
+                    running.add(pool.submit(answer, portion, files[-1]))
+                if portion is None or len(running) == self.threads:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        finished += one.result()
+                        self.reporter.part("label", finished, self.source.n_rows, began)
+        return files
+
+    def _write(self, files: Sequence[Path], written: Written, unwritten: Sequence[int]) -> None:
+        """Write the files of the output that are missing, from the answers in the order of rows."""
+        pa, _ = import_pyarrow()
+        began, size = time.monotonic(), max(SEGMENT_ROWS, -(-self.source.n_rows // MOST_PARTS))
+
+        def table(which: int, *by: str) -> Generator[Any, None, None]:
+            def given() -> Iterator[tuple[np.ndarray, Any]]:
+                for file in files:
+                    part = saved(file)[which]
+                    part = part[np.isin(np.searchsorted(self.source.starts, part["row"], "right") - 1, unwritten)]
+                    columns = {name: np.ascontiguousarray(part[name]) for name in part.dtype.names or ()}
+                    yield part["row"] // size, pa.record_batch(columns)
+
+            return in_order(given(), by, self._work / f"sort-{which}")
+
+        with closing(table(0, "row")) as items, closing(table(1, "row", "class")) as groups:
+            of_items, of_groups = InOrder(items), InOrder(groups)
+            for done, place in enumerate(unwritten, 1):
+                write_file(self.layout, place, of_items, of_groups, self.out)
+                written.add(self.source.names[place])
+                self.reporter.part("write", done, len(unwritten), began)

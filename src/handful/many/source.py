@@ -1,14 +1,14 @@
-"""The data set: Parquet files taken as one table, read by ranges of rows and never held whole.
+"""The data set: Parquet files taken as one table, read in order and never held whole.
 
-A range is read from the row groups that hold it. Within a row group, pages are read one after the other, so memory
-does not depend on the size of files or row groups.
+Within a file, pages are read one after the other, so memory does not depend on the size of files or row groups.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,32 +20,23 @@ from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.errors import TaskError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import refuse_irregular
-from handful.many.keys import check_kinds
 from handful.reading.parquet import is_number, matrix_of, unreadable, vector_column
-from handful.shapes import Float
+from handful.shapes import Float, Int
 
 # Numbers in the vectors of a batch that is read at once, and rows of one without vectors.
 BATCH_NUMBERS, BATCH_ROWS = 2**21, 2**16
 # Bytes that are read from a file at once, so that a large row group is not read whole.
 READ_BYTES = 2**20
-
-Range = tuple[int, int]
+# Odd constants of splitmix64: after both products every bit of a number influences every other.
+MIXING = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files in the order of their names, and which of their columns is what.
+    """Files in the order of their names (relative to `root`), and which of their columns is what.
 
-    Attributes
-    ----------
-    root : Path
-        The folder that the names of files are relative to.
-    names : tuple of str
-        Files, relative to `root`.
-    starts : tuple of int
-        Row of the whole table at which each file starts; one more entry, the number of rows.
-    group_by, features, others : tuple of str
-        Columns of the group, of the vectors (one of lists, or one per dimension), and all other columns.
+    `starts` has the row of the whole table at which each file starts, and the number of rows. The column of vectors is
+    one of lists, or there is one per dimension.
     """
 
     root: Path
@@ -53,16 +44,11 @@ class Source:
     starts: tuple[int, ...]
     group_by: tuple[str, ...]
     features: tuple[str, ...]
-    others: tuple[str, ...]
     dim: int
 
     @classmethod
     def of(
-        cls,
-        path: str | os.PathLike[str],
-        group_by: str | Sequence[str],
-        features: str | Sequence[str] | None,
-        dim: int,
+        cls, path: str | os.PathLike[str], group_by: str | Sequence[str], features: str | Sequence[str] | None, dim: int
     ) -> Source:
         """Look at the columns of every file; no rows are read yet."""
         pa, parquet = import_pyarrow()
@@ -79,17 +65,13 @@ class Source:
                 if first is None:
                     first = schema
                     vectors = _vectors(schema, features, dim, str(file))
-                    for name in groups:
-                        find_column(schema.names, name, (), "group", str(file))
-                    check_kinds(schema, groups, str(file))
+                    _check_groups(schema, groups, str(file))
                 _check_alike(schema, first, (*groups, *vectors), file, files[0])
                 starts.append(starts[-1] + n_rows)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise unreadable(str(file), error) from error
-        assert first is not None
-        others = tuple(name for name in first.names if name not in {*groups, *vectors})
         names = tuple(file.relative_to(root).as_posix() for file in files)
-        return cls(root, names, tuple(starts), groups, vectors, others, dim)
+        return cls(root, names, tuple(starts), groups, vectors, dim)
 
     @property
     def n_rows(self) -> int:
@@ -102,8 +84,7 @@ class Source:
 
     def schema(self, place: int) -> Any:
         """Return the Arrow schema of a file, with its metadata."""
-        _, parquet = import_pyarrow()
-        return parquet.read_schema(self.file(place))
+        return import_pyarrow()[1].read_schema(self.file(place))
 
     def where(self, row: int) -> str:
         """Name a row of the whole table by its file and the row there."""
@@ -127,51 +108,24 @@ class Source:
         return digest.hexdigest()
 
     def batches(
-        self, columns: Sequence[str], wanted: Sequence[Range], rows_at_once: int = BATCH_ROWS
+        self, columns: Iterable[str], places: Iterable[int] | None = None, rows_at_once: int = BATCH_ROWS
     ) -> Iterator[tuple[int, Any]]:
-        """Yield Arrow batches, each with its first row, from all row groups that hold rows of the ranges wanted."""
+        """Yield Arrow batches of all files, or of those at some places, each with its first row."""
         pa, parquet = import_pyarrow()
-        ends = np.array([stop for _, stop in wanted])
-        for place in range(len(self.names)):
-            if not _overlap(wanted, ends, self.starts[place], self.starts[place + 1]):
-                continue
-            file = self.file(place)
+        for place in range(len(self.names)) if places is None else places:
+            file, row = self.file(place), self.starts[place]
             try:
                 with parquet.ParquetFile(
                     file, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
                 ) as opened:
-                    about = opened.metadata
-                    sizes = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
-                    edges = self.starts[place] + np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-                    for k in range(len(sizes)):
-                        if not _overlap(wanted, ends, int(edges[k]), int(edges[k + 1])):
-                            continue
-                        row = int(edges[k])
-                        for batch in opened.iter_batches(rows_at_once, [k], list(columns), use_threads=False):
-                            batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-                            yield row, batch
-                            row += len(batch)
-                        if row != edges[k + 1]:
-                            raise TaskError(f"{file} has another number of rows than it says; it is damaged")
+                    for batch in opened.iter_batches(rows_at_once, columns=list(columns), use_threads=False):
+                        batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
+                        yield row, batch
+                        row += len(batch)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise unreadable(str(file), error) from error
-
-    def pieces(self, columns: Sequence[str], wanted: Sequence[Range]) -> Iterator[tuple[int, list[tuple[int, Any]]]]:
-        """Yield each range by its place among the ranges, as Arrow batches with their first rows.
-
-        Ranges are sorted and do not overlap. What is decoded once serves all ranges that it belongs to.
-        """
-        place, held = 0, list[tuple[int, Any]]()
-        for row, batch in self.batches(columns, wanted, max(1, BATCH_NUMBERS // self.dim)):
-            while place < len(wanted):
-                start, stop = wanted[place]
-                a, b = max(row, start), min(row + len(batch), stop)
-                if a < b:
-                    held.append((a, batch.slice(a - row, b - a)))
-                if row + len(batch) < stop:
-                    break
-                yield place, held
-                place, held = place + 1, []
+            if row != self.starts[place + 1]:
+                raise TaskError(f"{file} has another number of rows than it says; it is damaged")
 
     def matrix(self, batch: Any, row: int) -> Float[np.ndarray, "row dim"]:
         """Return the vectors of an Arrow batch; values that are not finite are refused."""
@@ -192,6 +146,56 @@ class Source:
         if not np.isfinite(matrix).all():
             raise TaskError(f"{where}: some vectors have NaN or infinity; drop or impute these rows")
         return matrix
+
+    def keys(self, batch: Any, row: int) -> list[Any]:
+        """Return Arrow columns that are equal where those of the group are, each of int64 or large_binary."""
+        return [key_of(batch.column(name), f"{self.where(row)}, column {name!r}") for name in self.group_by]
+
+
+def key_of(column: Any, where: str) -> Any:
+    """Return the values of a column as whole numbers or bytes, which every engine orders alike; none is missing."""
+    pa, _ = import_pyarrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    numbers = None
+    if pa.types.is_temporal(kind):
+        column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+    elif pa.types.is_floating(kind):
+        numbers = column.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0  # 0.0 and -0.0 are one group
+    if column.null_count or (numbers is not None and np.isnan(numbers).any()):
+        raise TaskError(f"{where}: some values are missing (null or NaN), so rows belong to no group; drop these rows")
+    if numbers is not None:
+        return pa.array(numbers.view(np.int64))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(column.type):
+        return pa.array(column.to_numpy(zero_copy_only=False).astype(np.int64, casting="unsafe"))
+    return (column.cast(pa.string()) if pa.types.is_decimal(kind) else column).cast(pa.large_binary())
+
+
+def spread(keys: Sequence[Any], n_parts: int) -> Int[np.ndarray, "row"]:
+    """Spread rows over parts, evenly and all rows of a group to the same; keys are those of `Source.keys`."""
+    mixed = np.zeros(len(keys[0]), np.uint64)
+    for column in keys:
+        if column.type == "int64":
+            numbers = column.to_numpy()
+        else:
+            coded = column.dictionary_encode()
+            sums = np.array([zlib.crc32(value) for value in coded.dictionary.to_pylist()], np.int64)
+            numbers = sums[coded.indices.to_numpy()]
+        for factor in MIXING:
+            mixed = (mixed ^ numbers.view(np.uint64)) * factor
+            mixed ^= mixed >> np.uint64(31)
+    return (mixed % np.uint64(n_parts)).astype(np.int64)
+
+
+def _check_groups(schema: Any, group_by: Sequence[str], where: str) -> None:
+    """Refuse columns that are not there, or cannot name a group: lists and structures."""
+    pa, _ = import_pyarrow()
+    for name in group_by:
+        find_column(schema.names, name, (), "group", where)
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_null(kind):
+            raise TaskError(f"{where}: column {name!r} holds {kind}; group by numbers, text, dates or booleans")
 
 
 def _files(path: Path) -> tuple[Path, list[Path]]:
@@ -241,9 +245,3 @@ def _check_alike(schema: Any, first: Any, columns: Sequence[str], file: Path, fi
             raise TaskError(
                 f"column {name!r} holds {here} in {file} and {there} in {first_file}; write them with the same columns"
             )
-
-
-def _overlap(wanted: Sequence[Range], ends: np.ndarray, start: int, stop: int) -> bool:
-    """Whether a range of rows holds some that are wanted; `ends` are the ends of the sorted ranges."""
-    place = int(np.searchsorted(ends, start, side="right"))
-    return start < stop and place < len(wanted) and wanted[place][0] < stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,14 @@ from handful.errors import OptionError
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import read_bytes
 from handful.machine.whole_file import written_whole
-from handful.many.portions import SEGMENT_ROWS, Answered
+from handful.many.portions import GROUP, ITEM
 from handful.many.source import Source
 
 ITEMS, GROUPS = "items", "groups"
 # SHA-256 of every finished file, in the format of `sha256sum`.
 SUMS = "SHA256SUMS"
+# Figures that are places among the classes.
+CODES = ("label", "class")
 
 
 class Written:
@@ -62,17 +64,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the output looks like.
-
-    Attributes
-    ----------
-    classes : Array
-        Labels of the classes, as an Arrow array.
-    keep_features : bool
-        Whether vectors are carried along.
-    prefix : str
-        What the names of new columns begin with.
-    """
+    """What the output looks like; `classes` are their labels as an Arrow array."""
 
     source: Source
     classes: Any
@@ -87,7 +79,7 @@ class Layout:
             layout = cls(source, pa.array(classes.tolist()), keep_features, prefix)
         except (pa.ArrowException, TypeError) as error:
             raise OptionError(f"labels of the classes must be numbers, text or dates for Parquet ({error})") from error
-        for there, new in ((layout.carried, layout.of_items()), (source.group_by, layout.of_groups())):
+        for there, new in ((layout.carried, layout.new(ITEM)), (source.group_by, layout.new(GROUP))):
             taken = [name for name in new if name in there]
             if taken:
                 raise OptionError(
@@ -103,84 +95,66 @@ class Layout:
         names = self.source.schema(0).names
         return tuple(name for name in names if name in self.source.group_by or name not in left_out)
 
-    def of_items(self) -> dict[str, tuple[str, Any]]:
-        """Return the new columns of the items by name: the figure of the portions they hold, and their type."""
+    def new(self, figures: np.dtype[Any]) -> dict[str, Any]:
+        """Return the new columns of items or of groups: their types by name."""
         pa, _ = import_pyarrow()
-        new = {
-            "label": ("code", self.classes.type),
-            "probability": ("probability", pa.float32()),
-            "unknown": ("unknown", pa.float32()),
-        }
-        return {f"{self.prefix}{name}": what for name, what in new.items()}
-
-    def of_groups(self) -> dict[str, tuple[str, Any]]:
-        """Return the new columns of the groups by name, like `of_items`."""
-        pa, _ = import_pyarrow()
-        new = {
-            "items": ("items", pa.int64()),
-            "joint_weight": ("joint_weight", pa.float32()),
-            "unknown_items": ("unknown_items", pa.int64()),
-            "class": ("code", self.classes.type),
-            "expected_count": ("expected_count", pa.float32()),
-            "presence": ("presence", pa.float32()),
-        }
-        return {f"{self.prefix}{name}": what for name, what in new.items()}
+        names = [name for name in figures.names or () if name != "row"]
+        kinds = [self.classes.type if name in CODES else pa.from_numpy_dtype(figures[name]) for name in names]
+        return {f"{self.prefix}{name}": kind for name, kind in zip(names, kinds, strict=True)}
 
 
-def write_file(layout: Layout, answered: Answered, place: int, out: Path) -> None:
+class InOrder:
+    """Rows of a long table that come in the order of its column `row`, taken from the front."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+        self._held: Any = next(batches, None)  # without any rows nothing is taken
+
+    def until(self, row: int) -> Any:
+        """Take all that come before a row, as an Arrow table."""
+        taken = []
+        while True:
+            n = int(np.searchsorted(self._held.column("row").to_numpy(), row))
+            taken.append(self._held.slice(0, n))
+            self._held = self._held.slice(n)
+            if len(self._held) or (following := next(self._batches, None)) is None:
+                return import_pyarrow()[0].Table.from_batches(taken)
+            self._held = following
+
+
+def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out: Path) -> None:
     """Write the items and the groups of one file of the data set; each file appears complete or not at all."""
     pa, _ = import_pyarrow()
     source = layout.source
-    start, stop = source.starts[place], source.starts[place + 1]
-    schema = source.schema(place)
-    kept = [schema.field(name) for name in layout.carried]
-    grouped = [schema.field(name) for name in source.group_by]
+    name, schema = source.names[place], source.schema(place)
     with (
-        _writer(out / ITEMS / source.names[place], kept, layout.of_items(), schema.metadata) as write_items,
-        _writer(out / GROUPS / source.names[place], grouped, layout.of_groups(), None) as write_groups,
+        _writer(layout, out / ITEMS / name, ITEM, layout.carried, schema, schema.metadata) as write_items,
+        _writer(layout, out / GROUPS / name, GROUP, source.group_by, schema, None) as write_groups,
     ):
-        number, tables = -1, dict[str, dict[str, npt.NDArray[Any]]]()
-        for row, whole in source.batches(layout.carried, [(start, stop)]):
-            end, at = row + len(whole), row
-            while at < end:  # a batch may touch two segments, a segment two files
-                if at // SEGMENT_ROWS != number:
-                    number = at // SEGMENT_ROWS
-                    tables = answered.segment(number)
-                until = min(end, (number + 1) * SEGMENT_ROWS)
-                batch = whole.slice(at - row, until - at)
-                items, groups, classes = (
-                    {name: column[slice(*np.searchsorted(table["row"], (at, until)))] for name, column in table.items()}
-                    for table in (tables["item"], tables["group"], tables["class"])
-                )
-                assert len(items["row"]) == len(batch), f"{source.where(at)}: some items have no answer"
-                write_items([batch.column(name) for name in layout.carried], _filled(layout, items, layout.of_items()))
-                of_class = np.searchsorted(groups["row"], classes["row"])
-                figures = {name: column[of_class] for name, column in groups.items()} | classes
-                chosen = pa.array(classes["row"] - at)
-                write_groups(
-                    [batch.column(name).take(chosen) for name in source.group_by],
-                    _filled(layout, figures, layout.of_groups()),
-                )
-                at = until
-
-
-def _filled(layout: Layout, figures: dict[str, npt.NDArray[Any]], new: dict[str, tuple[str, Any]]) -> list[Any]:
-    """Return the new columns as Arrow arrays; codes become labels."""
-    pa, _ = import_pyarrow()
-    return [
-        layout.classes.take(pa.array(figures[figure])) if figure == "code" else pa.array(figures[figure], kind)
-        for figure, kind in new.values()
-    ]
+        for row, batch in source.batches(layout.carried, [place]):
+            found, classes = items.until(row + len(batch)), groups.until(row + len(batch))
+            rows = np.arange(row, row + len(batch))
+            assert np.array_equal(found["row"].to_numpy(), rows), f"{source.where(row)}: some items have no answer"
+            write_items(batch, found)
+            write_groups(batch.take(pa.array(classes["row"].to_numpy() - row)), classes)
 
 
 @contextmanager
-def _writer(path: Path, old: list[Any], new: dict[str, tuple[str, Any]], metadata: Any) -> Iterator[Any]:
-    """Open a file for tables of columns of the data set and new ones."""
+def _writer(
+    layout: Layout, path: Path, figures: np.dtype[Any], carried: Sequence[str], schema: Any, metadata: Any
+) -> Iterator[Any]:
+    """Open a file for columns of the data set and new ones."""
     pa, parquet = import_pyarrow()
-    schema = pa.schema([*old, *(pa.field(name, kind) for name, (_, kind) in new.items())], metadata)
+    fields = [*map(schema.field, carried), *(pa.field(*column) for column in layout.new(figures).items())]
+    schema = pa.schema(fields, metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         written_whole(path) as unfinished,
         parquet.ParquetWriter(unfinished, schema, write_page_checksum=True) as writer,
     ):
-        yield lambda carried, columns: writer.write_table(pa.Table.from_arrays([*carried, *columns], schema=schema))
+
+        def write(batch: Any, found: Any) -> None:
+            new = [layout.classes.take(found[n]) if n in CODES else found[n] for n in found.column_names if n != "row"]
+            writer.write_table(pa.Table.from_arrays([*map(batch.column, carried), *new], schema=schema))
+
+        yield write
