@@ -39,7 +39,6 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import weights_of
 from handful.exchange.species import read_candidates, read_weights
-from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, items_of
 from handful.large.executors import Executor
@@ -450,6 +449,8 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
     if asked is None and not made_by and not both:
         raise OptionError("the features do not say which backbone made them; name it, so that the items use the same")
+    from handful.extraction.backbones import load_backbone  # with torch, which vectors do not need
+
     network = load_backbone(asked or made_by or USUAL_BACKBONES[next(iter(kinds))], device=device)
     if weights and weights != network.weights_hash:
         raise BankError(

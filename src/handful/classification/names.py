@@ -12,18 +12,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
-from handful.extraction.backbone import Backbone
 from handful.extraction.items import items_of
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.choose import labelled
 from handful.reading.read import has_columns, read
 from handful.shapes import Float, Int
+
+if TYPE_CHECKING:
+    from handful.extraction.backbone import Backbone  # with torch, which only those who embed need
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,23 +21,24 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, FileFormatError, OptionError
-from handful.extraction.backbone import Backbone
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
 from handful.machine.safetensors_format import read_tensors, write_tensors
-from handful.machine.threads import one_thread
+from handful.machine.threads import one_thread, only_one_thread
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Content, Source, Unreadable
 from handful.reading.records import Skipped
 from handful.shapes import Float
+
+if TYPE_CHECKING:
+    from handful.extraction.backbone import Backbone  # with torch, which only those who embed need
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
 SHARD_FORMAT = 2
@@ -72,8 +73,8 @@ class ShardFeatures:
     skipped: tuple[tuple[int, str], ...]
 
 
-Compute: TypeAlias = Callable[[Backbone, Shard], ShardFeatures]
-Executor: TypeAlias = Callable[[Compute, Backbone, Iterable[Shard]], Iterator[ShardFeatures]]
+Compute: TypeAlias = "Callable[[Backbone, Shard], ShardFeatures]"
+Executor: TypeAlias = "Callable[[Compute, Backbone, Iterable[Shard]], Iterator[ShardFeatures]]"
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _on_threads(workers: int, compute: Compute, backbone: Backbone, shards: Iter
 
     def prepare() -> None:
         # Set for the life of the thread: the setting is partly shared, so restoring it would disturb other threads.
-        torch.set_num_threads(1)
+        only_one_thread()
         # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
         own.backbone = copy.deepcopy(backbone)
 
@@ -200,6 +201,8 @@ def extract(
     --------
     Sentences, and a backbone that counts five letters in each; `load_backbone` has real ones.
 
+    >>> import torch
+    >>> from handful.extraction.backbone import Backbone
     >>> import tempfile
     >>> from handful.extraction.items import list_items
     >>> def letters(sentences):
