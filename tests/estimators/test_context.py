@@ -158,3 +158,9 @@ def test_candidates_count_more_than_what_a_model_lists():
     found = infer_scores(lists, ["ant", "bee", "cat"], kind="probabilities", candidates=[["cat"], ["bee"], None, None])
     assert found.labels.tolist() == ["cat", "bee", "ant", "ant"]
     assert found.probabilities[0].tolist() == [0, 0, 1]
+
+
+def test_pool_may_be_false_without_groups():
+    X, y = np.eye(4).repeat(2, axis=0), np.arange(4).repeat(2)
+    classifier = BatchClassifier().fit(X, y)
+    assert (classifier.predict(X, pool=False) == classifier.predict(X)).all()

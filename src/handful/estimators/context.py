@@ -62,14 +62,14 @@ class Known(TypedDict, total=False):
 
 
 def checked(known: Mapping[str, Any]) -> Known:
-    """Refuse arguments that do not exist; what is None is left out."""
+    """Refuse arguments that do not exist; what is None is left out, and so is `pool=False`."""
     unknown = set(known) - set(Known.__annotations__)
     if unknown:
         raise OptionError(
             f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
             f"{', '.join(Known.__annotations__)}"
         )
-    return cast(Known, {name: value for name, value in known.items() if value is not None})
+    return cast(Known, {name: value for name, value in known.items() if value is not None and value is not False})
 
 
 class BatchContexts:
