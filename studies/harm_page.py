@@ -42,8 +42,8 @@ When is it better to label a batch as a whole, and when is it worse than labelli
 answers for many kinds of catalogues and batches. [When transduction hurts](when_transduction_hurts.md) explains what
 to do about it, and the [glossary](glossary.md) explains the words.
 
-The figures below are those of the default of version 0.2.0. It was replaced by [one model](methods/roll_call.md) since,
-and not all of this has been measured again.
+The confirmation group was measured with this version. The tuning group still has the figures of the default before
+[one model](methods/roll_call.md) replaced it.
 
 `python studies/harm.py DATA --group GROUP` measures, and `python studies/harm_page.py` writes this page. The docstring
 of `studies/harm.py` says which data are needed and how catalogues and batches are drawn.

@@ -57,6 +57,8 @@ NUMBERS = {
     "head.USUAL_TEMPERATURE": "temperature if nothing can be left out",
 }
 WHOLE = {"links.NEAR"}
+# Of a chance the odds are changed.
+CHANCES = {"presence.STRAYS", "unknown.SPIKE", "unknown.REJECTED"}
 
 
 class World(NamedTuple):
@@ -109,11 +111,13 @@ def figures(world: World) -> list[tuple[float, float, float, float]]:
 
 @contextmanager
 def changed(number: str, factor: float) -> Iterator[None]:
-    """Multiply a number of the engine, in every module that has imported it."""
+    """Multiply a number of the engine, or the odds of a chance, in every module that has imported it."""
     module, name = number.split(".")
     home = importlib.import_module(f"handful.engine.{module}")
     usual = getattr(home, name)
     other = round(usual * factor) if number in WHOLE else usual * factor
+    if number in CHANCES:
+        other = usual * factor / (1 - usual + usual * factor)
     places = [importlib.import_module(f"handful.engine.{one}") for one in ("model", "presence", "unknown", "head")]
     places = [place for place in (home, *places) if getattr(place, name, None) is usual]
     for place in places:
