@@ -16,15 +16,13 @@ from handful import fewshot
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "handful"
-# Files that stand for older names of others.
-OLD_NAMES = {"features"}
 sys.path[:0] = [str(ROOT / "tools")]
 
 
 def rooms(house: Path) -> set[str]:
     """Packages and modules right below a house."""
     packages = {path.parent.name for path in house.glob("*/__init__.py")} - {"fewshot"}
-    names = packages | {path.stem for path in house.glob("*.py")} - {"__init__", "__main__"} - OLD_NAMES
+    names = packages | {path.stem for path in house.glob("*.py")} - {"__init__", "__main__"}
     return {".".join([*house.relative_to(SOURCE.parent).parts, name]) for name in names}
 
 

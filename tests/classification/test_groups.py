@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Answers, classify, groups, label, predictions, write_groups
+from handful.classification import Answers, classify, groups, predictions, write_groups
 from handful.datasets import load_clinc150
 from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
@@ -181,7 +181,7 @@ def test_types_of_group_columns_are_kept(tmp_path):
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
     """A catalogue of three colours; two folders of pictures, one of them with a broken file."""
-    monkeypatch.setattr(label, "load_backbone", lambda name, device: small_backbone())
+    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
     for k, colour in enumerate(("red", "green", "blue")):
         for i in range(4):
             paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)

@@ -39,7 +39,7 @@ def paint(path, colour: str, seed: int) -> None:
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
     """Four folders of painted noise, a batch of two of the colours with a broken file, and a small backbone."""
-    monkeypatch.setattr(label, "load_backbone", lambda name, device: small_backbone())
+    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: small_backbone())
     for k, colour in enumerate(COLOURS):
         for i in range(4):
             paint(tmp_path / "catalogue" / colour / f"{i}.png", colour, 10 * k + i)

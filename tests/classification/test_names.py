@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from handful.classification import label as module
 from handful.classification.label import classify
 from handful.classification.names import NamedClasses, read_names, spoken
 from handful.errors import BankError, HandfulError, LabelError, OptionError
@@ -139,7 +138,7 @@ def test_a_network_of_two_sides_labels_images_by_names(tmp_path, monkeypatch):
     two = Backbone.of_images(torch.nn.Flatten(), eyes, name="two sides")
     read = lambda given: np.stack([texts[text] for text in given]).astype(np.float32)  # noqa: E731
     two = Backbone(**{**vars(two), "text_side": read})
-    monkeypatch.setattr(module, "load_backbone", lambda name, device: two)
+    monkeypatch.setattr("handful.extraction.backbones.load_backbone", lambda name, device: two)
     lines = "\n".join(f"{name}\ta photo of something {name}" for name in colours)
     found = classify(None, tmp_path / "photos", names=written(tmp_path, "names.txt", lines), backbone="two sides")
     assert found.predictions()["label"] == ["red", "red", "blue", "red", "blue", "blue"]

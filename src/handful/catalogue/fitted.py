@@ -105,7 +105,7 @@ class Catalogue:
             )
         made: Catalogue | None = None
         for block, names in zip(blocks, labels, strict=True):
-            points = transform_rows(transform, block, first=0 if made is None else made.n_examples)
+            points = transform_rows(transform, np.asarray(block), first=0 if made is None else made.n_examples)
             if made is None:
                 origin = points.mean(0, dtype=np.float64).astype(points.dtype)
                 nothing = Examples(names[:0], points[:0], np.empty(0, np.int64))
@@ -123,7 +123,7 @@ class Catalogue:
         labels = np.asarray(labels)
         if len(labels) == 0:
             raise LabelError("a catalogue needs at least one name, got none")
-        points = transform_rows(transform, vectors)
+        points = transform_rows(transform, np.asarray(vectors))
         nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
         none = ClassMeans(labels[:0], points[:0, 0], points[:0])
         origin = points.mean(0, dtype=np.float64).astype(points.dtype)

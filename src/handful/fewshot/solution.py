@@ -20,7 +20,7 @@ class DescriptionLength:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.0]], n_classes=2)
     >>> length = fewshot.solve("paddle", task).description_length
     >>> length.partition.abs().round(decimals=3).tolist()  # all queries in one class: no cost
@@ -60,7 +60,7 @@ class Solution:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.5], [8.0]], n_classes=2)
     >>> solution = fewshot.solve("paddle", task)
     >>> solution.predictions.tolist(), solution.converged.tolist()

@@ -39,7 +39,7 @@ class Method:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> method = fewshot.METHODS["paddle"]
     >>> method.transform, method.make_options(max_iter=20).max_iter
     ('range_scale_public_code', 20)

@@ -46,7 +46,7 @@ class Draw:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(1), fewshot.UniformOverPool(k_eff=1), n_query=2)
     >>> drawn = draw([0, 0, 0, 1, 1, 1], spec, seed=0, indices=range(5, 8))
     >>> drawn.n_tasks, drawn.n_classes, drawn.indices.tolist()

@@ -31,7 +31,7 @@ class UniformOverPool:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 10 + [1] * 10 + [2] * 10
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), UniformOverPool(k_eff=2), n_query=6)
     >>> len(set(fewshot.draw(labels, spec, seed=0, indices=[0]).query_labels[0].tolist())) <= 2
@@ -60,7 +60,7 @@ class RangeOverPool:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 10 + [1] * 10 + [2] * 10
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), RangeOverPool(k_eff=3, least=2), n_query=6)
     >>> tasks = fewshot.draw(labels, spec, seed=0, indices=range(20))
@@ -104,7 +104,7 @@ class Arrivals:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 12 + [1] * 12 + [2] * 12
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), Arrivals(k_eff=3, concentration=0.01), n_query=10)
     >>> tasks = fewshot.draw(labels, spec, seed=1, indices=range(3))
@@ -154,7 +154,7 @@ class Balanced:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 10 + [1] * 10 + [2] * 10
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), Balanced(k_eff=3), n_query=6)
     >>> sorted(fewshot.draw(labels, spec, seed=0, indices=[0]).query_labels[0].tolist())
@@ -184,7 +184,7 @@ class Dirichlet:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 20 + [1] * 20 + [2] * 20
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), Dirichlet(k_eff=3, concentration=1.0), n_query=12)
     >>> fewshot.draw(labels, spec, seed=0, indices=range(4)).query.shape

@@ -34,7 +34,7 @@ class ShotsPerClass:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> spec = fewshot.TaskSpec(ShotsPerClass(2), fewshot.UniformOverPool(k_eff=1), n_query=3)
     >>> fewshot.draw([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], spec, seed=0, indices=[0]).support_labels.tolist()
     [[0, 0, 1, 1]]

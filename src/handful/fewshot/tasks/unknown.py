@@ -32,7 +32,7 @@ class UnknownClasses:
 
     Examples
     --------
-    >>> import handful
+    >>> from handful import fewshot
     >>> labels = [0] * 10 + [1] * 10 + [2] * 10 + [3] * 10
     >>> unknown = UnknownClasses(count=1, share=0.25)
     >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), fewshot.Balanced(k_eff=2), n_query=8, unknown=unknown)
