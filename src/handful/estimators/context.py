@@ -111,11 +111,6 @@ class BatchContexts:
         self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), len(group_of), group_of)
         self.given = given
 
-    @property
-    def weights_are_known(self) -> bool:
-        """Whether classes have weights, from the caller or from siblings."""
-        return self.prior is not None
-
     def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Context:
         """Return what is known about the items of one group."""
         context = Context.of(self.prior, place, None if self.given is None else self.given[rows])
