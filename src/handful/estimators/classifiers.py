@@ -382,13 +382,13 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ('right', 'right', 2)
         """
         items, given = self._items(X, known), checked(known)
-        alone = isinstance(item, int | np.integer)
-        chosen = [whole("an item", one, least=0, error=TaskError) for one in ([item] if alone else list(item))]
+        asked_for = [item] if isinstance(item, int | np.integer) else list(item)
+        chosen = [whole("an item", one, least=0, error=TaskError) for one in asked_for]
         outside = [place for place in chosen if place >= len(items)]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
         said = explained(items, answered(items, None, given), chosen, given)
-        return said[0] if alone else said
+        return said[0] if isinstance(item, int | np.integer) else said
 
     def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
         """Return the items that a person should look at first, chosen by what their answers say about other items.
