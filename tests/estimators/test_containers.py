@@ -1,4 +1,4 @@
-"""Containers: the same numbers in, whoever holds them, and tables of the same kind out."""
+"""Containers: every kind of table gives the same numbers, and answers come back as a table of that kind."""
 
 import datetime
 

@@ -39,7 +39,7 @@ from handful.classification.predictions import (
 from handful.classification.second_look import SecondLook
 from handful.errors import LabelError, OptionError
 from handful.estimators import Diagnostic, Proposal
-from handful.estimators.answer import PRESENT, counted, undecided
+from handful.estimators.answer import LEAST_LISTED, PRESENT, counted, undecided
 from handful.estimators.batches import CatalogueItems, answered
 from handful.estimators.context import Known
 from handful.reading.cells import is_h5ad
@@ -55,8 +55,6 @@ GROUP_TYPES = {
     "expected_count": "float64",
     "presence": "float64",
 }
-# A class is listed in the table of groups if its chance of being present is at least this.
-LEAST_LISTED = 0.02
 # Numbers (scores and features) of the groups that are labelled at once.
 PORTION_NUMBERS = 2**26
 

@@ -146,7 +146,7 @@ def _solved(
     with closing(executor(work, decided)) as labelled:
         for done, _ in enumerate(labelled, start=1):
             reporter.part("label", done, work.n_shards, began)
-    # In the order of the shards, whoever labelled them: the sum has the same bits.
+    # Always in the order of the shards, so that the sum has the same bits.
     total, missing = np.zeros(()), 0
     for shard in range(work.n_shards):
         part = work.totals(shard, decided)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -46,7 +46,7 @@ def _save(place: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str], 
     held = {name: _array(tensor) for name, tensor in tensors.items()}
     notes = dict(metadata)
     try:
-        save_file(held, place, notes | {SEAL: _digest(what, notes, sorted(held), held.__getitem__)})
+        save_file(held, place, notes | {SEAL: _digest(what, notes, held)})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
@@ -64,7 +64,7 @@ def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], di
             f"{path} has no checksum, so another program or an earlier version of handful wrote it; fit and save, or "
             "train, again with this version"
         )
-    if noted != _digest(what, notes, sorted(tensors), tensors.__getitem__):
+    if noted != _digest(what, notes, tensors):
         raise FileFormatError(
             f"{path} does not fit its checksum: it was cut short or changed since it was written, or exchanged for "
             "another file; copy or make it again"
@@ -72,41 +72,9 @@ def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], di
     return tensors, notes
 
 
-def is_whole(path: str | Path, what: str = "") -> bool:
-    """Whether a file is there and fits its seal; all of it is read, one tensor at a time."""
-    try:
-        with _opened(path) as file:
-            notes = dict(file.metadata() or {})
-            noted = notes.pop(SEAL, None)
-            return noted is not None and noted == _digest(what, notes, sorted(file.keys()), file.get_tensor)
-    except FileFormatError:
-        return False
-
-
-def read_part(path: str | Path, rows: Callable[[str], slice | None]) -> dict[str, Array]:
-    """Rows `rows(name)` of each tensor of a file, those for which it is None left out; nothing else is read.
-
-    The seal is not checked, as that would read the whole file; see `is_whole`.
-    """
-    with _opened(path) as file:
-        wanted = {name: rows(name) for name in file.keys()}  # noqa: SIM118
-        return {name: _rows(file, name, part) for name, part in wanted.items() if part is not None}
-
-
-def _rows(file: Any, name: str, part: slice) -> Array:
-    """Read some rows of a tensor; the package refuses to read none at its end."""
-    held = file.get_slice(name)
-    n_rows = held.get_shape()[0]
-    start, stop, _ = part.indices(n_rows)
-    if start < stop:
-        return np.array(held[start:stop])
-    return np.array((held[:1] if n_rows else file.get_tensor(name))[:0])
-
-
-def _digest(what: str, notes: Mapping[str, str], names: Sequence[str], tensor_of: Callable[[str], Array]) -> str:
+def _digest(what: str, notes: Mapping[str, str], tensors: Mapping[str, Array]) -> str:
     found = hashlib.sha256(json.dumps([what, sorted(notes.items())]).encode())
-    for name in names:
-        tensor = tensor_of(name)
+    for name, tensor in sorted(tensors.items()):
         found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         found.update(np.ascontiguousarray(tensor).data)
     return found.hexdigest()

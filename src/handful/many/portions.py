@@ -17,18 +17,17 @@ import numpy as np
 
 from handful.catalogue import Catalogue
 from handful.errors import FileFormatError
+from handful.estimators.answer import LEAST_LISTED
 from handful.estimators.batches import CatalogueItems, by_group
 from handful.large import solve as solve_large
 from handful.machine.sealed import check_seal, seal
 from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
-# Numbers in the vectors of a portion: it ends where a group ends after so many. Twice as many are held in memory.
+# A portion ends with the first group after which its vectors have this many numbers. Twice as many are in memory.
 HELD_NUMBERS = 2**24
 # A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
 LARGE_SCORES = 2**24
-# A class is listed in the table of a group if its chance of being present is at least this.
-LEAST_LISTED = 0.02
 
 ITEM = np.dtype([("row", "i8"), ("label", "i4"), ("probability", "f4"), ("unknown", "f4")])
 _OF_GROUP = [("row", "i8"), ("items", "i8"), ("joint_weight", "f4"), ("unknown_items", "i8")]
