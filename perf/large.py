@@ -103,7 +103,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     if "streamed" not in figures:
         found, measured = streamed(arguments, folder, catalogue, queries)
-        measured |= scores(found.labels(), queries.labels, arguments.k, found) | data.stray(found)
+        measured |= scores(found.answer().codes[:, 0], queries.labels, arguments.k, found) | data.stray(found)
         measured["ratio"] = measured["cpu"] / bare
         figures["streamed"] = measured
         note(arguments.json, figures)
@@ -239,7 +239,7 @@ class Synthetic:
     def stray(self, found: LargeSolution) -> dict[str, float]:
         """Share of the queries that went to classes that do not occur."""
         absent = np.setdiff1d(np.arange(self.k), self.present)
-        return {"stray_queries": float(found.proportions[absent].sum())}
+        return {"stray_queries": float(found.expected_counts[absent].sum() / found.expected_counts.sum())}
 
 
 class Memory:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from handful.classification import Answers, Batch, Classified, Unknown, write_batch_page
-from handful.estimators import Proposal
+from handful.classification import Batch, Classified, write_page
+from handful.estimators import Answer, Proposal
+from handful.estimators.answer import best_two
 from handful.extraction.items import list_items
 
 # A busy machine takes its time.
@@ -57,26 +58,26 @@ def made_up(contents: Any) -> Classified:
     table = np.concatenate([table, np.zeros((N_ITEMS, N_CLASSES - N_PRESENT))], axis=1)
     rejected = np.arange(N_ITEMS) % 25 == 0
     groups = np.array_split(np.flatnonzero(rejected), 4)
-    unknown = Unknown(
-        np.where(rejected, 0.9, 0.05),
-        rejected,
-        (0.02, 0.06),
-        tuple(Proposal(items, 0.9, "class 3", 1.0) for items in groups),
+    codes, chances = best_two(table)
+    answer = Answer(
+        classes=np.array([f"class {k}" for k in range(N_CLASSES)]),
+        codes=codes,
+        chances=chances,
+        table=table,
+        expected_counts=table.sum(0),
+        presence=np.minimum(table.sum(0), 0.99),
+        joint_weight=0.9,
+        prior_weight=None,
+        unknown=np.where(rejected, 0.9, 0.05),
+        rejected=rejected,
+        unknown_interval=(0.02, 0.06),
+        unknown_reason=None,
+        proposals=tuple(Proposal(items, 0.9, "class 3", 1.0) for items in groups),
+        diagnostics=(),
     )
     names = tuple(f"item {i}" for i in range(N_ITEMS))
-    return Classified(
-        Batch(range(N_ITEMS), names, contents, (), fingerprint="made up"),
-        Answers.of(table),
-        table.sum(0),
-        np.minimum(table.sum(0), 0.99),
-        0.9,
-        (),
-        tuple(f"class {k}" for k in range(N_CLASSES)),
-        5 * N_CLASSES,
-        "",
-        streamed=False,
-        unknown=unknown,
-    )
+    batch = Batch(range(N_ITEMS), names, contents, (), fingerprint="made up")
+    return Classified(batch, answer, n_examples=5 * N_CLASSES, backbone="")
 
 
 def contents_of(kind: str, folder: Path) -> Any:
@@ -97,7 +98,7 @@ def measured(kind: str, browser: Any) -> dict[str, Any]:
     """Write one page, open it and use it."""
     with tempfile.TemporaryDirectory() as work:
         place = Path(work) / "page.html"
-        write_batch_page(made_up(contents_of(kind, Path(work))), place, title=kind)
+        write_page(made_up(contents_of(kind, Path(work))), place, title=kind)
         page = browser.new_page(viewport={"width": 1360, "height": 850})
         page.set_default_timeout(MOST_MILLISECONDS)
         tools = page.context.new_cdp_session(page)

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from handful.classification import classify, write_groups
+from handful.classification import classify, write_predictions
 from handful.fewshot import MethodClassifier
 
 rng = np.random.default_rng(4)
@@ -56,16 +56,14 @@ cells(in_sample, offset, donor=donors).write_h5ad(folder / "sample.h5ad")
 # labelled.h5ad``. The same in Python:
 
 found = classify(folder / "atlas.h5ad", folder / "sample.h5ad", labels="cell_type", group_by="donor")
-write_groups(found, folder / "labelled.h5ad")
+write_predictions(found, folder / "labelled.h5ad")
 labelled = anndata.read_h5ad(folder / "labelled.h5ad")
 labelled.obs.head()
 
 # %%
 # What each donor's sample holds, with the expected number of cells:
 
-for place in range(len(found)):
-    present = found.present(place)
-    print(found.name(place), {found.class_names[k]: round(float(found.expected_counts[place][k])) for k in present})
+print(found.answer.by_class()[["group", "class", "expected_count", "presence"]].round(2))
 
 # %%
 # The first two axes, coloured by label: each cell alone (left), all cells of a donor jointly (middle), and the truth

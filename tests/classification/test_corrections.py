@@ -110,7 +110,7 @@ def test_a_batch_is_labelled_again_with_fixed_labels_and_new_classes(files, grou
     arguments = (folder / "c.npz", folder / "b.npz")
     before = classify(*arguments, group_by=group_by)
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]
-    after = classify(*arguments, group_by=group_by, corrections=of(before, *said))
+    after = classify(*arguments, group_by=group_by, given=of(before, *said))
     labels = after.predictions()["label"]
     assert labels[0] == "class 5"
     assert labels[45:49] == ["class 11"] * 4
@@ -130,17 +130,17 @@ def test_none_of_these_is_taken_back_and_counts_for_no_class(files, group_by):
     arguments = (folder / "c.npz", folder / "b.npz")
     before = classify(*arguments, group_by=group_by)
     known, stranger = 0, 50
-    assert before.rejected[[known, stranger]].tolist() == [False, True]
+    assert before.answer.rejected[[known, stranger]].tolist() == [False, True]
     said = [(known, f"i{known}", None, None), (stranger, f"i{stranger}", "class 3", False)]
-    after = classify(*arguments, group_by=group_by, corrections=of(before, *said))
+    after = classify(*arguments, group_by=group_by, given=of(before, *said))
     table = after.predictions()
     assert (table["rejected"][known], table["unknown"][known]) == (True, 1.0)
     assert (table["rejected"][stranger], table["unknown"][stranger], table["label"][stranger]) == (False, 0, "class 3")
     assert (after.n_examples, after.n_named) == (45, 0)
     assert after.given == {known: None, stranger: before.class_names.index("class 3")}
     assert sorted(page_data(after, "t")["given"]) == [[known, None], [stranger, "class 3"]]
-    label = before.answers.labels[known]
-    counts = [found.expected_counts.reshape(-1, 11).sum(0)[label] for found in (before, after)]
+    label = before.answer.codes[:, 0][known]
+    counts = [found.answer.expected_counts.reshape(-1, 11).sum(0)[label] for found in (before, after)]
     assert counts[1] < counts[0] - 0.9
 
 
@@ -150,10 +150,10 @@ def test_a_class_whose_only_item_is_none_of_these_is_not_present(files):
         rows = [*range(15, 45), 0]
         np.savez(folder / "one.npz", features=batch["features"][rows], id=batch["id"][rows])
     before = classify(folder / "c.npz", folder / "one.npz")
-    label = before.answers.labels[30]
-    assert label in before.present
-    after = classify(folder / "c.npz", folder / "one.npz", corrections=of(before, (30, "i0", None, None)))
-    assert label not in after.present
+    label = before.answer.codes[:, 0][30]
+    assert label in before.present()
+    after = classify(folder / "c.npz", folder / "one.npz", given=of(before, (30, "i0", None, None)))
+    assert label not in after.present()
 
 
 def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path):
@@ -161,7 +161,7 @@ def test_none_of_these_can_be_said_where_unknown_items_cannot_be_judged(tmp_path
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], id=["a", "b", "c"])
     before = classify(tmp_path / "c.npz", tmp_path / "b.npz")
     assert before.predictions()["rejected"] == [None] * 3
-    after = classify(tmp_path / "c.npz", tmp_path / "b.npz", corrections=of(before, (1, "b", None, None)))
+    after = classify(tmp_path / "c.npz", tmp_path / "b.npz", given=of(before, (1, "b", None, None)))
     assert after.predictions()["rejected"] == [False, True, False]
     data = page_data(after, "t")
     assert (data["rejected"], data["unknown"]) == ([0, 1, 0], [0, 1, 0])
@@ -174,11 +174,11 @@ def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     assert before.streamed
     said = [(i, f"i{i}", "class 11", True) for i in range(45, 49)] + [(0, "i0", "class 5", False)]
     said.append((1, "i1", None, None))
-    after = classify(folder / "c.npz", folder / "b.npz", corrections=of(before, *said))
-    assert after.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
+    after = classify(folder / "c.npz", folder / "b.npz", given=of(before, *said))
+    assert after.answer.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
     labels = after.predictions()["label"]
     assert (labels[0], labels[45:49]) == ("class 5", ["class 11"] * 4)
-    assert after.answers.probabilities[0] == 1
+    assert after.answer.chances[:, 0][0] == 1
     assert np.mean(np.array(labels[49:]) == "class 11") > 0.8
 
 
@@ -202,7 +202,7 @@ def test_another_batch_is_refused(files):
     folder, _ = files
     found = classify(folder / "c.npz", folder / "b.npz")
     with pytest.raises(LabelError, match="for another batch"):
-        classify(folder / "c.npz", folder / "other.npz", corrections=of(found, (0, "i0", "class 3", False)))
+        classify(folder / "c.npz", folder / "other.npz", given=of(found, (0, "i0", "class 3", False)))
     with pytest.raises(LabelError, match="for another batch"):
         of(found).of_batch(replace(found.batch, fingerprint="34cd"), found.class_names)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handful.classification import Grouping
+from handful.classification.grouping import Grouping
 from handful.errors import TaskError
 
 

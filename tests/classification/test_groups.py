@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.classification import Answers, classify, groups, predictions, write_groups
+from handful.classification import classify, write_predictions
+from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES
 from handful.datasets import load_clinc150
 from handful.errors import BankError, ItemsError, LabelError, OptionError, TaskError
 from handful.estimators import BatchClassifier
@@ -59,8 +60,8 @@ def files(tmp_path, rows):
 
 def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
     found = classify(files / "c.npz", files / "b.npz", group_by="site")
-    assert found.grouping.groups == (("marsh",), ("quay",), ("wood",))
-    assert found.sizes.tolist() == [24, 24, 36]
+    assert found.answer.groups.tolist() == ["marsh", "quay", "wood"]
+    assert found.answer.sizes.tolist() == [24, 24, 36]
     table = found.predictions()
     assert list(table)[:4] == ["row", "item", "site", "day"]
     assert table["row"] == list(range(84))
@@ -72,32 +73,32 @@ def test_every_group_is_labelled_as_it_would_be_alone(files, rows):
         np.save(files / "one.npy", rows["batch"][mine])
         alone, of_site = classify(files / "c.npz", files / "one.npy"), found[site]
         assert of_site.batch.rows == mine.tolist()
-        assert of_site.present == alone.present == found.present(found.grouping.groups.index((site,)))
-        np.testing.assert_allclose(of_site.expected_counts, alone.expected_counts, atol=1e-3)
-        np.testing.assert_allclose(of_site.presence, alone.presence, atol=1e-4)
-        np.testing.assert_allclose(of_site.answers.probabilities, alone.answers.probabilities, atol=1e-4)
-        np.testing.assert_allclose(of_site.unknown.chances, alone.unknown.chances, atol=1e-4)
-        assert of_site.proposals.tolist() == alone.proposals.tolist()
-        assert [new.nearest for new in of_site.unknown.proposals] == [new.nearest for new in alone.unknown.proposals]
-        assert of_site.diagnostics == alone.diagnostics
-        assert [table["proposal"][i] or 0 for i in mine] == alone.proposals.tolist()
+        assert of_site.present() == alone.present() == found.present(found.answer.place(site))
+        one, other = of_site.answer, alone.answer
+        np.testing.assert_allclose(one.expected_counts, other.expected_counts, atol=1e-3)
+        np.testing.assert_allclose(one.presence, other.presence, atol=1e-4)
+        np.testing.assert_allclose(one.chances, other.chances, atol=1e-4)
+        np.testing.assert_allclose(one.unknown, other.unknown, atol=1e-4)
+        assert [new.nearest for new in one.proposals] == [new.nearest for new in other.proposals]
+        assert one.diagnostics == other.diagnostics
+        assert [table["proposal"][i] for i in mine] == alone.predictions()["proposal"]
         assert [table["label"][i] for i in mine] == alone.predictions()["label"]
 
 
 def test_unknown_items_are_counted_by_group(files, rows, monkeypatch):
     monkeypatch.setattr("handful.engine.unknown.EVIDENCE", -1e9)  # any batch may have some
     found = classify(files / "c.npz", files / "b.npz", group_by="site")
-    counts = found.unknown_items
-    assert counts.tolist() == [found[site].unknown.rejected.sum() for site in ("marsh", "quay", "wood")]
+    counts = found.rejected_items
+    assert counts.tolist() == [found[site].answer.rejected.sum() for site in ("marsh", "quay", "wood")]
     assert counts.sum() > 0
     some = (counts > 0).sum()
     assert found.unknown_said == f"{counts.sum()} items look like none of your 30 classes, in {some} of 3 groups."
-    assert replace(found, unknown=None).unknown_said == ""
+    none = np.zeros_like(found.answer.rejected)
     intervals = np.array([[0, 0.1], [0, 0.4], [0, 0.1]])
-    none = found.unknown._replace(rejected=np.zeros_like(found.unknown.rejected), intervals=intervals)
-    wide = replace(found, unknown=none)
+    wide = replace(found, answer=replace(found.answer, rejected=none, unknown_interval=intervals))
     assert wide.unknown_said.startswith("In some of the 3 groups: Up to 40% of the items may be like none")
-    assert set(replace(found, unknown=None).group_table()["unknown_items"]) == {None}
+    silent = replace(found, answer=replace(found.answer, rejected=none, unknown=np.full(84, np.nan)))
+    assert set(silent.group_table()["unknown_items"]) == {None}
 
 
 @pytest.mark.xfail(strict=True, reason="such a batch looks like one from elsewhere: of 26 classes, 25 are not found")
@@ -111,22 +112,9 @@ def test_a_third_of_a_batch_is_found_to_be_of_no_class(gone):
     assert classifier.infer(bank.take(batch).astype(np.float32)).rejected[24:].sum() >= 8
 
 
-def test_answers_do_not_depend_on_how_groups_are_portioned(files, monkeypatch):
-    whole = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
-    assert len(whole) == 6
-    monkeypatch.setattr(groups, "PORTION_NUMBERS", 30 * (30 + 384))
-    assert list(groups._portions(whole.sizes, 30 + 384)) == [(0, 2), (2, 4), (4, 5), (5, 6)]
-    cut = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
-    assert cut.grouping.groups == whole.grouping.groups
-    assert cut.predictions()["label"] == whole.predictions()["label"]
-    np.testing.assert_allclose(cut.answers.probabilities, whole.answers.probabilities, atol=1e-5)
-    np.testing.assert_allclose(cut.presence, whole.presence, atol=1e-5)
-    assert cut.predictions()["proposal"] == whole.predictions()["proposal"]
-
-
 def test_several_columns_make_one_group_per_combination(files, rows):
     found = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
-    assert found.grouping.groups[:3] == (("marsh", 0), ("marsh", 1), ("quay", 0))
+    assert found.answer.groups.tolist()[:3] == [("marsh", 0), ("marsh", 1), ("quay", 0)]
     assert found.name(1) == "marsh, 1"
     table = found.predictions([5, 2])
     assert list(table)[:5] == ["row", "item", "site", "day", "label"]
@@ -140,22 +128,22 @@ def test_several_columns_make_one_group_per_combination(files, rows):
 def test_two_tables_are_written(files, ending):
     pandas = pytest.importorskip("pandas")
     found = classify(files / "c.npz", files / "b.npz", group_by=["site", "day"])
-    write_groups(found, files / "deep" / f"labels.{ending}")
+    write_predictions(found, files / "deep" / f"labels.{ending}")
     assert {file.name for file in (files / "deep").iterdir()} == {f"labels.{ending}", f"labels.groups.{ending}"}
     read = getattr(pandas, f"read_{ending}")
     items, of_groups = read(files / "deep" / f"labels.{ending}"), read(files / "deep" / f"labels.groups.{ending}")
-    assert items.columns.tolist() == ["row", "item", "site", "day", *predictions.PREDICTION_COLUMNS[2:]]
+    assert items.columns.tolist() == ["row", "item", "site", "day", *list(PREDICTION_TYPES)[2:]]
     assert items["day"].tolist() == found.predictions()["day"]
-    assert of_groups.columns.tolist() == ["site", "day", *groups.GROUP_TYPES]
+    assert of_groups.columns.tolist() == ["site", "day", *GROUP_TYPES]
     first = of_groups.groupby(["site", "day"], sort=False).first().reset_index()
-    assert list(zip(first["site"], first["day"], strict=True)) == list(found.grouping.groups)
-    assert first["items"].tolist() == found.sizes.tolist()
-    assert first["unknown_items"].tolist() == found.unknown_items.tolist()
-    largest = [found.class_names[k] for k in found.expected_counts.argmax(1)]
+    assert list(zip(first["site"], first["day"], strict=True)) == found.answer.groups.tolist()
+    assert first["items"].tolist() == found.answer.sizes.tolist()
+    assert first["unknown_items"].tolist() == found.rejected_items.tolist()
+    largest = [found.class_names[k] for k in found.answer.expected_counts.argmax(1)]
     assert first["class"].tolist() == largest
     likely = of_groups[of_groups["presence"] >= 0.5]
-    assert len(likely) == sum(len(found.present(place)) for place in range(len(found)))
-    assert len(of_groups) == ((found.presence >= 0.02).sum())
+    assert len(likely) == sum(len(found.present(place)) for place in range(6))
+    assert len(of_groups) == ((found.answer.presence >= 0.02).sum())
 
 
 def test_types_of_group_columns_are_kept(tmp_path):
@@ -168,9 +156,9 @@ def test_types_of_group_columns_are_kept(tmp_path):
     table = pa.table({"v": np.eye(3, dtype=np.float32)[[0, 1, 0]].tolist(), "day": days, "site": sites})
     pyarrow.parquet.write_table(table, tmp_path / "b.parquet")
     found = classify(tmp_path / "c.npz", tmp_path / "b.parquet", group_by=["day", "site"])
-    assert found.grouping.groups == ((days[1], "wood"), (days[0], "wood"))
+    assert found.answer.groups.tolist() == [(days[1], "wood"), (days[0], "wood")]
     assert found.name(0) == "2026-11-14, wood"
-    write_groups(found, tmp_path / "o.parquet")
+    write_predictions(found, tmp_path / "o.parquet")
     again = pyarrow.parquet.read_table(tmp_path / "o.parquet")
     assert again["day"].to_pylist() == days
     assert again["label"].to_pylist() == ["cat", "dog", "cat"]
@@ -196,7 +184,7 @@ def test_pictures_by_folder(pictures):
     archive = zipped(pictures / "cameras", pictures / "cameras.zip")
     for batch in (pictures / "cameras", archive):
         found = classify(pictures / "catalogue", batch, group_by="folder")
-        assert found.grouping.groups == (("marsh",), ("wood/north",))
+        assert found.answer.groups.tolist() == ["marsh", "wood/north"]
         assert found["marsh"].predictions()["label"] == ["blue"] * 5
         assert found["marsh"].predictions()["row"] == [0, 1, 3, 4, 5]
         assert found.predictions()["folder"] == ["marsh"] * 5 + ["wood/north"] * 5
@@ -210,7 +198,7 @@ def test_a_folder_whose_pictures_cannot_be_read_is_no_group(pictures):
     (pictures / "cameras" / "empty").mkdir()
     (pictures / "cameras" / "empty" / "x.png").write_bytes(b"no picture")
     found = classify(pictures / "catalogue", pictures / "cameras", group_by="folder")
-    assert found.grouping.groups == (("marsh",), ("wood/north",))
+    assert found.answer.groups.tolist() == ["marsh", "wood/north"]
     assert [item.name for item in found.batch.skipped] == ["empty/x.png", "marsh/2 broken.png"]
 
 
@@ -250,18 +238,9 @@ def test_a_small_catalogue_knows_nothing_of_unknown_items(tmp_path):
     np.savez(tmp_path / "c.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     np.savez(tmp_path / "b.npz", features=np.eye(3)[[1, 1, 0]], site=["x", "x", "y"])
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site")
-    assert found.unknown is None
-    assert found.unknown_said == found["x"].unknown_said == found.unknown_reason
+    assert not found.judged
+    assert found.unknown_said == found["x"].unknown_said == found.answer.unknown_reason
     assert "cannot be judged" in found.unknown_said
     assert found.predictions()["unknown"] == [None] * 3
-    assert found["x"].unknown is None
-    assert found.unknown_items.tolist() == [0, 0]
-
-
-def test_answers_of_some_items_and_of_several_batches():
-    table = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.45, 0.5, 0.05]])
-    whole = Answers.of(table)
-    assert whole.doubtful.tolist() == [False, True, True]
-    again = Answers.joined([Answers.of(table[:1]), Answers.of(table[1:])])
-    assert again.labels.tolist() == whole.labels.tolist()
-    assert again.of_items(np.array([2, 0])).runner_up_probabilities.tolist() == [0.45, 0.2]
+    assert not found["x"].judged
+    assert found.rejected_items.tolist() == [0, 0]

@@ -10,15 +10,16 @@ from PIL import Image
 
 from handful.banks import FeatureBank, Provenance, write_parquet
 from handful.classification import (
-    PREDICTION_COLUMNS,
     Corrections,
     GivenLabel,
     classify,
     dense_bytes,
     label,
-    predictions,
+    tables,
     write_predictions,
 )
+from handful.classification.labelled import PREDICTION_TYPES
+from handful.classification.page_data import page_data
 from handful.datasets import load_clinc150
 from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError
 from handful.estimators import BatchClassifier
@@ -71,11 +72,11 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
     for catalogue in ("catalogue.parquet", "bank"):
         found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
         table = found.predictions()
-        assert tuple(table) == (*PREDICTION_COLUMNS[:2], "id", *PREDICTION_COLUMNS[2:])
+        assert tuple(table) == (*PREDICTION_TYPES[:2], "id", *list(PREDICTION_TYPES)[2:])
         assert table["label"] == expected.labels.tolist()
         assert (np.array(table["label"]) == truth).mean() > 0.9
         assert table["item"][:2] == ["s0", "s1"]
-        assert [found.class_names[k] for k in found.present] == expected.present_classes.tolist()
+        assert [found.class_names[k] for k in found.present()] == expected.present_classes.tolist()
         assert (found.n_examples, found.backbone, found.batch.contents) == (150, "", None)
 
 
@@ -112,7 +113,7 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
     assert (dense.streamed, large.streamed) == (False, True)
     assert {report.stage for report in reports} == {"decide", "label"}
     assert large.class_names == dense.class_names
-    assert large.present == dense.present
+    assert large.present() == dense.present()
     for name, values in dense.predictions().items():
         again = large.predictions()[name]
         if "probability" in name:
@@ -122,11 +123,11 @@ def test_a_large_batch_is_streamed_and_labelled_the_same(tmp_path, monkeypatch):
         elif name != "runner_up":
             assert again == values
     # Where the next likeliest has hardly any probability, rounding may put another in its place.
-    told = dense.answers.runner_up_probabilities > 1e-3
-    np.testing.assert_array_equal(large.answers.runners_up[told], dense.answers.runners_up[told])
-    np.testing.assert_allclose(large.expected_counts, dense.expected_counts, atol=1e-3)
-    np.testing.assert_allclose(large.presence, dense.presence, atol=1e-3)
-    assert large.diagnostics == dense.diagnostics == ()
+    told = dense.answer.chances[:, 1] > 1e-3
+    np.testing.assert_array_equal(large.answer.codes[:, 1][told], dense.answer.codes[:, 1][told])
+    np.testing.assert_allclose(large.answer.expected_counts, dense.answer.expected_counts, atol=1e-3)
+    np.testing.assert_allclose(large.answer.presence, dense.answer.presence, atol=1e-3)
+    assert large.answer.diagnostics == dense.answer.diagnostics == ()
 
 
 @pytest.mark.xfail(strict=True, reason="half of the batch is unknown: it looks like one from elsewhere")
@@ -138,11 +139,11 @@ def test_unknown_items_of_a_large_batch_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
     assert found.streamed
-    np.testing.assert_array_equal(found.unknown.rejected, truth == gone)
-    assert found.unknown.said(29) == "15 items look like none of your 29 classes."
-    assert found.predictions()["unknown"] == found.unknown.chances.tolist()
+    np.testing.assert_array_equal(found.answer.rejected, truth == gone)
+    assert found.unknown_said == "15 items look like none of your 29 classes."
+    assert found.predictions()["unknown"] == found.answer.unknown.tolist()
     assert found.predictions()["proposal"] == [None] * 30
-    low, high = found.unknown.interval
+    low, high = found.answer.unknown_interval
     assert low <= 0.5 <= high
 
 
@@ -152,7 +153,7 @@ def test_what_looks_wrong_with_a_large_batch_is_said(tmp_path, monkeypatch):
     np.savez(tmp_path / "c.npz", features=known, labels=labels)
     np.save(tmp_path / "b.npy", np.random.default_rng(0).standard_normal((30, 384)))
     found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
-    assert [diagnostic.name for diagnostic in found.diagnostics] == ["unlike_catalogue"]
+    assert [diagnostic.name for diagnostic in found.answer.diagnostics] == ["unlike_catalogue"]
 
 
 def test_classes_without_examples_are_left_out(tmp_path, monkeypatch):
@@ -246,7 +247,7 @@ def test_features_that_do_not_belong_together_are_refused(tmp_path):
 
 @pytest.mark.parametrize("rows_at_once", [4, 65_536])
 def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
-    monkeypatch.setattr(predictions, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
     pandas = pytest.importorskip("pandas")
     found = classify(pictures / "catalogue", pictures / "batch")
     write_predictions(found, pictures / "deep" / "p.parquet")
@@ -315,8 +316,8 @@ def test_candidates_and_prior_are_those_of_infer(vectors, group_by):
         found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, **asked)
         wanted = classifier.infer(batch, groups, **expected)
         assert found.predictions()["label"] == wanted.labels.tolist()
-        np.testing.assert_allclose(found.answers.probabilities, wanted.probabilities.max(1), atol=1e-6)
-        np.testing.assert_allclose(found.presence, wanted.presence, atol=1e-6)
+        np.testing.assert_allclose(found.answer.chances[:, 0], wanted.probabilities.max(1), atol=1e-6)
+        np.testing.assert_allclose(found.answer.presence, wanted.presence, atol=1e-6)
     before = classify(folder / "c.npz", folder / "b.npz", group_by=group_by).predictions()["label"]
     assert truth[0] in before
     assert truth[0] not in found.predictions()["label"]
@@ -328,16 +329,58 @@ def test_the_page_explains_labels_with_the_prior(vectors):
     wanted = classifier.explain(batch, [0], candidates=candidates)[0]
     for group_by in (None, "site"):
         found = classify(folder / "c.npz", folder / "b.npz", group_by=group_by, candidates=folder / "list.txt")
-        _, (said,) = found.look.at(np.arange(len(batch)), [0], 1)
-        assert found.class_names[said.alone] == wanted.alone != truth[0]
+        why = page_data(found, "t")["why"][0]
+        assert found.class_names[why[0]] == wanted.alone != truth[0]
 
 
-def test_a_streamed_batch_takes_no_candidates_and_no_prior(vectors, monkeypatch):
+def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
     folder, *_ = vectors
+    known = {"candidates": folder / "list.txt", "prior": folder / "w.csv"}
+    in_memory = classify(folder / "c.npz", folder / "b.npz", **known)
     monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
-    for asked in ("candidates", "prior"):
-        with pytest.raises(OptionError, match="30 items is streamed, without candidates and prior; leave these out"):
-            classify(folder / "c.npz", folder / "b.npz", **{asked: folder / ("list.txt", "w.csv")[asked == "prior"]})
+    streamed = classify(folder / "c.npz", folder / "b.npz", **known)
+    assert (streamed.streamed, in_memory.streamed) == (True, False)
+    assert streamed.predictions()["label"] == in_memory.predictions()["label"]
+    np.testing.assert_allclose(streamed.answer.presence, in_memory.answer.presence, atol=1e-3)
+    with pytest.raises(OptionError, match="30 items is streamed, without sequence; leave it out"):
+        classify(folder / "c.npz", folder / "b.npz", sequence="site")
+
+
+def test_columns_of_the_batch_say_what_is_known(vectors):
+    folder, classifier, batch, truth, weights = vectors
+    rng = np.random.default_rng(0)
+    unit, visit = truth, np.arange(len(batch)) // 6
+    columns = {"animal": unit, "visit": visit, "site": np.arange(len(batch)) % 2, "id": np.arange(len(batch))}
+    weak = batch + 0.06 * rng.normal(size=batch.shape)
+    np.savez(folder / "weak.npz", features=weak.astype(np.float32), **columns)
+
+    def labels(**known):
+        return classify(folder / "c.npz", folder / "weak.npz", **known).predictions()["label"]
+
+    weak = weak.astype(np.float32)
+    assert labels(sequence="animal") == classifier.predict(weak, sequence=unit).tolist()
+    assert labels(group_by="visit", pool=True) == classifier.predict(weak, visit, pool=True).tolist()
+    ordered = classifier.predict(weak, visit, pool=True, order=visit).tolist()
+    assert labels(group_by="visit", pool=True, order="visit") == ordered
+    # Of the first item, and of one of the sites.
+    names = list(weights)
+    for column, value, mine in (("id", 0, np.arange(len(batch)) == 0), ("site", 1, columns["site"] == 1)):
+        (folder / "may.csv").write_text(f"{column},class\n{value},{names[0]}\n{value},{names[1]}\n")
+        by_item = [names[:2] if one else None for one in mine.tolist()]
+        found = np.array(labels(candidates=folder / "may.csv"))
+        assert found.tolist() == classifier.predict(weak, candidates=by_item).tolist()
+        assert set(found[mine]) <= set(names[:2])
+        assert set(found[~mine]) - set(names[:2])
+    (folder / "by.csv").write_text(f"site,class,weight\n1,{names[0]},5\n1,{names[1]},1\n")
+    found = classifier.infer(weak, columns["site"], prior={1: {name: 5 if name == names[0] else 1 for name in names}})
+    assert labels(group_by="site", prior=folder / "by.csv") == found.labels.tolist()
+    (folder / "none.csv").write_text("id,class\n0,nobody\n")
+    with pytest.raises(FileFormatError, match=r"names none of the \d+ classes for id '0'"):
+        labels(candidates=folder / "none.csv")
+    with pytest.raises(BankError, match="no column 'colony'"):
+        labels(sequence="colony")
+    with pytest.raises(OptionError, match="there is no argument 'cluster'"):
+        labels(cluster="animal")
 
 
 def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
@@ -350,8 +393,8 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     folder, _, _, truth, _ = vectors
     batch = classify(folder / "c.npz", folder / "b.npz").batch
     said = Corrections(batch.fingerprint, (GivenLabel(0, batch.names[0], truth[0], False),))
-    with pytest.raises(LabelError, match=f"items of class '{truth[0]}', which candidates or prior rule out"):
-        classify(folder / "c.npz", folder / "b.npz", corrections=said, candidates=folder / "list.txt")
+    with pytest.raises(LabelError, match="a class that prior or candidates exclude"):
+        classify(folder / "c.npz", folder / "b.npz", given=said, candidates=folder / "list.txt")
 
 
 @pytest.mark.parametrize(
@@ -359,7 +402,7 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     [
         ({"candidates": "nowhere.txt"}, FileFormatError, "does not exist"),
         ({"prior": "nowhere.csv"}, FileFormatError, "does not exist"),
-        ({"corrections": "other.json"}, LabelError, "the corrections are for another batch"),
+        ({"given": "other.json"}, LabelError, "the corrections are for another batch"),
         ({"features": "emb"}, OptionError, "no table of vectors that could have the column 'emb'; leave it out"),
         ({"labels": "kind"}, ItemsError, "is not a table, so it has no column 'kind'"),
         ({"item_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
@@ -374,7 +417,7 @@ def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, mon
         classify(
             pictures / "catalogue",
             pictures / "batch",
-            **{name: pictures / value if name in ("candidates", "prior", "corrections") else value},
+            **{name: pictures / value if name in ("candidates", "prior", "given") else value},
         )
 
 
@@ -427,7 +470,7 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     group_by = "site" if how == "groups" else None
     least_bad = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by).predictions()
     found = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other")
-    table, rejected = found.predictions(), found.unknown.rejected
+    table, rejected = found.predictions(), found.answer.rejected
     fitted = BatchClassifier().fit(known[labels != gone], labels[labels != gone])
     assert table["label"] == fitted.predict(batch, unknown="other").tolist()
     assert rejected.sum() > 10
@@ -443,5 +486,5 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     first = int(np.flatnonzero(rejected)[0])
     given = GivenLabel(first, found.batch.names[first], truth[0], False)
     said = Corrections(found.batch.fingerprint, (given,))
-    again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", corrections=said)
+    again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
     assert again.predictions()["label"][first] == truth[0]

@@ -38,19 +38,20 @@ def test_there_and_back_by_two_commands(files, capsys):
     first = tasks[0]["predictions"][0]["result"][0]
     said = [{**tasks[0], "annotations": [{"result": [{**first, "value": {"choices": ["a class of its own"]}}]}]}]
     (files / "export.json").write_text(json.dumps(said))
-    found = classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+    found = classify(files / "c.npz", files / "b.npz", given=files / "export.json")
     assert found.predictions()["label"][0] == "a class of its own"
     assert found.class_names[-1] == "a class of its own"
     said[0]["data"]["handful_batch"] = "another"
     (files / "export.json").write_text(json.dumps(said))
     with pytest.raises(LabelError, match="another batch"):
-        classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
+        classify(files / "c.npz", files / "b.npz", given=files / "export.json")
 
 
 def test_an_unknown_item_is_none_of_these_there_too(files):
     found = classify(files / "c.npz", files / "b.npz")
     rejected = np.arange(24) == 5
-    told = replace(found, unknown=replace(found.unknown, chances=np.where(rejected, 0.9, 0.1), rejected=rejected))
+    chances = np.where(rejected, 0.9, 0.1)
+    told = replace(found, answer=replace(found.answer, unknown=chances, rejected=rejected))
     write_label_studio(told, files / "tasks.json")
     tasks = json.loads((files / "tasks.json").read_text())
     results = [one["predictions"][0]["result"][0] for one in tasks]
@@ -59,8 +60,8 @@ def test_an_unknown_item_is_none_of_these_there_too(files):
     assert (files / "tasks.xml").read_text().count('<Choice value="none of these"/>') == 1
     said = [{**tasks[0], "annotations": [{"result": [{**results[0], "value": {"choices": ["none of these"]}}]}]}]
     (files / "export.json").write_text(json.dumps(said))
-    after = classify(files / "c.npz", files / "b.npz", corrections=files / "export.json")
-    assert (after.rejected[0], after.given, after.n_named) == (True, {0: None}, 0)
+    after = classify(files / "c.npz", files / "b.npz", given=files / "export.json")
+    assert (after.answer.rejected[0], after.given, after.n_named) == (True, {0: None}, 0)
 
 
 def test_groups_images_and_bare_vectors(files):

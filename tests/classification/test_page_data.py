@@ -4,16 +4,15 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from handful.classification import Shown, page_data
+from handful.classification import Shown, classify, page_data
 from handful.classification.page_data import embedded
 from handful.classification.page_data import page_data as data_of
 from handful.estimators import Proposal
 from handful.extraction.items import list_items
-from tests.classification.test_groups_page import THREE
-from tests.classification.test_groups_page import classified as of_groups
-from tests.classification.test_groups_page import unknown as unknown_by_group
-from tests.classification.test_page import NAMES, TABLE, classified, unknown
+from tests import answers_at_hand
+from tests.classification.test_page import NAMES, TABLE, THREE, classified, of_sites, rejecting, unknown
 from tests.items_at_hand import image_folder
 
 HOSTILE = ("</script><script>alert(1)</script>", "<!--", "\"'&", "🦊 שלום", "line\u2028end")
@@ -41,7 +40,7 @@ def test_every_item_once_with_its_answer():
 
 def test_the_least_certain_and_the_unknown_of_a_large_batch(monkeypatch):
     monkeypatch.setattr(page_data, "MOST_ON_PAGE", 2)
-    found = replace(classified(TABLE), unknown=unknown([False, True, False, False], [1]))
+    found = classified(TABLE, about=unknown([False, True, False, False], [1]))
     data = data_of(found, "t")
     assert data["rows"] == [1, 2]
     assert data["left_out"] == 2
@@ -66,7 +65,7 @@ def test_examples_of_classes_that_occur_come_first(monkeypatch):
 
 def test_proposals_of_groups_name_their_group_and_their_items():
     proposal = Proposal(np.array([1, 0]), 0.93, "<b>bee</b>", 1.0)
-    found = unknown_by_group(of_groups(THREE), [False, False, True, True, True, False, False], ((proposal,), (), ()))
+    found = of_sites(THREE, **rejecting([False, False, True, True, True, False, False], ((proposal,), (), ())))
     data = data_of(found, "t")
     assert data["groups"] == ["<marsh>", "quay", "wood"]
     assert data["group"] == [2, 2, 0, 0, 0, 1, 1]
@@ -79,7 +78,44 @@ def test_proposals_of_groups_name_their_group_and_their_items():
 
 
 def test_what_a_person_gave_before_is_kept():
-    found = replace(classified(TABLE), class_names=("a", "b", "c", "new"), given={2: 3}, n_named=1)
+    found = answers_at_hand.classified(TABLE, ("a", "b", "c", "new"), given={2: 3}, n_named=1)
     data = data_of(found, "t")
     assert data["given"] == [[2, "new"]]
     assert data["n_known"] == 3
+
+
+# -- questions and explanations --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("look"), np.random.default_rng(3)
+    centres = rng.normal(size=(12, 16))
+    names = np.array([f"class {k}" for k in range(12)])
+    features = centres.repeat(4, axis=0) + 0.8 * rng.normal(size=(48, 16))
+    np.savez(folder / "c.npz", features=features, labels=names.repeat(4))
+    batch = centres[np.repeat([0, 1, 2], 20)] + 0.8 * rng.normal(size=(60, 16))
+    np.savez(folder / "b.npz", features=batch, site=np.array(["x", "y"])[np.arange(60) % 2])
+    return folder
+
+
+@pytest.mark.parametrize("group_by", [None, "site"])
+def test_the_page_has_questions_and_explanations(files, group_by):
+    found = classify(files / "c.npz", files / "b.npz", group_by=group_by)
+    data = data_of(found, "t")
+    assert len(set(data["first"])) == 10
+    assert sorted(data["why"]) == list(range(60))
+    for item, (alone, rival, chance, *_, n_items) in ((i, said[:8]) for i, said in data["why"].items()):
+        assert 0 <= alone < 12
+        assert -1 <= rival < 12
+        assert 0 <= chance <= 1
+        assert n_items == (60 if group_by is None else 30)
+        assert rival != data["label"][item]
+    assert all(name.startswith("class ") for said in data["why"].values() for _, name, _ in said[8:])
+
+
+def test_items_that_a_person_labelled_are_not_asked_about(files):
+    before = data_of(classify(files / "c.npz", files / "b.npz"), "t")["first"]
+    after = classify(files / "c.npz", files / "b.npz", given={before[0]: "class 0"})
+    assert before[0] not in data_of(after, "t")["first"]
+    assert after.predictions()["label"][before[0]] == "class 0"

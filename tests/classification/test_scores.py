@@ -6,9 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from handful.classification import ClassifiedGroups
-from handful.classification.groups_page import write_groups_page
-from handful.classification.page import write_batch_page
+from handful.classification import write_page
 from handful.classification.scores import classify_scores, write_scores, writes_back
 from handful.errors import FileFormatError, OptionError
 
@@ -54,12 +52,12 @@ def test_by_site_and_by_sequence(tmp_path):
     assert by_folder.predictions()["label"] == by_site.predictions()["label"]
     assert accuracy(by_site, truth) > top_one + 0.1
     assert accuracy(in_sequence, truth) > accuracy(by_site, truth)
-    assert isinstance(by_site, ClassifiedGroups)
-    assert {CLASSES[k] for k in SITES["north"]} == {by_site.class_names[k] for k in by_site["north"].present}
+    assert by_site.group_by == ("location",)
+    assert {CLASSES[k] for k in SITES["north"]} == set(by_site["north"].answer.present_classes)
     assert by_site.predictions()["seq_id"][:2] == ["north-0", "north-0"]
     labels = np.array(in_sequence.predictions()["label"]).reshape(-1, 3)
     assert (labels == labels[:, :1]).all()
-    assert not isinstance(classify_scores(path), ClassifiedGroups)
+    assert classify_scores(path).group_by == ()
 
 
 def test_what_is_known_about_the_place(tmp_path):
@@ -162,8 +160,7 @@ def test_every_value_of_a_foreign_file_can_be_written(tmp_path, group_by):
     back = json.loads((tmp_path / "out.json").read_text())["predictions"]
     assert back[0]["filepath"] == predictions["predictions"][0]["filepath"]
     assert back[0]["prediction"] == "cow"
-    page = write_batch_page if group_by is None else write_groups_page
-    page(found, tmp_path / "page.html", title="t")
+    write_page(found, tmp_path / "page.html", title="t")
     data = (tmp_path / "page.html").read_text(encoding="utf-8").split("id='data'>")[1].split("</script>")[0]
     assert json.loads(data)["names"][0] == "site\udcff/0.jpg"
 

@@ -31,18 +31,13 @@ from tests.items_at_hand import image_folder
 # The functions that do the work of commands. Here they only note what they are called with.
 WORK = (
     "handful.classification.label.classify",
-    "handful.classification.predictions.write_predictions",
-    "handful.classification.groups.write_groups",
+    "handful.classification.tables.write_predictions",
     "handful.classification.label_studio.write_label_studio",
-    "handful.classification.page.write_batch_page",
-    "handful.classification.groups_page.write_groups_page",
+    "handful.classification.page.write_page",
     "handful.cli.printed.print_batch",
-    "handful.cli.printed.print_groups",
-    "handful.cli.scores.classify_scores",
-    "handful.cli.scores.write_scores",
-    "handful.cli.scores.write_annotations",
-    "handful.cli.scores.write_batch_page",
-    "handful.cli.scores.print_batch",
+    "handful.classification.scores.classify_scores",
+    "handful.classification.scores.write_scores",
+    "handful.classification.scores.write_annotations",
     "handful.large.on_ray.on_ray",
     "handful.fewshot.benchmark.completion.complete",
     "handful.fewshot.benchmark.local.in_process",
@@ -90,19 +85,21 @@ class Mode:
         return f"{self.command} {' '.join(self.base)}"
 
 
-FILES = {"--out": "out.csv", "--report": "page.html", "--candidates": "list.txt", "--prior": "weights.csv"}
+FILES = {
+    **{"--out": "out.csv", "--report": "page.html", "--candidates": "list.txt", "--prior": "weights.csv"},
+    **{"--given": "said.json", "--sequence": "seq_id", "--pool": "region", "--order": "day"},
+}
 SIDES = {"--catalogue": "d.npz", "--names": "names.txt", "--batch": "a.npz"}
 OF_A_BATCH = {
     **{"--backbone": "minilm", "--features": "emb", "--labels": "intent", "--id": "ticket", "--unknown": "other"},
     **{
         "--text": "said",
         "--trust-pickle": True,
-        "--corrections": "said.json",
         "--tasks": "tasks.json",
         "--device": "cuda",
     },
 }
-OF_SCORES = {"--sites": "sites.csv", "--sequence": "seq_id", "--annotate": "noted.json"}
+OF_SCORES = {"--sites": "sites.csv", "--annotate": "noted.json"}
 BATCH = {"--catalogue": "c.npz", "--batch": "b.npz", "--out": "p.csv"}
 
 ABOUT = {"--dataset": "d", "--licence": "l", "--backbone": "b", "--preprocessing": "p", "--notes": "n"}

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
-from handful.classification.predictions import BY_SCORES, Answers, Batch, Classified, Unknown
+from handful.classification.labelled import BY_SCORES, Batch, Classified
 from handful.cli import printed
-from handful.cli.printed import print_batch, print_groups
+from handful.cli.printed import print_batch
 from handful.estimators import Diagnostic, Proposal
 from handful.extraction.extract import Skipped
+from tests.answers_at_hand import answer_of
 
 NAMES = ("ant", "[bold]bee", "a class with a name that is far too long for one column of a narrow terminal")
 FILES = [(Path("labels.csv"), "predictions"), (Path("labels.html"), "a page")]
@@ -23,24 +24,24 @@ class Terminal(io.StringIO):
         return True
 
 
-def found(**changes) -> Classified:
-    probabilities = np.array([0.9, 0.55, 0.99, 0.97])
-    runners_up = np.array([0.05, 0.4, 0.01, 0.01])
-    answers = Answers(np.array([0, 1, 2, 0]), probabilities, np.array([1, 0, 0, 1]), runners_up)
-    given = {
-        "batch": Batch(range(4), ("a", "b", "c", "d"), None, (Skipped(4, "e.png", "not an image"),)),
-        "answers": answers,
+def found(batch=None, n_examples=9, backbone="minilm, weights 12ab", names=NAMES, n_items=4, **changes) -> Classified:
+    table = [[0.9, 0.05, 0.05], [0.4, 0.55, 0.05], [0.01, 0, 0.99], [0.97, 0.01, 0.02]]
+    weak = Diagnostic("weak_features", "Features look weak.", 0.0, 1.0, UserWarning)
+    about = {
         "expected_counts": np.array([2.0, 1.25, 1234.5]),
         "presence": np.array([0.999, 0.51, 1.0]),
-        "joint_weight": 0.9,
-        "diagnostics": (Diagnostic("weak_features", "Features look weak.", 0.0, 1.0, UserWarning),),
-        "class_names": NAMES,
-        "n_examples": 9,
-        "backbone": "minilm, weights 12ab",
-        "streamed": False,
-        "unknown": Unknown(np.zeros(4), np.array([1, 0, 0, 1], bool), (0.1, 0.9), ()),
+        "diagnostics": (weak,),
+        "unknown": np.zeros(4),
+        "rejected": np.array([1, 0, 0, 1], bool),
+        "unknown_interval": (0.1, 0.9),
     }
-    return Classified(**given | changes)
+    if n_items < 4:
+        about |= {"unknown": np.full(n_items, np.nan), "rejected": np.zeros(n_items, bool)}
+    items = batch or Batch(range(4), ("a", "b", "c", "d"), None, (Skipped(4, "e.png", "not an image"),))
+    return Classified(items, answer_of(table[:n_items], names, **about | changes), n_examples, backbone)
+
+
+NOT_JUDGED = {"unknown": np.full(4, np.nan), "rejected": np.zeros(4, bool)}
 
 
 def test_a_batch_is_told_from_its_items_to_its_files(capsys):
@@ -66,12 +67,9 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
 
 
 def test_nothing_present_nothing_in_doubt_each_alone(capsys):
-    sure = Answers(np.array([0]), np.array([1.0]), np.array([1]), np.array([0.0]))
-    print_batch(
-        found(batch=Batch(range(1), ("a",), None, ()), answers=sure, presence=np.zeros(3), joint_weight=0.0,
-              diagnostics=(), unknown=None, backbone=""),
-        FILES[:1],
-    )  # fmt: skip
+    one = Batch(range(1), ("a",), None, ())
+    sure = {"presence": np.zeros(3), "joint_weight": 0.0, "diagnostics": ()}
+    print_batch(found(one, n_items=1, backbone="", **sure), FILES[:1])
     assert capsys.readouterr() == (
         "1 item, labelled on its own, with a catalogue of 3 classes and 9 examples\n\nNo class is present for certain\n"
         "  items  expected  chance  class\n      1                    and not present for certain: 1 more\n\n"
@@ -84,7 +82,7 @@ def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch)
     monkeypatch.setattr(printed, "MOST_CLASSES", 2)
     monkeypatch.setattr(printed, "MOST_SKIPPED", 1)
     lost = tuple(Skipped(row, f"{row}.png", "empty") for row in range(3))
-    print_batch(found(batch=Batch(range(4), ("a", "b", "c", "d"), None, lost)), FILES)
+    print_batch(found(Batch(range(4), ("a", "b", "c", "d"), None, lost)), FILES)
     streams = capsys.readouterr()
     assert streams.out.splitlines()[6].split() == ["1", "and", "1", "more"]
     assert streams.err.splitlines()[:2] == ["skipped 0.png: empty", "and 2 more"]
@@ -109,7 +107,7 @@ def test_groups_are_told_with_their_classes(tmp_path, capsys):
     np.savez(tmp_path / "c.npz", features=examples, labels=np.array(list("abcdefgh")).repeat(5))
     batch = centres[[0] * 6 + [1] * 6] + 0.05 * rng.normal(size=(12, 8))
     np.savez(tmp_path / "b.npz", features=batch, site=["wood"] * 6 + ["marsh"] * 6)
-    print_groups(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site"), FILES)
+    print_batch(classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site"), FILES)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "12 items, each group labelled as one batch, with a catalogue of 8 classes and 40 examples"
     assert lines[2:4] == ["2 groups by site", "  site   items  classes present, with expected items"]
@@ -120,33 +118,32 @@ def test_groups_are_told_with_their_classes(tmp_path, capsys):
 
 def test_proposed_groups_are_counted(capsys):
     group = Proposal(np.array([0, 3]), 0.9, "ant", 1.8)
-    print_batch(found(unknown=Unknown(np.zeros(4), np.array([1, 0, 0, 1], bool), (0.1, 0.9), (group,))), FILES)
+    print_batch(found(proposals=(group,)), FILES)
     assert "2 items look like none of your 3 classes; they fall into 1 group." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("n_items", [1, 4])
 def test_how_items_were_labelled_fits_their_number(capsys, n_items):
-    answers = found().answers.of_items(np.arange(n_items))
     batch = Batch(range(n_items), tuple("abcd"[:n_items]), None, ())
-    print_batch(found(batch=batch, answers=answers, unknown=None), FILES)
+    print_batch(found(batch, n_items=n_items), FILES)
     how = "1 item, labelled on its own, with" if n_items == 1 else "4 items, labelled jointly, with"
     assert capsys.readouterr().out.startswith(how)
 
 
 def test_where_unknown_items_cannot_be_judged_that_is_said(capsys):
     reason = "Unknown items cannot be judged with a single class; add others."
-    print_batch(found(unknown=None, unknown_reason=reason), FILES)
+    print_batch(found(unknown_reason=reason, **NOT_JUDGED), FILES)
     assert reason in capsys.readouterr().out.splitlines()
 
 
 def test_a_class_stays_on_its_line_whatever_its_name_holds(capsys):
-    print_batch(found(class_names=("ant\nhill", "bee\x1b[2J", "cat\u2028")), FILES)
+    print_batch(found(names=("ant\nhill", "bee\x1b[2J", "cat\u2028")), FILES)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(maxsplit=3)[-1] for line in lines[4:7]] == ["cat\\u2028", "ant\\nhill", "bee\\x1b[2J"]
 
 
 def test_a_name_of_two_lines_takes_one_line(capsys):
-    print_batch(found(class_names=("two\nlines", "half \ud800", "plain")), FILES)
+    print_batch(found(names=("two\nlines", "half \ud800", "plain")), FILES)
     lines = capsys.readouterr().out.splitlines()
     assert sum(r"two\nlines" in line for line in lines) == 1
     assert sum(r"half \ud800" in line for line in lines) == 1

@@ -34,7 +34,7 @@ def test_four_ways_to_one_answer(shots, present, tmp_path):
         found = list(run.answers())
         best = np.concatenate([part["probability"] for part in found])
         np.testing.assert_allclose(best, of_task.max(-1), **SAME)
-        assert run.labels().tolist() == of_task.argmax(-1).tolist()
+        assert run.answer().codes[:, 0].tolist() == of_task.argmax(-1).tolist()
         np.testing.assert_allclose(run.expected_counts, inferred.expected_counts, atol=75 * 1e-4)
         np.testing.assert_allclose(run.presence, inferred.presence, atol=1e-3)
         weights = [float(grouped.joint_weight[place]), inferred.joint_weight, run.joint_weight]

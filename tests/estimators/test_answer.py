@@ -24,13 +24,13 @@ from handful.estimators.answer import (
     LEAST_LISTED,
     PRESENT,
     aligned,
-    are_doubtful,
     counted,
     listed_in_words,
     top_of,
 )
 from handful.estimators.batches import CatalogueItems, answered
 from handful.estimators.context import Known
+from tests.answers_at_hand import answer_of
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
 COLUMNS = ["label", "probability", "runner_up", "runner_up_probability", "doubtful", "unknown", "rejected"]
@@ -201,7 +201,9 @@ def test_top_needs_a_whole_number():
 
 
 def test_doubt_is_a_narrow_lead():
-    assert are_doubtful(np.array([0.9, 0.6, 0.6]), np.array([0.1, 0.4, 0.1])).tolist() == [False, True, False]
+    table = [[0.9, 0.1, 0.0], [0.6, 0.4, 0.0], [0.6, 0.1, 0.3]]
+    assert answer_of(table, "abc").doubtful.tolist() == [False, True, True]
+    assert answer_of(table, "abc", rejected=np.array([False, True, False])).doubtful.tolist() == [False, False, True]
 
 
 def test_a_single_class_has_no_runner_up():
@@ -217,20 +219,6 @@ def test_words():
     assert listed_in_words(list(range(12))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
     assert aligned([["class", "n"], ["a", "12"]]) == ["class   n", "a      12"]
     assert aligned([["class", "n"], ["a\nb", "12"]]) == ["class   n", "a\\nb   12"]
-
-
-def test_rejected_items_are_not_in_doubt_between_two_classes(world):
-    classifier, batch = world
-    even = np.zeros((2, 20))
-    even[:, :2] = 0.5
-    found = replace(
-        classifier.infer(batch),
-        labels=CLASSES[[0, 0]],
-        probabilities=even,
-        unknown=np.array([0.1, 0.9]),
-        rejected=np.array([False, True]),
-    )
-    assert found.doubtful.tolist() == [True, False]
 
 
 def kinds_of(batch, index):

@@ -160,7 +160,7 @@ def one_label_per_unit(labels, unit):
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_items_that_belong_together_have_one_label_and_more_are_right(tracks):
     classifier, batch, unit, truth = tracks
-    alone, found = classifier.infer(batch), classifier.infer(batch, together=unit)
+    alone, found = classifier.infer(batch), classifier.infer(batch, sequence=unit)
     assert not one_label_per_unit(alone.labels, unit)
     assert one_label_per_unit(found.labels, unit)
     assert (found.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
@@ -168,13 +168,13 @@ def test_items_that_belong_together_have_one_label_and_more_are_right(tracks):
     known = 1 - found.unknown if found.rejected.any() else np.ones(96)
     np.testing.assert_allclose(found.expected_counts, known @ found.probabilities, atol=1e-3)
     names = pd.DataFrame({"site": "wood", "track": [f"track {u}" for u in unit]})
-    np.testing.assert_array_equal(classifier.infer(batch, together=names).labels, found.labels)
+    np.testing.assert_array_equal(classifier.infer(batch, sequence=names).labels, found.labels)
 
 
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_units_of_one_item_change_nothing(tracks):
     classifier, batch, _, _ = tracks
-    alone, found = classifier.infer(batch), classifier.infer(batch, together=np.arange(96))
+    alone, found = classifier.infer(batch), classifier.infer(batch, sequence=np.arange(96))
     np.testing.assert_allclose(found.probabilities, alone.probabilities, atol=1e-9)
     np.testing.assert_allclose(found.expected_counts, alone.expected_counts, atol=1e-6)
 
@@ -183,26 +183,26 @@ def test_units_of_one_item_change_nothing(tracks):
 def test_units_within_groups_are_those_of_each_group_alone(tracks):
     classifier, batch, unit, _ = tracks
     groups = np.arange(96) % 2  # units are cut in two
-    found = classifier.infer(batch, groups=groups, together=unit)
+    found = classifier.infer(batch, groups=groups, sequence=unit)
     for group in (0, 1):
         mine = groups == group
-        alone = classifier.infer(batch[mine], together=unit[mine])
+        alone = classifier.infer(batch[mine], sequence=unit[mine])
         np.testing.assert_allclose(found[group].probabilities, alone.probabilities, atol=1e-9)
-    np.testing.assert_array_equal(classifier.predict(batch, groups, together=unit), found.labels)
+    np.testing.assert_array_equal(classifier.predict(batch, groups, sequence=unit), found.labels)
 
 
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_a_label_that_is_given_is_that_of_the_whole_unit(tracks):
     classifier, batch, unit, _ = tracks
     mine = np.flatnonzero(unit == 5)
-    found = classifier.infer(batch, together=unit, given={int(mine[2]): 31})
+    found = classifier.infer(batch, sequence=unit, given={int(mine[2]): 31})
     assert found.labels[mine].tolist() == [31] * 4
     assert (found.probabilities[mine, 31] == 1).all()
-    nobody = classifier.infer(batch, together=unit, given={int(mine[2]): None})
+    nobody = classifier.infer(batch, sequence=unit, given={int(mine[2]): None})
     assert nobody.rejected[mine].all()
     logits = np.random.default_rng(0).normal(size=(96, 40))
     assert (
-        infer_scores(logits, kind="logits", together=unit, given={int(mine[0]): 31}).labels[mine].tolist() == [31] * 4
+        infer_scores(logits, kind="logits", sequence=unit, given={int(mine[0]): 31}).labels[mine].tolist() == [31] * 4
     )
 
 
@@ -211,20 +211,20 @@ def test_units_that_are_given_two_labels_are_refused(tracks):
     first, second, *_ = np.flatnonzero(unit == 5).tolist()
     for labels in ((31, 32), (31, None)):
         with pytest.raises(OptionError, match="belong together were given different labels"):
-            classifier.infer(batch, together=unit, given=dict(zip((first, second), labels, strict=True)))
-    with pytest.raises(TaskError, match="together must have one entry per row of X, 96"):
-        classifier.infer(batch, together=unit[:5])
+            classifier.infer(batch, sequence=unit, given=dict(zip((first, second), labels, strict=True)))
+    with pytest.raises(TaskError, match="sequence must have one entry per row of X, 96"):
+        classifier.infer(batch, sequence=unit[:5])
 
 
 def test_scores_of_items_that_belong_together_have_one_label(tracks):
     _, _, unit, truth = tracks
     logits = np.random.default_rng(1).normal(size=(96, 40))
     logits[np.arange(96), truth] += 1.5
-    alone, found = infer_scores(logits, kind="logits"), infer_scores(logits, kind="logits", together=unit)
+    alone, found = infer_scores(logits, kind="logits"), infer_scores(logits, kind="logits", sequence=unit)
     assert one_label_per_unit(found.labels, unit)
     assert (found.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
-    with pytest.raises(OptionError, match="together says that items have one class"):
-        infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid", several=True, together=unit)
+    with pytest.raises(OptionError, match="sequence says that items have one class"):
+        infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid", several=True, sequence=unit)
 
 
 def test_what_is_known_about_items_is_known_about_their_unit():

@@ -15,7 +15,7 @@ VALUES = {
     "prior": {3: 5.0},
     "candidates": [3, 7, 9],
     "given": {0: 7},
-    "together": np.arange(N_ITEMS) // 2,
+    "sequence": np.arange(N_ITEMS) // 2,
     "pool": GROUPS % 2,
     "order": GROUPS,
 }

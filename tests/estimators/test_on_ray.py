@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from handful.errors import MissingExtraError, OptionError, TaskError
-from handful.estimators import on_ray
-from handful.estimators.on_ray import BUCKET, GroupLabeller, labelled_dataset, portions, vectors, with_buckets
-from tests.groups_at_hand import N_CLASSES, WHERE, world_of_groups
+from handful.estimators.on_ray import BUCKET, GroupLabeller, labelled_dataset, vectors, with_buckets
+from tests.groups_at_hand import WHERE, world_of_groups
 
 pa = pytest.importorskip("pyarrow")
 
@@ -21,13 +20,12 @@ def expected(world):
     return classifier.infer(points, groups=groups)
 
 
-def test_a_table_of_whole_groups_is_labelled_like_infer(world, monkeypatch, tmp_path):
+def test_a_table_of_whole_groups_is_labelled_like_infer(world, tmp_path):
     classifier, table, _, _ = world
     found = GroupLabeller(classifier, **WHERE)(table)
     assert found.column_names == ["row", "site", "day", "label", "probability"]
     np.testing.assert_array_equal(found["label"].to_numpy(), expected(world).labels)
     np.testing.assert_allclose(found["probability"].to_numpy(), expected(world).probabilities.max(-1), rtol=1e-6)
-    monkeypatch.setattr(on_ray, "MOST_SCORES", 50 * N_CLASSES)  # many portions
     classifier.save(tmp_path / "classifier")
     again = GroupLabeller(tmp_path / "classifier", **WHERE, keep_features=True, prefix="our_")(table)
     assert again.column_names == [*table.column_names, "our_label", "our_probability"]
@@ -56,12 +54,17 @@ def test_what_does_not_fit_is_said(world):
         )
 
 
-def test_a_portion_holds_whole_groups():
-    group_of = np.array([2, 0, 1, 0, 2, 2, 3, 0])
-    cut = [part.tolist() for part in portions(group_of, 4)]
-    assert cut == [[1, 3, 7, 2], [0, 4, 5, 6]]
-    assert [len(part) for part in portions(group_of, 1)] == [3, 1, 3, 1]
-    assert list(portions(np.zeros(0, np.int64), 3)) == []
+def test_what_is_known_is_that_of_infer(world):
+    classifier, table, points, groups = world
+    for known in ({"candidates": classifier.classes_[:6].tolist()}, {"prior": {str(classifier.classes_[0]): 9.0}}):
+        found = GroupLabeller(classifier, **WHERE, **known)(table)
+        wanted = classifier.predict(points, groups=groups, **known)
+        assert found["label"].to_pylist() == wanted.tolist()
+    rows = np.arange(len(table)) // 2
+    found = GroupLabeller(classifier, **WHERE, sequence="pair")(table.append_column("pair", pa.array(rows)))
+    assert found["label"].to_pylist() == classifier.predict(points, groups=groups, sequence=rows).tolist()
+    empty = GroupLabeller(classifier, **WHERE)(table.slice(0, 0))
+    assert (empty.column_names, len(empty)) == (["row", "site", "day", "label", "probability"], 0)
 
 
 def test_a_bucket_holds_whole_groups_whatever_the_block(world):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.classification import classify, write_groups, write_predictions
+from handful.classification import classify, write_predictions
 from handful.cli.main import main
 from handful.errors import MissingLabelWarning, OptionError, StorageError
 from tests.cells_at_hand import anndata, pd, text_that_anndata_can_write, write_files
@@ -87,7 +87,7 @@ def test_cells_without_a_label_are_the_batch_of_one_file(files, missing):
         both.write_h5ad(folder / "both.h5ad")
     with pytest.warns(MissingLabelWarning, match="40 of 88 rows have no label"):
         found = classify(folder / "both.h5ad", folder / "both.h5ad", group_by="donor", labels="cell_type")
-    write_groups(found, folder / "out.h5ad")
+    write_predictions(found, folder / "out.h5ad")
     after = anndata.read_h5ad(folder / "out.h5ad")
     labels = after.obs["handful_label"]
     assert (labels[: len(truth)].to_numpy() == truth).mean() > 0.95
@@ -151,7 +151,7 @@ def test_a_real_sample_of_another_laboratory(tmp_path, capsys):
 def test_a_class_with_half_a_character_is_written_as_an_escape(files):
     folder, _ = files
     found = classify(folder / "atlas.h5ad", folder / "sample.h5ad")
-    names = tuple(f"{name} \ud800" for name in found.class_names)
-    write_predictions(replace(found, class_names=names), folder / "out.h5ad")
+    classes = np.array([f"{name} \ud800" for name in found.class_names], dtype=object)
+    write_predictions(replace(found, answer=replace(found.answer, classes=classes)), folder / "out.h5ad")
     labels = anndata.read_h5ad(folder / "out.h5ad").obs["handful_label"]
     assert labels.tolist() == [rf"{name} \ud800" for name in found.predictions()["label"]]

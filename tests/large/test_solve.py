@@ -55,7 +55,7 @@ def assert_equal_to_dense(bank, n_query, tmp_path):
     task = fewshot.transform("l2", task)
     examples = handful.FeatureBank.from_arrays(task.support[0].numpy(), bank.labels[support], bank.class_names)
     catalogue = Catalogue.of_bank(examples, "raw")
-    labels = solve(catalogue, task.query[0].numpy(), tmp_path / "run", shard_rows=700).labels()
+    labels = solve(catalogue, task.query[0].numpy(), tmp_path / "run", shard_rows=700).answer().codes[:, 0]
     # In memory other rows decide, and none beyond them are counted.
     whole = label_batch(task.query[0].numpy() - catalogue.origin, catalogue.reference).probabilities.argmax(1)
     assert (labels == whole).mean() >= 0.9
@@ -81,7 +81,7 @@ def test_shards_do_not_change_the_answer_beyond_rounding(tmp_path):
     few = solve(problem.catalogue, problem.queries, tmp_path / "few", shard_rows=400)
     many = solve(problem.catalogue, problem.queries, tmp_path / "many", shard_rows=37)
     assert few.joint_weight == many.joint_weight
-    np.testing.assert_array_equal(few.labels(), many.labels())
+    np.testing.assert_array_equal(few.answer().codes[:, 0], many.answer().codes[:, 0])
     np.testing.assert_allclose(few.expected_counts, many.expected_counts, atol=1e-3)
 
 
@@ -180,13 +180,13 @@ def test_another_parquet_file_is_not_answered_with_the_copy_of_the_first(tmp_pat
     problem = large_problem()
     for name, rows in (("a", slice(0, 200)), ("b", slice(200, 400))):
         parquet.write_table(pa.table({"v": list(problem.queries.features[rows])}), tmp_path / f"{name}.parquet")
-    first = solve(problem.catalogue, tmp_path / "a.parquet", tmp_path / "run").labels()
+    first = solve(problem.catalogue, tmp_path / "a.parquet", tmp_path / "run").answer().codes[:, 0]
     with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was started with .*a.parquet"):
         solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "run")
-    second = solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "other").labels()
+    second = solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "other").answer().codes[:, 0]
     assert (second == problem.truth[200:]).mean() > 0.9
     (tmp_path / "a.parquet").rename(tmp_path / "moved.parquet")
-    again = solve(problem.catalogue, tmp_path / "moved.parquet", tmp_path / "run").labels()
+    again = solve(problem.catalogue, tmp_path / "moved.parquet", tmp_path / "run").answer().codes[:, 0]
     np.testing.assert_array_equal(again, first)
 
 
@@ -238,7 +238,7 @@ def test_the_number_of_threads_does_not_matter(tmp_path):
     finally:
         torch.set_num_threads(before)
     assert np.array_equal(found[0].expected_counts, found[1].expected_counts)
-    np.testing.assert_array_equal(found[0].labels(), found[1].labels())
+    np.testing.assert_array_equal(found[0].answer().codes[:, 0], found[1].answer().codes[:, 0])
 
 
 def test_the_transform_is_by_default_that_of_the_method(tmp_path):

@@ -50,7 +50,7 @@ def column(found, name):
 def test_all_that_is_said_about_a_batch_is_what_the_model_says_in_memory(name, tmp_path):
     catalogue, queries, *_ = batch(name)
     expected, found = in_memory(catalogue, queries), solve(catalogue, queries, tmp_path / "run")
-    np.testing.assert_array_equal(found.labels(), expected.probabilities.argmax(1))
+    np.testing.assert_array_equal(found.answer().codes[:, 0], expected.probabilities.argmax(1))
     best = np.sort(expected.probabilities, axis=1)[:, ::-1]
     np.testing.assert_allclose(column(found, "probability"), best[:, 0], atol=1e-4)
     if best.shape[1] > 1:
@@ -72,7 +72,7 @@ def test_joint_labels_are_better_than_those_of_each_query_alone(tmp_path):
     found = solve(catalogue, queries, tmp_path / "run")
     rows = queries.features / np.linalg.norm(queries.features, axis=1, keepdims=True) - np.asarray(catalogue.origin)
     alone = catalogue.reference.head.scores(rows).argmax(1)
-    assert (found.labels() == truth).mean() > (alone == truth).mean() + 0.02
+    assert (found.answer().codes[:, 0] == truth).mean() > (alone == truth).mean() + 0.02
     assert found.joint_weight > 0.9
     np.testing.assert_array_equal(np.flatnonzero(found.presence >= 0.5), np.unique(truth))
 
@@ -83,7 +83,7 @@ def test_rows_that_decide_are_left_out_of_the_means_that_they_moved(tmp_path, mo
     whole = solve(catalogue, queries, tmp_path / "whole")
     monkeypatch.setattr(decided, "BLOCK_ITEMS", 64)
     parts = solve(catalogue, queries, tmp_path / "parts")
-    np.testing.assert_array_equal(whole.labels(), parts.labels())
+    np.testing.assert_array_equal(whole.answer().codes[:, 0], parts.answer().codes[:, 0])
     np.testing.assert_allclose(column(whole, "probability"), column(parts, "probability"), atol=1e-4)
 
 
@@ -93,7 +93,7 @@ def test_unknown_queries_are_found_if_there_are_any(n_gone, tmp_path):
     found = solve(catalogue, queries, tmp_path / "run", shard_rows=150)
     assert found.is_open == (n_gone > 0)
     chances = column(found, "unknown")
-    assert found.rejected().tolist() == (found.is_open & (chances > 0.5)).tolist()
+    assert found.answer().rejected.tolist() == (found.is_open & (chances > 0.5)).tolist()
     assert found.unknown_share == pytest.approx(chances.mean(), abs=1e-5)
     if n_gone:
         assert (chances[strange][:, None] > chances[~strange]).mean() > 0.95
@@ -106,7 +106,7 @@ def test_what_cannot_tell_says_why(tmp_path):
     assert np.isnan(column(found, "unknown")).all()
     assert (found.unknown_share, found.unknown_interval, found.is_open) == (None, (0.0, 1.0), False)
     assert "add examples" in found.unknown_reason
-    assert not found.rejected().any()
+    assert not found.answer().rejected.any()
 
 
 def test_rows_that_decide_lie_in_equal_parts_of_the_batch():
@@ -122,7 +122,9 @@ def test_more_rows_than_decide_are_labelled_by_classes_that_these_do_not_show(tm
     sized = solve(problem.catalogue, problem.queries, tmp_path / "sized", transform="raw")
     monkeypatch.setattr(decided, "with_sizes", lambda decision, _: decision)
     bare = solve(problem.catalogue, problem.queries, tmp_path / "bare", transform="raw")
-    assert (sized.labels() == problem.truth).mean() > (bare.labels() == problem.truth).mean() + 0.01
+    assert (sized.answer().codes[:, 0] == problem.truth).mean() > (
+        bare.answer().codes[:, 0] == problem.truth
+    ).mean() + 0.01
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -187,4 +189,4 @@ def test_copies_of_a_known_item_stay_known(tmp_path):
     item = (centres[1] + 0.3 * rng.normal(size=12)).astype(np.float32)
     for n in (1, 11, 50):
         found = solve((X.astype(np.float32), y), np.tile(item, (n, 1)), tmp_path / str(n))
-        assert not found.rejected().any()
+        assert not found.answer().rejected.any()

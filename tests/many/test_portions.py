@@ -4,6 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from handful.estimators.answer import listed_classes
+from handful.estimators.context import Known
 from handful.many import portions as module
 from handful.many.portions import is_saved, label, portions, save, saved
 from tests.many_at_hand import world
@@ -36,12 +38,11 @@ def test_classes_are_listed_if_they_may_be_present_and_answers_are_kept(tmp_path
     rows = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[rows], prepend=-1))
     portion = module.Portion(given.vectors[rows], rows, starts)
-    answers = label(given.classifier.catalogue_, portion, tmp_path)
+    answers = label(given.classifier.catalogue_, portion, Known(), tmp_path)
     found = given.classifier.infer(given.vectors, groups=groups)
     np.testing.assert_array_equal(given.classifier.classes_[answers[0]["label"]], found.labels[rows])
-    wanted = found.presence >= module.LEAST_LISTED
-    wanted[np.arange(len(wanted)), found.expected_counts.argmax(1)] = True
-    np.testing.assert_array_equal(np.stack([groups[answers[1]["row"]], answers[1]["class"]]), np.nonzero(wanted))
+    wanted = listed_classes(found.expected_counts, found.presence)
+    np.testing.assert_array_equal(np.stack([groups[answers[1]["row"]], answers[1]["class"]]), wanted)
     assert set(answers[1]["row"]) == set(firsts)
     save(tmp_path / "answers", answers, "run/0")
     assert is_saved(tmp_path / "answers", "run/0")

@@ -55,6 +55,16 @@ def check(out, classifier, vectors, groups, names=("site",), unknown_atol=1e-5):
     assert order == sorted(order, key=first.__getitem__)
 
 
+def test_what_is_known_about_classes_counts(given, small, tmp_path):
+    source = written([given.table(np.arange(len(given.groups)))], tmp_path / "in")
+    known = {"candidates": given.classifier.classes_[:8].tolist()}
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site", **known)
+    wanted = given.classifier.predict(given.vectors, groups=given.groups, **known)
+    assert read(tmp_path / "out" / "items")["label"].to_pylist() == wanted.tolist()
+    with pytest.raises(OptionError, match="differs in weights"):
+        label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+
+
 @pytest.mark.parametrize("order", ["sorted", "together", "mixed"])
 @pytest.mark.parametrize("n_files", [1, 3])
 def test_answers_are_those_of_memory(given, small, tmp_path, order, n_files):

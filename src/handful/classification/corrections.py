@@ -9,12 +9,12 @@ A file is JSON, `{"handful_corrections": 2, "batch": …, "corrections": […], 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handful.classification.predictions import NONE, Batch
+from handful.classification.labelled import NONE, Batch
 from handful.errors import FileFormatError, LabelError
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
@@ -48,6 +48,16 @@ class Corrections:
 
     batch: str
     labels: tuple[GivenLabel, ...]
+
+    @classmethod
+    def of(cls, labels: Mapping[int, Any], rows: Sequence[int], names: Sequence[str], fingerprint: str) -> Corrections:
+        """Take them from a mapping of rows to labels, or to None for none of the classes."""
+        names_of = dict(zip(rows, names, strict=True))
+        wrong = next((row for row in labels if row not in names_of), None)
+        if wrong is not None:
+            raise LabelError(f"a label was given for row {wrong!r}, but the batch has no such row, counted from 0")
+        said = (GivenLabel(row, names_of[row], None if k is None else str(k), None) for row, k in labels.items())
+        return cls(fingerprint, tuple(said))
 
     def check(self, fingerprint: str) -> None:
         """Refuse them if they are for another batch than the one with this fingerprint."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from handful.classification.predictions import Shown
+from handful.classification.labelled import Shown
 from handful.extraction.decode import decode_image
 from handful.reading.contents import Source, Unreadable, pick
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.errors import TaskError
 from handful.shapes import Int
@@ -36,6 +37,13 @@ class Grouping(NamedTuple):
         groups = tuple(sorted(set(keys)))
         place = {key: number for number, key in enumerate(groups)}
         return cls(tuple(columns), groups, np.array([place[key] for key in keys], dtype=np.int64))
+
+    @property
+    def names(self) -> npt.NDArray[Any]:
+        """The distinct groups: values of one column, or tuples of several."""
+        found = np.empty(len(self.groups), dtype=object)
+        found[:] = [key[0] for key in self.groups] if len(self.columns) == 1 else self.groups
+        return found
 
     def of_items(self, rows: Sequence[int]) -> Grouping:
         """Keep these items alone; groups that lose all their items are left out."""

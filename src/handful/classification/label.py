@@ -4,7 +4,7 @@ Images and sentences are embedded first, with one backbone for both sides. A ban
 batch of photographs can be labelled with a bank of photographs without naming it.
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
-A batch with groups is many batches: each group is labelled jointly, in memory (`handful.classification.groups`).
+A batch with groups is many batches: each group is labelled jointly, in memory.
 
 One long file: it is one function, and everything that can be refused is refused before items are embedded.
 """
@@ -18,27 +18,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack
 
 import numpy as np
 
 from handful import large
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
-from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.grouping import Grouping
-from handful.classification.groups import ClassifiedGroups, asked_columns, label_by_group
+from handful.classification.known import KnownFiles, columns_named, given_labels, known_of, labels_said
+from handful.classification.labelled import Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
-from handful.classification.predictions import MOST_ITEMS, Answers, Batch, Classified, Shown, Unknown
-from handful.classification.second_look import SecondLook
-from handful.errors import BankError, LabelError, OptionError
+from handful.classification.tables import asked_columns
+from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import CatalogueItems, answered
-from handful.estimators.context import Known
+from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.context import Known, is_by_item
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import weights_of
-from handful.exchange.species import read_candidates, read_weights
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, items_of
 from handful.large.executors import Executor
@@ -47,12 +45,13 @@ from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
 from handful.reading.contents import pick
 from handful.reading.read import has_columns, may_hold_pickles, read
-from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
+# Items beside which the page shows the nearest example.
+MOST_ITEMS = 240
 # Vectors that the fingerprint of a batch is made from.
 MOST_HASHED = 4096
 
@@ -60,51 +59,6 @@ MOST_HASHED = 4096
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
     """`4 (|Q| K + (|Q| + |S|) d)`: one copy of assignments and features in single precision."""
     return 4 * (n_items * n_classes + (n_items + n_examples) * dim)
-
-
-@overload
-def classify(
-    catalogue: str | os.PathLike[str] | None,
-    batch: str | os.PathLike[str],
-    *,
-    names: str | os.PathLike[str] | None = None,
-    group_by: None = None,
-    backbone: str | None = None,
-    features: str | None = None,
-    labels: str | None = None,
-    text: str | None = None,
-    item_column: str | None = None,
-    corrections: Corrections | str | os.PathLike[str] | None = None,
-    candidates: str | os.PathLike[str] | None = None,
-    prior: str | os.PathLike[str] | None = None,
-    unknown: str | None = None,
-    trust_pickle: bool = False,
-    device: str = "cpu",
-    folder: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
-    on_progress: Callable[[large.Progress], None] | None = None,
-) -> Classified: ...
-
-
-@overload
-def classify(
-    catalogue: str | os.PathLike[str] | None,
-    batch: str | os.PathLike[str],
-    *,
-    names: str | os.PathLike[str] | None = None,
-    group_by: str | Sequence[str],
-    backbone: str | None = None,
-    features: str | None = None,
-    labels: str | None = None,
-    text: str | None = None,
-    item_column: str | None = None,
-    corrections: Corrections | str | os.PathLike[str] | None = None,
-    candidates: str | os.PathLike[str] | None = None,
-    prior: str | os.PathLike[str] | None = None,
-    unknown: str | None = None,
-    trust_pickle: bool = False,
-    device: str = "cpu",
-) -> ClassifiedGroups: ...
 
 
 def classify(
@@ -118,16 +72,14 @@ def classify(
     labels: str | None = None,
     text: str | None = None,
     item_column: str | None = None,
-    corrections: Corrections | str | os.PathLike[str] | None = None,
-    candidates: str | os.PathLike[str] | None = None,
-    prior: str | os.PathLike[str] | None = None,
     unknown: str | None = None,
     trust_pickle: bool = False,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     on_progress: Callable[[large.Progress], None] | None = None,
-) -> Classified | ClassifiedGroups:
+    **known: Unpack[KnownFiles],
+) -> Classified:
     """Label every item of the batch jointly, with the classes of the catalogue.
 
     Batches with `dense_bytes` above `MOST_DENSE_BYTES` are streamed, unless they have groups.
@@ -143,7 +95,7 @@ def classify(
         name needs no examples.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
-        group is then a joint batch of its own, and the result a `ClassifiedGroups`.
+        group is then a joint batch of its own.
     backbone : str, optional
         As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
         items, `efficientnet-lite0` for images and `minilm` for sentences.
@@ -154,14 +106,6 @@ def classify(
         Column of the sentences, by default `text`. Beside vectors that are named, it is what a page shows.
     item_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
-    corrections : Corrections or path, optional
-        What a person said about items of this batch, for instance on the page that was written about it. These items
-        have that label, and count as examples of their class; new classes are added.
-    candidates : path, optional
-        A list of the classes that can occur, one per line; all others are ruled out. Not for a streamed batch.
-    prior : path, optional
-        A table of classes and weights, see `handful.exchange.species`: how likely they are before the batch is seen.
-        Not for a streamed batch.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they have
         the label of the least bad class.
@@ -177,11 +121,13 @@ def classify(
         default this process streams batches that are large.
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
+    **known : object
+        What is known about the batch: `prior`, `candidates`, `given`, `sequence`, `pool` and `order`, see `KnownFiles`.
 
     Returns
     -------
-    Classified or ClassifiedGroups
-        Labels and probabilities of the items, the classes present and what looks wrong.
+    Classified
+        The items, and the answer about them.
 
     Examples
     --------
@@ -189,7 +135,7 @@ def classify(
     >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
     >>> np.save(folder / "batch.npy", np.eye(3)[[1, 1, 0, 1]])
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npy")
-    >>> found.predictions()["label"], [found.class_names[k] for k in found.present]
+    >>> found.predictions()["label"], found.answer.present_classes.tolist()
     (['dog', 'dog', 'cat', 'dog'], ['dog', 'cat'])
     >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0, 1]], site=["wood", "wood", "marsh", "wood"])
     >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
@@ -203,7 +149,8 @@ def classify(
     if names is not None:
         beside = catalogue is not None
         named = read_names(Path(names), features, labels, text=text, beside=beside, trust_pickle=trust_pickle)
-    columns = () if group_by is None else asked_columns(group_by)
+    by = () if group_by is None else asked_columns(group_by)
+    columns = tuple(dict.fromkeys((*by, *columns_named(known))))
     items: dict[str, Items] = {}
     bank = vectors = None
     sides = [path for path in (catalogue, batch) if path is not None]
@@ -229,14 +176,21 @@ def classify(
         same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
         left = without_labels(tables[batch], labels) if same else tables[batch]
         vectors = unlabelled(left, groups=columns, item_column=item_column)
-    said = read_corrections(corrections) if isinstance(corrections, (str, os.PathLike)) else corrections
-    if said is not None:
-        said.check(_fingerprint(vectors) if vectors else items["batch"].data_hash)
     listed = bank or items.get("catalogue")
-    classes = dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ())))
-    _weights(candidates, prior, tuple(classes))  # refused before the work, which would be lost
-    groups = vectors.groups if vectors else items["batch"].groups
-    grouping = Grouping.of(groups, str(batch)) if columns else None
+    classes = tuple(dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ()))))
+    of_batch = vectors or items["batch"]
+    fingerprint = _fingerprint(vectors) if vectors else items["batch"].data_hash
+    grouping = Grouping.of({name: of_batch.groups[name] for name in by}, str(batch)) if by else None
+    # Refused before the work, which would be lost.
+    if known.get("given") is not None:
+        labels_said(known["given"], of_batch.rows, of_batch.names, fingerprint)
+    about_items = _known(known, of_batch.carried.columns, of_batch.names, classes, grouping)
+    weights_of(
+        about_items.get("prior"),
+        None if is_by_item(about_items.get("candidates"), np.array(classes)) else about_items.get("candidates"),
+        np.array(classes, dtype=object),
+        None if grouping is None else grouping.names,
+    )
     first = bank.provenance.backbone if bank else "" if named is None else named.made_by
     recorded = (first, vectors.backbone if vectors else "")
     of_texts = named is not None and named.texts is not None
@@ -247,10 +201,9 @@ def classify(
     n_items, dim = vectors.features.shape if vectors else (len(items["batch"]), network.dim)
     size = dense_bytes(n_items, len(classes), len(listed.labels) if listed else 0, dim)
     streams = grouping is None and (executor is not None or size > MOST_DENSE_BYTES)
-    if streams and (candidates is not None or prior is not None):
+    if streams and (unfit := [name for name in about_items if name not in ("prior", "candidates")]):
         raise OptionError(
-            f"a batch of {n_items:,} items is streamed, without candidates and prior; leave these out, or label it in "
-            "groups"
+            f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
         )
 
     with tempfile.TemporaryDirectory(prefix="handful-") as work:
@@ -286,71 +239,55 @@ def classify(
                 f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        given, new_classes = dict[int, int | None](), tuple[str, ...]()
-        if said is not None:
-            given, new_classes = said.of_batch(ready, class_names)
+        given, new_classes = given_labels(known, ready, class_names)
         fitted, _, codes = with_given(fitted, points, given)
         class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
-        classed = {item: k for item, k in given.items() if k is not None}
-        about = (class_names, n_examples + len(classed), made_by)
-        weights = _weights(candidates, prior, class_names, tuple(classed.values()))
-        if grouping is not None:
-            shown = _shown(items, embedded, None, points)
-            return label_by_group(
+        about: dict[str, Any] = {
+            "n_examples": n_examples + sum(k is not None for k in given.values()),
+            "backbone": made_by,
+            "unknown_label": unknown,
+            "given": given,
+            "n_named": len(new_classes),
+        }
+        if grouping is not None and vectors is None:
+            grouping = grouping.of_items(_kept(items["batch"], embedded["batch"]))
+        about_items = _known(known, ready.carried.columns, ready.names, class_names, grouping)
+        every = np.empty(len(class_names), dtype=object)
+        every[:] = class_names
+        if streams:
+            place = Path(work) / "run" if folder is None else Path(folder)
+            weights = weights_of(about_items.get("prior"), about_items.get("candidates"), every, None)
+            run = large.solve(
                 fitted,
                 points,
-                ready,
-                grouping if vectors else grouping.of_items(_kept(items["batch"], embedded["batch"])),
-                *about,
-                shown,
-                codes,
-                len(new_classes),
-                weights,
-                unknown,
+                place,
+                prior=None if weights is None else weights[0],
+                executor=executor,
+                on_progress=on_progress,
             )
-        if not streams:
-            known = Known() if weights is None else Known(prior=weights)
-            answer = answered(CatalogueItems(fitted, np.array(points, np.float32), codes), None, known)
-            answers = Answers.of(answer.probabilities, keep=ready.source is not None)
-            return Classified(
-                ready,
-                answers,
-                answer.expected_counts,
-                answer.presence,
-                answer.joint_weight or 0.0,
-                answer.diagnostics,
-                *about,
-                streamed=False,
-                unknown=_unknown(answer, class_names),
-                unknown_label=unknown,
-                shown=_shown(items, embedded, answers, points),
-                given=given,
-                n_named=len(new_classes),
-                look=SecondLook(fitted, points, codes, known, answer),
-                unknown_reason=answer.unknown_reason,
-            )
-        place = Path(work) / "run" if folder is None else Path(folder)
-        run = large.solve(fitted, points, place, executor=executor, on_progress=on_progress)
-        answers = Answers.streamed(run).with_given(classed)
-        diagnostics = diagnose(fitted.head, len(points), run.confidence)
-        counts, presence = run.expected_counts, run.presence
-        return Classified(
-            ready,
-            answers,
-            counts,
-            presence,
-            run.joint_weight,
-            diagnostics,
-            *about,
-            streamed=True,
-            unknown=_streamed_unknown(run, given),
-            unknown_label=unknown,
-            shown=_shown(items, embedded, answers, points),
-            given=given,
-            n_named=len(new_classes),
-            unknown_reason=fitted.unknown_reason,
-        )
+            answer = fixed(run.answer(every, diagnose(fitted.head, len(points), run.confidence)), given)
+            return Classified(ready, answer, streamed=True, shown=_shown(items, embedded, answer, points), **about)
+        groups = None if grouping is None else grouping.names[grouping.group_of]
+        batches = Batches(CatalogueItems(fitted, points, codes, every), groups, about_items)
+        # Without groups the table is small; a file of cells has room for it in any case.
+        answer = batches.answer(keep=grouping is None or ready.source is not None)
+        shown = _shown(items, embedded, answer if grouping is None else None, points)
+        return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
+
+
+def _known(
+    known: KnownFiles,
+    columns: Mapping[str, Any],
+    names: Sequence[str],
+    classes: Sequence[str],
+    grouping: Grouping | None,
+) -> Known:
+    """Return what is known about the items; their names are a column too."""
+    column = grouping.columns[0] if grouping is not None and len(grouping.columns) == 1 else ""
+    return known_of(
+        known, {"item": list(names), **columns}, classes, None if grouping is None else grouping.names, column
+    )
 
 
 def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> Callable[[int, int], None] | None:
@@ -366,54 +303,10 @@ def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> 
     return None if listener is None else report
 
 
-def _unknown(found: Answer, class_names: tuple[str, ...]) -> Unknown | None:
-    # Where unknown items cannot be judged, there are those that a person called so.
-    if np.isnan(found.unknown_share) and not found.rejected.any():
-        return None
-    proposals = tuple(replace(new, nearest=class_names[int(new.nearest)]) for new in found.proposals)
-    return Unknown(found.unknown, found.rejected, found.unknown_interval, proposals)
-
-
-def _streamed_unknown(run: large.LargeSolution, given: Mapping[int, int | None]) -> Unknown | None:
-    """Return what is known about unknown items, and what a person said; a streamed batch has no proposals."""
-    none = [item for item, k in given.items() if k is None]
-    if run.unknown_share is None and not none:
-        return None
-    chances = np.concatenate([part["unknown"] for part in run.answers()]).astype(np.float64)
-    rejected = run.rejected()
-    chances[list(given)], rejected[list(given)] = 0.0, False
-    chances[none], rejected[none] = 1.0, True
-    return Unknown(chances, rejected, run.unknown_interval, ())
-
-
-def _weights(
-    candidates: str | os.PathLike[str] | None,
-    prior: str | os.PathLike[str] | None,
-    classes: tuple[str, ...],
-    given: Sequence[int] = (),
-) -> Float[np.ndarray, "class"] | None:
-    """Return the weights of the classes by the files about them; refuse to rule out a class that a person saw."""
-    weights = weights_of(
-        None if prior is None else read_weights(Path(prior), classes),
-        None if candidates is None else read_candidates(Path(candidates), classes),
-        np.array(classes),
-        None,
-    )
-    if weights is None:
-        return None
-    of_class: Float[np.ndarray, "class"] = weights[0]
-    ruled_out = next((classes[k] for k in given if of_class[k] == 0), None)
-    if ruled_out is not None:
-        raise LabelError(
-            f"the corrections have items of class {ruled_out!r}, which candidates or prior rule out; add it there"
-        )
-    return of_class
-
-
 def _shown(
-    items: Mapping[str, Items], embedded: Mapping[str, FeatureBank], answers: Answers | None, points: Any
+    items: Mapping[str, Items], embedded: Mapping[str, FeatureBank], answer: Answer | None, points: Any
 ) -> Shown | None:
-    """Return the examples if they can be shown; with answers, an item has the one of its label nearest to it."""
+    """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
     if "catalogue" not in items:
         return None
     bank, catalogue = embedded["catalogue"], _of_items(items["catalogue"], embedded["catalogue"])
@@ -421,9 +314,9 @@ def _shown(
     # A class of which no example could be read has no place among the answers.
     codes = np.cumsum(bank.class_sizes > 0) - 1
     own, nearest = codes[bank.labels], {}
-    for item in () if answers is None else answers.least_certain(MOST_ITEMS).tolist():
-        assert answers is not None
-        rows = np.flatnonzero(own == answers.labels[item])
+    for item in () if answer is None else np.argsort(answer.chances[:, 0], kind="stable")[:MOST_ITEMS].tolist():
+        assert answer is not None
+        rows = np.flatnonzero(own == answer.codes[item, 0])
         if len(rows) == 0:  # a class of a person, or of a name alone, has no example to show
             continue
         examples = bank.take(rows).astype(np.float64)

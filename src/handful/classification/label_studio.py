@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from handful import __version__
-from handful.classification.groups import ClassifiedGroups
-from handful.classification.predictions import NONE, Classified
+from handful.classification.labelled import NONE, Classified
 from handful.exchange.label_studio import interface, local_file, task, write_tasks
 from handful.machine.whole_file import written_whole
 
 
-def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os.PathLike[str]) -> None:
+def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> None:
     """Write one task per item to `path`, and the labelling interface beside it, with the ending `.xml`.
 
     A sentence is shown as text, an image as a file below the folder that Label Studio serves, anything else by its
     name. The choices are the classes and "none of these", which is predicted for unknown items. Columns of the batch
-    are in the data of the tasks. `classify(..., corrections=...)` reads what Label Studio exports.
+    are in the data of the tasks. `classify(..., given=...)` reads what Label Studio exports.
 
     Parameters
     ----------
-    classified : Classified or ClassifiedGroups
+    classified : Classified
         The labelled batch.
     path : path
         Where the tasks go, `.json`.
@@ -41,7 +40,7 @@ def write_label_studio(classified: Classified | ClassifiedGroups, path: str | os
     >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
     ('woof', {'choices': ['dog']})
     """
-    batch, found, rejected = classified.batch, classified.predictions(), classified.rejected
+    batch, found, rejected = classified.batch, classified.predictions(), classified.answer.rejected
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.carried.values().items() if name not in (shown, "row", "item")}

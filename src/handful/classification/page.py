@@ -15,13 +15,19 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from handful.classification.groups import ClassifiedGroups
+import numpy as np
+
+from handful.classification.labelled import NONE, Classified
 from handful.classification.page_data import embedded, page_data
-from handful.classification.predictions import Classified
 from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
 from handful.reading.records import Skipped
+from handful.shapes import Int
 
+# Groups in the table, those with most doubt; all of them can be chosen on the page.
+MOST_ROWS = 2000
+# Classes named in a row of the table.
+MOST_NAMED = 6
 KEYS = (
     ("↓ ↑ j k", "next and previous item"),
     ("Enter", "what is shown first is right: confirm it"),
@@ -68,8 +74,8 @@ FRAME = """
 """
 
 
-def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
-    """Write the page.
+def write_page(classified: Classified, path: str | os.PathLike[str], *, title: str) -> None:
+    """Write the page; with groups, a table of these stands above the items.
 
     Parameters
     ----------
@@ -80,33 +86,26 @@ def write_batch_page(classified: Classified, path: str | os.PathLike[str], *, ti
     title : str
         What the batch is called.
     """
-    said = classified.how + (". The batch was streamed." if classified.streamed else ".")
-    top = [
-        f"<h1>{escape(title)}: {counted(len(classified.present), 'class')} present</h1>",
-        f"<p class='quiet'>{escape(said)}</p>",
-        *(f"<p class='alarm' role='note'>{escape(d.message)}</p>" for d in classified.diagnostics),
-        skipped_said(classified.batch.skipped),
-    ]
+    answer, groups = classified.answer, counted(classified.n_groups, "group")
+    head = groups if classified.group_by else f"{counted(len(classified.present()), 'class')} present"
+    by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
     unknown = classified.unknown_said
-    if classified.unknown is not None and classified.unknown_reason is None and classified.rejected.any():
-        low, high = classified.unknown.interval
+    if not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
+        low, high = answer.unknown_interval
         unknown += (
             f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, with a chance of 90%."
         )
-    top.append(unknown_paragraph(unknown, classified.unknown_reason))
-    write_page(classified, path, title, top)
-
-
-def unknown_paragraph(said: str, reason: str | None) -> str:
-    """Show what is said about unknown items; it stands out if they could not be judged."""
-    style = "" if reason is None else " class='alarm' role='note'"
-    return f"<p{style}>{escape(said)}</p>" if said else ""
-
-
-def write_page(
-    classified: Classified | ClassifiedGroups, path: str | os.PathLike[str], title: str, top: Sequence[str]
-) -> None:
-    """Write a page that begins with these pieces of markup."""
+    # It stands out if unknown items could not be judged.
+    style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
+    top = [
+        f"<h1>{escape(title)}: {head}</h1>",
+        f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
+        f"{' The batch was streamed.' if classified.streamed else ''}</p>",
+        *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
+        skipped_said(classified.batch.skipped),
+        f"<p{style}>{escape(unknown)}</p>" if unknown else "",
+        _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else "",
+    ]
     script, style = _packaged("review.js"), _packaged("review.css")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
@@ -141,3 +140,57 @@ def skipped_said(skipped: Sequence[Skipped]) -> str:
         f"<details class='alarm'><summary>{counted(len(skipped), 'item')} could not be read and got no label</summary>"
         f"<ul>{lines}</ul></details>"
     )
+
+
+def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:
+    """Return the places of the groups: first those with a warning, then by doubtful and unknown items, most first."""
+    calm = np.array([not found for found in classified.answer.diagnostics], dtype=bool)
+    return np.lexsort((-(classified.doubtful_items + classified.rejected_items), calm))
+
+
+def _overview(classified: Classified, places: Sequence[int]) -> str:
+    """Show one row per group; the name of a group shows its items."""
+    answer, doubtful, unknown = classified.answer, classified.doubtful_items, classified.rejected_items
+    sizes = answer.sizes
+    rows, warned = [], any(answer.diagnostics)
+    for place in places:
+        name = f"<button data-group='{place}'>{escape(classified.name(place))}</button>"
+        present = classified.present(place)
+        named = ", ".join(
+            f"{escape(classified.class_names[k])}&nbsp;{_count(answer.expected_counts[place][k])}"
+            for k in present[:MOST_NAMED]
+        )
+        more = f", and {counted(len(present) - MOST_NAMED, 'more class')}" if len(present) > MOST_NAMED else ""
+        rows.append(
+            f"<tr><td>{name}</td>"
+            f"{_number(int(sizes[place]), 'item')}<td>{named or 'none for certain'}{more}</td>"
+            f"{_number(int(doubtful[place]), 'in doubt')}"
+            f"{'' if not classified.judged else _number(int(unknown[place]), NONE)}"
+            f"{_number(len(answer.diagnostics[place]), 'warning') if warned else ''}</tr>"
+        )
+    heads = ["Items", "Classes present, with expected counts", "In doubt", NONE.capitalize(), "Warnings"]
+    if not classified.judged:
+        heads.remove(NONE.capitalize())
+    if not warned:
+        heads.remove("Warnings")
+    head = "".join(f"<th{'' if name.startswith('Classes') else ' class=number'}>{name}</th>" for name in heads)
+    left = classified.n_groups - len(places)
+    more = f"<p class='quiet'>And {counted(left, 'more group')} with less doubt, in the files.</p>" if left > 0 else ""
+    columns = escape(", ".join(classified.group_by))
+    return (
+        f"<details open><summary>Groups</summary>"
+        f"<table class='groups'><thead><tr><th>{columns}</th>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>{more}</details>"
+    )
+
+
+def _number(n: int, what: str) -> str:
+    """Show a number in a cell; a narrow screen has no head of the table, so there it stands before what it counts."""
+    words = counted(n, what).partition(" ")[2] if what in ("item", "warning") else what
+    kind = "" if what == "item" else " some" if n > 0 else " zero"
+    return f"<td class='number{kind}' data-of='{words}'>{n:,}</td>"
+
+
+def _count(count: float) -> str:
+    whole = abs(count - round(count)) < 0.05 or count >= 100
+    return f"{round(count):,}" if whole else f"{count:.1f}"

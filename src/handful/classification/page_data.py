@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened
-from handful.classification.groups import ClassifiedGroups
-from handful.classification.predictions import Classified, Shown
-from handful.classification.second_look import SecondLook
-from handful.estimators.why import NearExample
-from handful.shapes import Bool, Int
+from handful.classification.labelled import Classified, Shown
+from handful.estimators.batches import Batches
+from handful.estimators.why import NearExample, explained, questions_of
+from handful.shapes import Int
 
 # Items on a page, the least certain ones and those like none of the classes first; and items that have a picture.
 MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
@@ -38,13 +37,10 @@ def embedded(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(ESCAPES)
 
 
-def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str, Any]:
+def page_data(classified: Classified, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
-    answers, batch, n_items = classified.answers, classified.batch, len(classified.batch.rows)
-    rejected = classified.rejected
-    # Where unknown items cannot be judged, those that a person called so have a chance.
-    chances = np.zeros(n_items) if classified.unknown is None else np.nan_to_num(classified.unknown.chances)
-    on_page = np.sort(np.lexsort((answers.probabilities, ~rejected))[:MOST_ON_PAGE])
+    answer, batch, n_items = classified.answer, classified.batch, len(classified.batch.rows)
+    on_page = np.sort(np.lexsort((answer.chances[:, 0], ~answer.rejected))[:MOST_ON_PAGE])
     place = {item: at for at, item in enumerate(on_page.tolist())}
     items = on_page.tolist()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
@@ -57,13 +53,14 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         "names": [batch.names[i] for i in items],
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
-        "label": answers.labels[on_page].tolist(),
-        "p": rounded(answers.probabilities[on_page]),
-        "second": answers.runners_up[on_page].tolist(),
-        "p2": rounded(answers.runner_up_probabilities[on_page]),
-        "unknown": rounded(chances[on_page], 3),
-        "rejected": rejected[on_page].astype(int).tolist(),
-        "doubtful": classified.doubtful[on_page].astype(int).tolist(),
+        "label": answer.codes[on_page, 0].tolist(),
+        "p": rounded(answer.chances[on_page, 0]),
+        "second": answer.codes[on_page, 1].tolist(),
+        "p2": rounded(answer.chances[on_page, 1]),
+        # Where unknown items cannot be judged, those that a person called so have a chance.
+        "unknown": rounded(np.nan_to_num(answer.unknown[on_page]), 3),
+        "rejected": answer.rejected[on_page].astype(int).tolist(),
+        "doubtful": answer.doubtful[on_page].astype(int).tolist(),
         "left_out": n_items - len(items),
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
@@ -77,7 +74,7 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
     }
     if batch.contents is not None and texts is None:
         data["pictures"] = _pictures(classified, items)
-    data |= _of_groups(classified, on_page) if isinstance(classified, ClassifiedGroups) else _of_batch(classified)
+    data |= _of_groups(classified, on_page) if classified.group_by else _of_batch(classified)
     # Items of a proposal are given as positions in the batch; the page counts its own.
     numbers = np.zeros(len(items), np.int64)
     for number, proposal in enumerate(data["proposals"], start=1):
@@ -85,8 +82,8 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         numbers[proposal["items"]] = number
     data["proposal"] = numbers.tolist()
     near: dict[int, tuple[NearExample, ...]] = {}
-    if classified.look is not None:
-        data["first"], data["why"], near = _second_look(classified, classified.look, rejected, place)
+    if classified.batches is not None:
+        data["first"], data["why"], near = _explanations(classified, classified.batches, place)
     occurring = set(data["label"]) | set(data["second"])
     occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
     at: dict[int, int] = {}
@@ -96,55 +93,51 @@ def page_data(classified: Classified | ClassifiedGroups, title: str) -> dict[str
         asked = [one.position for i in data["first"] for one in near.get(i, ()) if one.position < len(shown.names)]
         examples, at = _examples(shown, classified.class_names, occurring, place, asked)
         data |= examples
-    for i, found in near.items():
-        data["why"][i] += [[at.get(one.position, -1), str(one.label), round(one.distance, 3)] for one in found]
+    for i, examples_near in near.items():
+        data["why"][i] += [[at.get(one.position, -1), one.label, round(one.distance, 3)] for one in examples_near]
     return data
 
 
-def _second_look(
-    classified: Classified | ClassifiedGroups,
-    look: SecondLook,
-    rejected: Bool[np.ndarray, "item"],
-    place: dict[int, int],
+def _explanations(
+    classified: Classified, batches: Batches, place: dict[int, int]
 ) -> tuple[list[int], dict[int, list[Any]], dict[int, tuple[NearExample, ...]]]:
     """Return items to look at first, why items have their labels, and examples near them; items as on the page.
 
-    Batches with most doubt come first, until `MOST_EXPLAINED` items are explained.
+    Groups with most doubt come first, until `MOST_EXPLAINED` items are explained.
     """
-    doubt = classified.doubtful | rejected
-    if isinstance(classified, ClassifiedGroups):
-        batches = [classified.items_of(group) for group in range(len(classified))]
-        batches.sort(key=lambda items: -int(doubt[items].sum()))
-    else:
-        batches = [np.arange(len(doubt))]
-    # Explanations name classes by their position among the names.
-    named = [str(name) for name in classified.class_names]
+    answer, codes = classified.answer, {name: k for k, name in enumerate(classified.class_names)}
+    doubt = classified.doubtful_items + classified.rejected_items
     first: list[tuple[float, int]] = []
     why: dict[int, list[Any]] = {}
     near: dict[int, tuple[NearExample, ...]] = {}
-    for items in batches:
+    for group in np.argsort(-doubt, kind="stable").tolist():
+        items = batches.rows_of[group]
         if len(why) + len(items) > MOST_EXPLAINED and why:
             break
-        by_doubt = np.argsort(classified.answers.probabilities[items], kind="stable")[:MOST_EXPLAINED]
-        questions, explanations = look.at(items, by_doubt.tolist(), N_QUESTIONS)
+        by_doubt = np.argsort(answer.chances[items, 0], kind="stable")[:MOST_EXPLAINED]
+        # The answer about groups has no table of probabilities.
+        found = (
+            batches.label(group) if answer.table is None else answer.at(group) if answer.groups is not None else answer
+        )
         places = [place.get(item) for item in items.tolist()]
+        questions = questions_of(batches, group, found, N_QUESTIONS)
         first += [(one.worth, at) for one in questions if (at := places[one.item]) is not None]
-        for said in explanations:
+        for said in explained(batches, group, found, by_doubt.tolist()):
             item = places[said.item]
             if item is None:
                 continue
             evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
             numbers = [round(number, 2) for number in (said.alone_probability, *evidence)]
-            why[item] = [said.alone, -1 if said.rival is None else said.rival, *numbers, said.n_items]
-            near[item] = tuple(one._replace(label=named[one.label]) for one in said.nearest)
+            why[item] = [codes[said.alone], -1 if said.rival is None else codes[said.rival], *numbers, said.n_items]
+            near[item] = said.nearest
     first.sort(key=lambda pair: -pair[0])
     return [item for _, item in first[:N_QUESTIONS]], why, near
 
 
-def _pictures(classified: Classified | ClassifiedGroups, items: list[int]) -> list[str | None]:
+def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
     """Return a picture of each of the items, least certain first if there are too many."""
     assert classified.batch.contents is not None
-    by_doubt = np.argsort(classified.answers.probabilities[items], kind="stable")[:MOST_PICTURES]
+    by_doubt = np.argsort(classified.answer.chances[items, 0], kind="stable")[:MOST_PICTURES]
     size = next(pixels for most, pixels in SIZES if len(by_doubt) <= most)
     drawn: list[str | None] = [None] * len(items)
     places = np.sort(by_doubt).tolist()
@@ -178,9 +171,9 @@ def _examples(
 
 
 def _of_batch(classified: Classified) -> dict[str, Any]:
-    proposals = () if classified.unknown is None else classified.unknown.proposals
+    answer = classified.answer
     return {
-        "present": _present(classified.expected_counts, classified.presence),
+        "present": _present(answer.expected_counts, answer.presence),
         "proposals": [
             {
                 "name": f"New group {number}",
@@ -189,33 +182,31 @@ def _of_batch(classified: Classified) -> dict[str, Any]:
                 "cohesion": round(float(proposal.cohesion), 4),
                 "nearest": str(proposal.nearest),
             }
-            for number, proposal in enumerate(proposals, start=1)
+            for number, proposal in enumerate(answer.proposals, start=1)
         ],
     }
 
 
-def _of_groups(classified: ClassifiedGroups, on_page: Int[np.ndarray, "item"]) -> dict[str, Any]:
+def _of_groups(classified: Classified, on_page: Int[np.ndarray, "item"]) -> dict[str, Any]:
     """Return the same for many batches; a proposal belongs to one of them, and the whole table has counts only."""
-    proposals = () if classified.unknown is None else classified.unknown.proposals
-    of_groups = range(len(classified))
-    counts = classified.expected_counts.sum(0)
+    answer, of_groups = classified.answer, range(classified.n_groups)
+    counts = answer.expected_counts.sum(0)
+    assert answer.group_of is not None
     return {
         "groups": [classified.name(place) for place in of_groups],
-        "group": classified.grouping.group_of[on_page].tolist(),
+        "group": answer.group_of[on_page].tolist(),
         "present": [[k, count, None] for k, count, _ in _present(counts, (counts >= LEAST_COUNT).astype(float))],
-        "present_by_group": [
-            _present(classified.expected_counts[place], classified.presence[place]) for place in of_groups
-        ],
-        "warnings": [[diagnostic.message for diagnostic in found] for found in classified.diagnostics],
+        "present_by_group": [_present(answer.expected_counts[place], answer.presence[place]) for place in of_groups],
+        "warnings": [[diagnostic.message for diagnostic in found] for found in answer.diagnostics],
         "proposals": [
             {
                 "name": f"{classified.name(place)}: new group {number}",
                 "group": place,
-                "items": classified.items_of(place)[proposal.items].tolist(),
+                "items": answer.rows_of[place][proposal.items].tolist(),
                 "cohesion": round(float(proposal.cohesion), 4),
                 "nearest": str(proposal.nearest),
             }
-            for place, found in enumerate(proposals)
+            for place, found in enumerate(answer.proposals)
             for number, proposal in enumerate(found, start=1)
         ],
     }

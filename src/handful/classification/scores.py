@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Unpack
 
 from handful.banks.carried import Carried
 from handful.classification.grouping import Grouping
-from handful.classification.groups import ClassifiedGroups, asked_columns, write_group_table, write_groups
-from handful.classification.predictions import BY_SCORES, Answers, Batch, Classified, write_predictions
-from handful.errors import FileFormatError, OptionError
+from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
+from handful.classification.labelled import BY_SCORES, Batch, Classified
+from handful.classification.tables import asked_columns, write_group_table, write_predictions
+from handful.errors import LabelError, OptionError
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
 from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
-from handful.exchange.species import read_candidates, read_weights
-from handful.shapes import Int
 
 
 def classify_scores(
@@ -27,10 +25,8 @@ def classify_scores(
     *,
     group_by: str | Sequence[str] | None = None,
     sites: str | os.PathLike[str] | None = None,
-    sequence: str | None = None,
-    candidates: str | os.PathLike[str] | None = None,
-    prior: str | os.PathLike[str] | None = None,
-) -> Classified | ClassifiedGroups:
+    **known: Unpack[KnownFiles],
+) -> Classified:
     r"""Label all items of a file of scores jointly, or those of each group.
 
     Parameters
@@ -42,18 +38,14 @@ def classify_scores(
         What makes the batches: `folder` of the file, a column of `sites` such as `location`, or a column of the table.
     sites : path, optional
         Where the files were made: COCO Camera Traps, a data package of Camtrap DP, or a CSV table.
-    sequence : str, optional
-        Column that is equal for items of the same class, such as the images of one sequence: each of them then has the
-        mean of their joint probabilities, and so all have the same label.
-    candidates : path, optional
-        A list of species, one per line, that can occur; all others are ruled out.
-    prior : path, optional
-        A table of species and weights: how likely they are at this place.
+    **known : object
+        What is known about the items, see `KnownFiles`; columns are those of the file and of `sites`. Items whose
+        labels are given say how reliable the scores are.
 
     Returns
     -------
-    Classified or, with groups, ClassifiedGroups
-        Scores do not tell which items belong to none of the classes, so `unknown` is None.
+    Classified
+        Scores do not tell which items belong to none of the classes, so these are not judged.
 
     Examples
     --------
@@ -77,73 +69,30 @@ def classify_scores(
         columns[FOLDER] = folders_of(tool.files, str(path))
     if sites is not None:
         columns |= columns_of(tool.files, read_sites(Path(sites)), str(sites))
-    lost = next((name for name in (*asked, *([sequence] if sequence else [])) if name not in columns), None)
+    lost = next((name for name in (*asked, *columns_named(known)) if name not in columns), None)
     if lost is not None:
         there = ", ".join(dict.fromkeys([*columns, FOLDER]))
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
     classes = tuple(sorted({name for listed in tool.classes for name in listed}))
-    batch = Batch(range(len(tool.names)), tool.names, None, (), Carried(columns))
-    known: dict[str, Any] = {
-        "candidates": None if candidates is None else read_candidates(Path(candidates), classes),
-        "prior": None if prior is None else read_weights(Path(prior), classes),
-    }
-    top = TopScores(tool.classes, tool.scores)
-    if not asked:
-        found = infer_scores(top, list(classes), kind=tool.kind, **known)
-        answers = _answers(found.probabilities, columns, sequence, None)
-        counts, presence, weight = found.expected_counts, found.presence, found.joint_weight or 0.0
-        return Classified(
-            batch,
-            answers,
-            counts,
-            presence,
-            weight,
-            found.diagnostics,
-            classes,
-            0,
-            BY_SCORES,
-            streamed=False,
-            unknown_reason=found.unknown_reason,
-        )
-    grouping = Grouping.of({name: columns[name] for name in asked}, str(path))
-    grouped = infer_scores(top, list(classes), kind=tool.kind, groups=grouping.group_of, **known)
-    return ClassifiedGroups(
-        batch,
-        grouping,
-        _answers(grouped.probabilities, columns, sequence, grouping.group_of),
-        grouped.expected_counts,
-        grouped.presence,
-        grouped.joint_weight,
-        grouped.diagnostics,
-        classes,
-        0,
-        BY_SCORES,
-        unknown_reason=grouped.unknown_reason,
+    digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))
+    batch = Batch(range(len(tool.names)), tool.names, None, (), Carried(columns), fingerprint=digest.hexdigest())
+    grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
+    groups = None if grouping is None else grouping.names
+    items = {"item": list(tool.names), "file": list(tool.files), **columns}
+    about = known_of(known, items, classes, groups, asked[0] if len(asked) == 1 else "")
+    given, new = given_labels(known, batch, classes)
+    if new:
+        raise LabelError(f"scores have no class {new[0]!r}, which was given to an item; give one that has scores")
+    if given:
+        about["given"] = {item: None if k is None else classes[k] for item, k in given.items()}
+    answer = infer_scores(
+        TopScores(tool.classes, tool.scores),
+        list(classes),
+        kind=tool.kind,
+        groups=None if groups is None or grouping is None else groups[grouping.group_of],
+        **about,
     )
-
-
-def _answers(
-    probabilities: Any,
-    columns: dict[str, list[Any]],
-    sequence: str | None,
-    group_of: Int[np.ndarray, "item"] | None,
-) -> Answers:
-    """Read answers off the probabilities, averaged over each sequence; one that is in two groups is two sequences."""
-    table = np.asarray(probabilities)
-    if sequence is None:
-        return Answers.of(table)
-    values = columns[sequence]
-    odd = next((value for value in values if isinstance(value, (list, dict))), None)
-    if odd is not None:
-        raise FileFormatError(f"column {sequence!r} must hold text or numbers, got {odd!r:.80}; name another column")
-    # An item without a sequence is one of its own.
-    keys = [(0, item) if value in (None, "") else (1, value) for item, value in enumerate(values)]
-    groups = [0] * len(keys) if group_of is None else group_of.tolist()
-    numbers: dict[Any, int] = {}
-    sequence_of = np.array([numbers.setdefault(key, len(numbers)) for key in zip(keys, groups, strict=True)])
-    sums = np.zeros((len(numbers), table.shape[1]))
-    np.add.at(sums, sequence_of, table)
-    return Answers.of((sums / np.bincount(sequence_of)[:, None])[sequence_of])
+    return Classified(batch, answer, 0, BY_SCORES, group_by=asked, given=given)
 
 
 def writes_back(scores: Path, out: Path) -> bool:
@@ -151,14 +100,14 @@ def writes_back(scores: Path, out: Path) -> bool:
     return scores.suffix.lower() == out.suffix.lower()
 
 
-def write_scores(classified: Classified | ClassifiedGroups, scores: str | os.PathLike[str], out: Path) -> None:
+def write_scores(classified: Classified, scores: str | os.PathLike[str], out: Path) -> None:
     """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
 
     The table of groups, if there are any, is written beside it.
 
     Parameters
     ----------
-    classified : Classified or ClassifiedGroups
+    classified : Classified
         What `classify_scores` returned.
     scores : path
         The file of scores that it was given.
@@ -177,22 +126,18 @@ def write_scores(classified: Classified | ClassifiedGroups, scores: str | os.Pat
     'cow'
     """
     if not writes_back(Path(scores), out):
-        if isinstance(classified, ClassifiedGroups):
-            write_groups(classified, out)
-        else:
-            write_predictions(classified, out)
+        write_predictions(classified, out)
         return
     read_scores(Path(scores)).write(_answers_of(classified), out)
-    if isinstance(classified, ClassifiedGroups):
-        write_group_table(classified, out)
+    write_group_table(classified, out)
 
 
-def write_annotations(classified: Classified | ClassifiedGroups, scores: Path, sites: Path, out: Path) -> None:
+def write_annotations(classified: Classified, scores: Path, sites: Path, out: Path) -> None:
     """Write the labels as annotations into a copy of COCO Camera Traps, or as observations of Camtrap DP (CSV)."""
     write_sites(sites, read_scores(scores).files, _answers_of(classified), out)
 
 
-def _answers_of(classified: Classified | ClassifiedGroups) -> list[ItemLabel]:
+def _answers_of(classified: Classified) -> list[ItemLabel]:
     table = classified.predictions()
     columns = ("label", "probability", "runner_up", "runner_up_probability")
     return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,6 @@ NOT_BY_SCORES = (
         "--labels",
         "--text",
         "--id",
-        "--corrections",
         "--tasks",
         "--unknown",
         "--device",
@@ -28,7 +27,7 @@ NOT_BY_SCORES = (
     ),
     "--trust-pickle",
 )
-ONLY_BY_SCORES = ("--sites", "--sequence", "--annotate")
+ONLY_BY_SCORES = ("--sites", "--annotate")
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
 
 
@@ -77,16 +76,28 @@ def classify_command(
         ),
     ] = None,
     sequence: Annotated[
-        str | None, typer.Option(help="Column of scored items that show the same class, such as seq_id.")
+        str | None,
+        typer.Option(help="Column that is equal for items of one class: one sequence of photographs, one voice."),
+    ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(help="Column that is equal for groups that resemble one another: they help each other."),
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(help="Column of the time of a group, with --pool: only earlier groups help.")
     ] = None,
     candidates: Annotated[
-        Path | None, typer.Option(help="List of the classes that can occur, one per line; all others are ruled out.")
+        Path | None,
+        typer.Option(
+            help="List of the classes that can occur, one per line; all others are ruled out. Or a table (.csv) with "
+            "the columns 'class' and one of the batch: those of its items, or of its groups."
+        ),
     ] = None,
     prior: Annotated[
         Path | None,
         typer.Option(
             help="Table (.csv) with the columns 'class' and 'weight': how likely classes are before the batch is seen. "
-            "A class that is not in it has the smallest weight in it."
+            "A class that is not in it has the smallest weight in it. With the column of --group-by, of each group."
         ),
     ] = None,
     unknown: Annotated[
@@ -129,7 +140,7 @@ def classify_command(
     item_column: Annotated[
         str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
-    corrections: Annotated[
+    given: Annotated[
         Path | None,
         typer.Option(help="What you corrected on the page of this batch, or what Label Studio exported: .json."),
     ] = None,
@@ -160,7 +171,7 @@ def classify_command(
     With --scores no examples are needed: all items of a file of scores, or of each group, are labelled jointly, and
     the labels go into a copy of the file.
 
-    On the page (--report) you can correct labels and save the corrections. With --corrections, corrected items have
+    On the page (--report) you can correct labels and save the corrections. With --given, corrected items have
     these labels and count as examples, and the rest of the batch is labelled again.
 
     \b
@@ -171,96 +182,91 @@ def classify_command(
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue intents.xlsx --labels intent --text question --batch today.csv --out labels.csv
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
-      handful classify --catalogue c.bank --batch b/ --corrections b.corrections.json --out labels.csv
+      handful classify --catalogue c.bank --batch b/ --given b.corrections.json --out labels.csv
       handful classify --catalogue c.bank --batch b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
       handful classify --scores predictions.json --group-by folder --out better.json
       handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
-    from handful.classification.groups import group_table_path, write_groups
-    from handful.classification.groups_page import write_groups_page
     from handful.classification.label import classify
     from handful.classification.label_studio import write_label_studio
-    from handful.classification.page import write_batch_page
-    from handful.classification.predictions import check_ending, write_predictions
+    from handful.classification.page import write_page
+    from handful.classification.scores import classify_scores, write_annotations, write_scores, writes_back
+    from handful.classification.tables import check_ending, group_table_path, write_predictions
     from handful.cli.passes import passes
-    from handful.cli.printed import print_batch, print_groups
-    from handful.cli.scores import label_scores
-    from handful.cli.terminal import waiting
+    from handful.cli.printed import print_batch
     from handful.errors import OptionError
     from handful.large.on_ray import on_ray
 
+    known: Any = {
+        "candidates": candidates,
+        "prior": prior,
+        "given": given,
+        "sequence": sequence,
+        "pool": pool,
+        "order": order,
+    }
+    given_from, run = scores if scores is not None else batch, out.with_name(f"{out.name}.run")
+    what = "predictions, one row per item"
     if scores is not None:
         if catalogue is not None or batch is not None or names is not None:
             raise OptionError("give --scores, or --batch with --catalogue or --names, not both")
         refuse(context, NOT_BY_SCORES, BY_SCORES)
-        label_scores(scores, out, report, group_by, sites, sequence, candidates, prior, annotate)
-        return
-    if batch is None or (catalogue is None and names is None):
-        raise OptionError("give --batch with --catalogue, --names or both, or give --scores")
-    refuse(context, ONLY_BY_SCORES, "this is for --scores")
-    check_ending(out, batch)
-    predictions, page = (
-        (out, "predictions, one row per item"),
-        [] if report is None else [(report, "a page about them")],
-    )
-    if tasks is not None:
-        page.append((tasks, f"tasks for Label Studio; its interface is in {tasks.with_suffix('.xml').name}"))
-    if group_by:
-        refuse(context, NOT_IN_GROUPS, IN_GROUPS)
-        with waiting(f"labelling {batch}"):
-            grouped = classify(
+        if annotate is not None and sites is None:
+            raise OptionError("--annotate writes into a copy of the file of sites; name that file with --sites")
+        if writes_back(scores, out):
+            what = f"{scores.name} with joint labels"
+        else:
+            check_ending(out)
+    else:
+        if batch is None or (catalogue is None and names is None):
+            raise OptionError("give --batch with --catalogue, --names or both, or give --scores")
+        refuse(context, ONLY_BY_SCORES, "this is for --scores")
+        if group_by:
+            refuse(context, NOT_IN_GROUPS, IN_GROUPS)
+        check_ending(out, batch)
+    assert given_from is not None
+    with passes(f"labelling {given_from}") as on_progress:
+        if scores is not None:
+            classified = classify_scores(scores, group_by=group_by or None, sites=sites, **known)
+            write_scores(classified, scores, out)
+            if annotate is not None and sites is not None:
+                write_annotations(classified, scores, sites, annotate)
+        else:
+            assert batch is not None
+            classified = classify(
                 catalogue,
                 batch,
                 names=names,
-                group_by=group_by,
+                group_by=group_by or None,
                 backbone=backbone,
                 features=features,
                 labels=labels,
                 text=text,
                 item_column=item_column,
                 trust_pickle=trust_pickle,
-                corrections=corrections,
-                candidates=candidates,
-                prior=prior,
                 unknown=unknown,
                 device=device,
+                folder=run,
+                executor=executor_at(on, lambda: None, on_ray, {}),
+                on_progress=on_progress,
+                **known,
             )
-            write_groups(grouped, out)
-            if tasks is not None:
-                write_label_studio(grouped, tasks)
-            if report is not None:
-                write_groups_page(grouped, report, title=batch.stem)
-        print_groups(grouped, [predictions, (group_table_path(out), "groups and their classes"), *page])
-        return
-    executor = executor_at(on, lambda: None, on_ray, {})
-    run = out.with_name(f"{out.name}.run")
-    with passes(f"labelling {batch}") as on_progress:
-        classified = classify(
-            catalogue,
-            batch,
-            names=names,
-            backbone=backbone,
-            features=features,
-            labels=labels,
-            text=text,
-            item_column=item_column,
-            trust_pickle=trust_pickle,
-            corrections=corrections,
-            candidates=candidates,
-            prior=prior,
-            unknown=unknown,
-            device=device,
-            folder=run,
-            executor=executor,
-            on_progress=on_progress,
-        )
-        write_predictions(classified, out)
+            write_predictions(classified, out)
         if tasks is not None:
             write_label_studio(classified, tasks)
         if classified.streamed:
             shutil.rmtree(run)
         if report is not None:
-            write_batch_page(classified, report, title=batch.stem)
-    print_batch(classified, [predictions, *page])
+            write_page(classified, report, title=given_from.stem)
+    written = [(out, what)]
+    if group_by:
+        written.append((group_table_path(out), "groups and their classes"))
+    if annotate is not None:
+        written.append((annotate, "labels as annotations of the sites' files"))
+    if report is not None:
+        written.append((report, "a page about them"))
+    if tasks is not None:
+        written.append((tasks, f"tasks for Label Studio; its interface is in {tasks.with_suffix('.xml').name}"))
+    print_batch(classified, written)

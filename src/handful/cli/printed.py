@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from handful.classification.predictions import NONE, label_counts, labelled_with
+from handful.classification.labelled import NONE
 from handful.cli.terminal import show
 from handful.estimators.answer import counted
 from handful.machine.untrusted import printable
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from handful.banks import FeatureBank
-    from handful.classification.groups import ClassifiedGroups
-    from handful.classification.predictions import Classified
+    from handful.classification.labelled import Classified
 
 # Classes of a batch, groups, and classes of each group that are printed; files have all of them.
 MOST_CLASSES, MOST_GROUPS, MOST_CLASSES_OF_A_GROUP = 50, 20, 6
@@ -30,7 +29,7 @@ DOUBTFUL = "in doubt, because another class is nearly as likely"
 
 
 def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
-    """Print what was found in one batch.
+    """Print what was found in a batch, or in each group.
 
     Parameters
     ----------
@@ -39,11 +38,32 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
     files : sequence of path and str
         Files that were written, and what is in them.
     """
-    _complain(found.batch.skipped, (diagnostic.message for diagnostic in found.diagnostics))
-    present, counts = found.present, label_counts(found)
+    _complain(found.batch.skipped, found.messages())
+    n_doubtful = int(found.doubtful_items.sum())
+    are = "is" if n_doubtful == 1 else "are"
+    head, table = _groups(found) if found.group_by else _classes(found)
+    written = _table()
+    for place, what in files:
+        written.add_row(_bold(str(place)), _quiet(what))
+    show(
+        _plain(found.how),
+        "",
+        _bold(head),
+        *((table,) if table.row_count else ()),
+        "",
+        *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
+        *([_plain(found.unknown_said)] if found.unknown_said else []),
+        _plain("Written:"),
+        written,
+    )
+
+
+def _classes(found: Classified) -> tuple[str, Table]:
+    """Return the classes present: their number in words, and name, items and expected items of each."""
+    present, counts, answer = found.present(), found.label_counts(), found.answer
     classes = _table(("items", "right"), ("expected", "right"), ("chance", "right"), ("class", "left"))
     for k in present[:MOST_CLASSES]:
-        expected, chance = f"{found.expected_counts[k]:,.1f}", f"{found.presence[k]:.3f}"
+        expected, chance = f"{answer.expected_counts[k]:,.1f}", f"{answer.presence[k]:.3f}"
         classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.class_names[k]))
     # All other items, so that the numbers add up.
     more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
@@ -53,52 +73,25 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
     if counts[-1]:
         classes.add_row(f"{counts[-1]:,}", "", "", _plain(NONE))
     head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
-    show(
-        _plain(found.how),
-        "",
-        _bold(head if present else "No class is present for certain"),
-        *((classes,) if classes.row_count else ()),
-        "",
-        *_last_lines(int(found.doubtful.sum()), found.unknown_said, files),
-    )
+    return head if present else "No class is present for certain", classes
 
 
-def print_groups(found: ClassifiedGroups, files: Sequence[tuple[Path, str]]) -> None:
-    """Print what was found in each group: name, items, classes present with expected counts, and unknown items.
-
-    Parameters
-    ----------
-    found : ClassifiedGroups
-        The labelled groups.
-    files : sequence of path and str
-        Files that were written, and what is in them.
-    """
-    from handful.classification.groups_page import messages
-
-    _complain(found.batch.skipped, messages(found))
-    columns = ", ".join(found.grouping.columns)
+def _groups(found: Classified) -> tuple[str, Table]:
+    """Return the groups: their number in words, and name, items and classes of each."""
+    columns, answer = ", ".join(found.group_by), found.answer
     groups = _table((columns, "left"), ("items", "right"), ("classes present, with expected items", "left"))
-    sizes, unknown = found.sizes, found.unknown_items
-    for place in range(min(len(found), MOST_GROUPS)):
-        present = found.present(place)
-        named = [f"{found.class_names[k]} {found.expected_counts[place][k]:,.1f}" for k in present]
+    sizes, unknown = answer.sizes, found.rejected_items
+    for place in range(min(found.n_groups, MOST_GROUPS)):
+        named = [f"{found.class_names[k]} {answer.expected_counts[place][k]:,.1f}" for k in found.present(place)]
         if len(named) > MOST_CLASSES_OF_A_GROUP:
             named[MOST_CLASSES_OF_A_GROUP:] = [f"{len(named) - MOST_CLASSES_OF_A_GROUP} more"]
         none = f"; {NONE} {unknown[place]:,}" if unknown[place] else ""
         classes = f"{', '.join(named) or 'no class for certain'}{none}"
         groups.add_row(_plain(found.name(place)), f"{sizes[place]:,}", _plain(classes))
-    left = len(found) - MOST_GROUPS
+    left = found.n_groups - MOST_GROUPS
     if left > 0:
         groups.add_row(_quiet(f"and {left:,} more"))
-    items, batches = counted(len(found.batch.rows), "item"), counted(len(found), "group")
-    show(
-        _plain(f"{items}, each group labelled as one batch{labelled_with(found)}"),
-        "",
-        _bold(f"{batches} by {columns}"),
-        groups,
-        "",
-        *_last_lines(int(found.doubtful.sum()), found.unknown_said, files),
-    )
+    return f"{counted(found.n_groups, 'group')} by {columns}", groups
 
 
 def print_bank(bank: FeatureBank, place: Path) -> None:
@@ -125,20 +118,6 @@ def complain_of_skipped(skipped: Sequence[object], n_items: int) -> None:
         if len(skipped) > MOST_SKIPPED:
             named.append(f"and {len(skipped) - MOST_SKIPPED:,} more, see the bank's notes")
         sys.stderr.writelines(f"  {line}\n" for line in named)
-
-
-def _last_lines(n_doubtful: int, unknown: str, files: Sequence[tuple[Path, str]]) -> list[Text | Table]:
-    """Say how many items are in doubt and unknown, and where everything is."""
-    are = "is" if n_doubtful == 1 else "are"
-    lines: list[Text | Table] = []
-    if n_doubtful:
-        lines.append(_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}."))
-    if unknown:
-        lines.append(_plain(unknown))
-    written = _table()
-    for place, what in files:
-        written.add_row(_bold(str(place)), _quiet(what))
-    return [*lines, _plain("Written:"), written]
 
 
 def _complain(skipped: Iterable[object], warnings: Iterable[str]) -> None:

@@ -62,10 +62,11 @@ class Answer:
     ----------
     classes : ndarray [class]
         All classes: those of a catalogue in increasing order, those of scores in the order of their columns.
-    labels : ndarray [item]
-        The most probable class of each item, as one of the labels given to `fit`.
-    probabilities : ndarray [item, class]
-        `p_nk`, columns in the order of `classes`. With several classes per item, the chance of each class by itself.
+    codes, chances : ndarray [item, 2]
+        The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one), and
+        their probabilities.
+    table : ndarray [item, class] or None
+        `probabilities`; None where these were not kept, of a streamed batch and of groups of a file.
     expected_counts, presence : ndarray [class] or [group, class]
         Number of items that each class is expected to hold, `Σ_n p_nk`, and the chance that it holds at least one; it
         takes items of one class to be wrong together. In a batch with unknown items, those of known ones:
@@ -120,8 +121,9 @@ class Answer:
     """
 
     classes: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
-    probabilities: Float[np.ndarray, "item class"]
+    codes: Int[np.ndarray, "item two"]
+    chances: Float[np.ndarray, "item two"]
+    table: Float[np.ndarray, "item class"] | None
     expected_counts: npt.NDArray[np.float64]
     presence: npt.NDArray[np.float64]
     joint_weight: Any
@@ -149,12 +151,16 @@ class Answer:
 
     def __getitem__(self, group: Any) -> Answer:
         """Return the answer about one group; items are in the order of the rows."""
+        return self.at(self.place(group))
+
+    def place(self, group: Any) -> int:
+        """Return the position of a group in `groups`."""
         name = group.item() if isinstance(group, np.generic) else group
         if self.groups is None:
             raise LabelError("this answer is about one batch; it has no groups")
         if not isinstance(name, Hashable) or name not in self._places:
             raise LabelError(f"there is no group {group!r}; see groups for those that there are")
-        return self.at(self._places[name])
+        return self._places[name]
 
     def at(self, place: int) -> Answer:
         """Return the answer about the group at this place among `groups`.
@@ -181,8 +187,9 @@ class Answer:
         low, high = self.unknown_interval[place].tolist()
         return replace(
             self,
-            labels=self.labels[rows],
-            probabilities=self.probabilities[rows],
+            codes=self.codes[rows],
+            chances=self.chances[rows],
+            table=None if self.table is None else self.table[rows],
             expected_counts=self.expected_counts[place],
             presence=self.presence[place],
             joint_weight=None if self.joint_weight is None else float(self.joint_weight[place]),
@@ -199,12 +206,25 @@ class Answer:
         )
 
     @property
+    def probabilities(self) -> Float[np.ndarray, "item class"]:
+        """`p_nk`, columns in the order of `classes`.
+
+        With several classes per item, the chance of each class by itself.
+        """
+        if self.table is None:
+            raise OptionError("the probabilities of all classes were not kept; codes and chances have the best two")
+        return self.table
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """The most probable class of each item, as one of the labels given to `fit`."""
+        return np.asarray(self.classes[self.codes[:, 0]])
+
+    @property
     def present_classes(self) -> npt.NDArray[Any]:
         """Classes that are more likely present than not, those with most items first; with groups, in any group."""
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
-        order = np.argsort(-counts.sum(0), kind="stable")
-        found: npt.NDArray[Any] = self.classes[order[presence.max(0)[order] >= PRESENT]]
-        return found
+        return np.asarray(self.classes[present_places(counts.sum(0), presence.max(0))])
 
     @property
     def class_proportions(self) -> npt.NDArray[np.float64]:
@@ -231,7 +251,7 @@ class Answer:
 
         Rejected items are not in doubt between two classes: they look like none.
         """
-        return np.asarray(self._items["doubtful"])
+        return np.asarray((self.chances[:, 0] < 0.5 + 0.5 * self.chances[:, 1]) & ~self.rejected)
 
     @cached_property
     def rows_of(self) -> list[Int[np.ndarray, "row"]]:
@@ -306,11 +326,7 @@ class Answer:
         ['right', 'up']
         """
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
-        listed = presence >= LEAST_LISTED
-        listed[np.arange(len(counts)), counts.argmax(-1)] = True
-        place, code = np.nonzero(listed)
-        order = np.lexsort((-counts[place, code], place))
-        place, code = place[order], code[order]
+        place, code = listed_classes(counts, presence)
         named = {} if self.groups is None else {"group": self.groups[place]}
         columns = {
             "class": self.classes[code],
@@ -352,8 +368,7 @@ class Answer:
     def _lines_of_batch(self) -> list[str]:
         classes = counted(len(self.classes), "class")
         lines = [f"{counted(len(self.labels), 'item')}, {len(self.present_classes):,} of {classes} present."]
-        order = np.argsort(-self.expected_counts, kind="stable")
-        present = order[self.presence[order] >= PRESENT]
+        present = present_places(self.expected_counts, self.presence)
         if len(present):
             rows = [
                 [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", f"{self.presence[k]:.2f}"]
@@ -411,22 +426,54 @@ class Answer:
         assert self.groups is not None
         return {name: place for place, name in enumerate(self.groups.tolist())}
 
-    @cached_property
+    @property
     def _items(self) -> dict[str, npt.NDArray[Any]]:
         """Columns with one entry per item; with a single class there is no runner-up."""
-        best = self.top(2)
-        first, n_items = best.probabilities[:, 0], len(self.labels)
-        nobody = np.full(n_items, None, dtype=object), np.zeros(n_items)
-        runner_up, second = (best.labels[:, 1], best.probabilities[:, 1]) if best.labels.shape[1] == 2 else nobody
+        second = self.codes[:, 1]
         return {
-            "label": best.labels[:, 0],
-            "probability": first,
-            "runner_up": runner_up,
-            "runner_up_probability": second,
-            "doubtful": are_doubtful(first, second) & ~self.rejected,
+            "label": self.labels,
+            "probability": self.chances[:, 0],
+            "runner_up": self.classes[second] if (second >= 0).all() else np.full(len(second), None, dtype=object),
+            "runner_up_probability": self.chances[:, 1],
+            "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
         }
+
+
+def present_places(
+    counts: Float[np.ndarray, "class"], presence: Float[np.ndarray, "class"]
+) -> Int[np.ndarray, "place"]:
+    """Return the places of the classes that are more likely present than not, those with most items first."""
+    order = np.argsort(-counts, kind="stable")
+    return np.asarray(order[presence[order] >= PRESENT])
+
+
+def listed_classes(
+    counts: Float[np.ndarray, "group class"], presence: Float[np.ndarray, "group class"]
+) -> tuple[Int[np.ndarray, "row"], Int[np.ndarray, "row"]]:
+    """Return group and class of what tables list: chances of at least 0.02, and always the class with most items."""
+    listed = presence >= LEAST_LISTED
+    listed[np.arange(len(counts)), counts.argmax(-1)] = True
+    place, code = np.nonzero(listed)
+    order = np.lexsort((-counts[place, code], place))
+    return place[order], code[order]
+
+
+def best_two(
+    table: Float[np.ndarray, "item class"],
+) -> tuple[Int[np.ndarray, "item two"], Float[np.ndarray, "item two"]]:
+    """Return `codes` and `chances` of an answer; of equal probabilities, the first class.
+
+    Examples
+    --------
+    >>> best_two(np.array([[0.1, 0.7, 0.2]]))
+    (array([[1, 2]]), array([[0.7, 0.2]]))
+    """
+    codes, chances = top_of(table, np.arange(table.shape[1]), 2)
+    if table.shape[1] > 1:
+        return codes, chances
+    return np.column_stack([codes, np.full(len(table), -1)]), np.column_stack([chances, np.zeros(len(table))])
 
 
 def top_of(table: Float[np.ndarray, "item class"], classes: npt.NDArray[Any], k: int) -> Top:
@@ -443,12 +490,6 @@ def undecided(high: float) -> str:
     if high < UNDECIDED:
         return ""
     return f"Up to {high:.0%} of the items may be like none of the classes; this batch does not tell."
-
-
-def are_doubtful(first: Float[np.ndarray, "item"], second: Float[np.ndarray, "item"]) -> Bool[np.ndarray, "item"]:
-    """`p₁ < (1 + p₂) / 2`, for the probabilities of the most probable class and of the next."""
-    doubtful: Bool[np.ndarray, "item"] = first < 0.5 + 0.5 * second
-    return doubtful
 
 
 def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:

@@ -17,7 +17,7 @@ from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer
 from handful.errors import OptionError
-from handful.estimators.answer import Answer
+from handful.estimators.answer import Answer, best_two
 from handful.estimators.columns import column_of
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
@@ -66,11 +66,15 @@ class GroupedItems(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CatalogueItems:
-    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1."""
+    """Items compared with a fitted catalogue; `given` is the class of items that have one for certain, else -1.
+
+    `names` are the labels of the classes if those of the catalogue are positions.
+    """
 
     catalogue: Catalogue
     features: Float[np.ndarray, "item dim"]
     given: Int[np.ndarray, "item"] | None = None
+    names: npt.NDArray[Any] | None = None
 
     several = False
 
@@ -84,7 +88,7 @@ class CatalogueItems:
     @property
     def classes(self) -> npt.NDArray[Any]:
         """Labels of the classes."""
-        return self.catalogue.classes
+        return self.catalogue.classes if self.names is None else self.names
 
     @property
     def head(self) -> LinearHead | None:
@@ -113,63 +117,45 @@ class CatalogueItems:
         return self.catalogue.label_points(points if unit_of is None else mean_rows(points, unit_of), context)
 
 
-def answered(items: GroupedItems, groups: Any, known: Known, frame_of: FrameOf = new_frame) -> Answer:
-    """Label every group jointly, or all items as one batch."""
-    batches = _Batches(items, groups, known)
-    probabilities, of_groups = np.empty((len(items), len(items.classes))), list[JointAnswer]()
-    unknown, rejected = np.empty(len(items)), np.empty(len(items), dtype=bool)
-    for _, rows, found in batches.labelled():
-        probabilities[rows], unknown[rows], rejected[rows] = found.probabilities, found.unknown, found.rejected
-        of_groups.append(replace(found, probabilities=found.probabilities[:0]))  # one copy of a large table
-    if not items.several:
-        probabilities /= probabilities.sum(-1, keepdims=True)
-    n_zero = np.bincount(batches.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
-    sizes = np.bincount(batches.group_of, minlength=len(of_groups))
-    answer = Answer(
-        classes=items.classes,
-        labels=items.classes[probabilities.argmax(-1)],
-        probabilities=probabilities,
-        expected_counts=np.stack([found.expected_counts for found in of_groups]),
-        presence=np.stack([found.presence for found in of_groups]),
-        joint_weight=np.array([found.joint_weight for found in of_groups]),
-        prior_weight=np.array([one.prior_weight for one in of_groups]) if batches.has_weights else None,
-        unknown=unknown,
-        rejected=rejected,
-        unknown_interval=np.array([found.interval for found in of_groups]),
-        unknown_reason=items.unknown_reason,
-        proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
-        diagnostics=tuple(
-            diagnose(items.head, int(sizes[place]), float(one.confidence.mean()), n_zero=int(n_zero[place]))
-            for place, one in enumerate(of_groups)
-        ),
-        groups=batches.names,
-        group_of=batches.group_of,
-        pooling=batches.pooling,
-        frame_of=frame_of,
-    )
-    return answer if groups is not None else answer.at(0)
+def answered(
+    items: GroupedItems, groups: Any, known: Known, frame_of: FrameOf = new_frame, *, keep: bool = True
+) -> Answer:
+    """Label every group jointly, or all items as one batch, see `Batches.answer`."""
+    return Batches(items, groups, known).answer(frame_of, keep=keep)
 
 
 def by_group(
     items: GroupedItems, groups: Any, known: Known | None = None
 ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
     """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
-    return _Batches(items, groups, known or Known()).labelled()
+    return Batches(items, groups, known or Known()).labelled()
 
 
 def labels_alone(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
-    for _, rows, found in _Batches(items, groups, known).labelled():
+    for _, rows, found in Batches(items, groups, known).labelled():
         codes[rows], rejected[rows] = found.probabilities.argmax(1), found.rejected
     return items.classes[codes], rejected
 
 
-class _Batches:
-    """The groups of some items, and what is known about each."""
+class Batches:
+    """The items of every group, and what is known about them; without groups, all items are one.
+
+    Parameters
+    ----------
+    items : GroupedItems
+        All items.
+    groups : object
+        The group of each item, as in `BatchClassifier.infer`; None for a single batch.
+    known : Known
+        What is known about the items.
+    """
 
     def __init__(self, items: GroupedItems, groups: Any, known: Known) -> None:
-        self.items, self.pooling, n_items = items, None, len(items)
+        n_items = len(items)
+        self.items = items
+        self.pooling: Pooling | None = None
         self.names: npt.NDArray[Any] | None
         self.group_of: Int[np.ndarray, "item"]
         self.names, self.group_of = (
@@ -177,39 +163,80 @@ class _Batches:
         )
         self.contexts = BatchContexts(known, items.classes, self.names, self.group_of, items.given)
         self.unit_of = None
-        if "together" in known:
+        if "sequence" in known:
             if items.several:
-                raise OptionError("together says that items have one class, and several says that they may have more")
-            self.unit_of = column_of(known["together"], n_items, "together")[1]
+                raise OptionError("sequence says that items have one class, and several says that they may have more")
+            self.unit_of = column_of(known["sequence"], n_items, "sequence")[1]
+        self.rows_of = rows_by_group(self.group_of)
         if self.contexts.siblings is not None:
             self._pool()
 
-    @property
-    def has_weights(self) -> bool:
-        """Whether classes have weights, from the caller or from siblings."""
-        return self.contexts.prior is not None
+    def context(self, place: int) -> Context:
+        """Return what is known about the items of one group."""
+        return self.contexts.of_group(place, self.rows_of[place])
+
+    def label(self, place: int) -> JointAnswer:
+        """Label one group."""
+        rows, context = self.rows_of[place], self.context(place)
+        if self.unit_of is None:
+            return self.items.label(rows, context, None)
+        unit_of = np.unique(self.unit_of[rows], return_inverse=True)[1]
+        return for_items(self.items.label(rows, for_units(context, unit_of), unit_of), unit_of)
 
     def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
-        """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
-        for place, rows in enumerate(rows_by_group(self.group_of)):
-            context = self.contexts.of_group(place, rows)
-            if self.unit_of is None:
-                yield place, rows, self.items.label(rows, context, None)
-                continue
-            unit_of = np.unique(self.unit_of[rows], return_inverse=True)[1]
-            yield place, rows, for_items(self.items.label(rows, for_units(context, unit_of), unit_of), unit_of)
+        """Label every group: yield its place, the rows of its items, and the answer about it."""
+        for place, rows in enumerate(self.rows_of):
+            yield place, rows, self.label(place)
+
+    def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
+        """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
+        items, n_items = self.items, len(self.items)
+        table = np.empty((n_items, len(items.classes))) if keep else None
+        codes, chances, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
+        unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
+        for _, rows, found in self.labelled():
+            q = found.probabilities.astype(np.float64)
+            if not items.several:
+                q /= q.sum(-1, keepdims=True)
+            codes[rows], chances[rows] = best_two(q)
+            unknown[rows], rejected[rows] = found.unknown, found.rejected
+            if table is not None:
+                table[rows] = q
+            of_groups.append(replace(found, probabilities=q[:0]))  # one copy of a large table
+        n_zero = np.bincount(self.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
+        answer = Answer(
+            classes=items.classes,
+            codes=codes,
+            chances=chances,
+            table=table,
+            expected_counts=np.stack([found.expected_counts for found in of_groups]),
+            presence=np.stack([found.presence for found in of_groups]),
+            joint_weight=np.array([found.joint_weight for found in of_groups]),
+            prior_weight=None if self.contexts.prior is None else np.array([found.prior_weight for found in of_groups]),
+            unknown=unknown,
+            rejected=rejected,
+            unknown_interval=np.array([found.interval for found in of_groups]),
+            unknown_reason=items.unknown_reason,
+            proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
+            diagnostics=tuple(
+                diagnose(items.head, len(rows), float(found.confidence.mean()), n_zero=int(zero))
+                for rows, found, zero in zip(self.rows_of, of_groups, n_zero, strict=True)
+            ),
+            groups=self.names,
+            group_of=self.group_of,
+            pooling=self.pooling,
+            frame_of=frame_of,
+        )
+        return answer if self.names is not None else answer.at(0)
 
     def _pool(self) -> None:
         """Label all groups alone, and take what siblings hold as a prior."""
-        n_groups, n_classes = int(self.group_of.max()) + 1, len(self.items.classes)
-        counts, labels = np.zeros((2, n_groups, n_classes))
+        counts, labels = np.zeros((2, len(self.rows_of), len(self.items.classes)))
         for place, _, found in self.labelled():
             counts[place] = found.expected_counts
-            labels[place] = np.bincount(found.probabilities.argmax(1)[~found.rejected], minlength=n_classes)
+            labels[place] = np.bincount(found.probabilities.argmax(1)[~found.rejected], minlength=counts.shape[1])
         assert self.contexts.siblings is not None
         self.contexts.prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior)
-
-    pooling: Pooling | None
 
 
 def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:
@@ -238,7 +265,7 @@ def for_units(context: Context, unit_of: Int[np.ndarray, "item"]) -> Context:
         known = np.flatnonzero(context.given != -1)
         given[unit_of[known]] = context.given[known]
         if (given[unit_of[known]] != context.given[known]).any():
-            raise OptionError("items that belong together were given different labels; correct given or together")
+            raise OptionError("items that belong together were given different labels; correct given or sequence")
     return replace(context, allowed=allowed, given=given)
 
 

@@ -19,17 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 from handful.arguments import whole
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
-from handful.engine.questions import Question, questions_about
+from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators import saving
 from handful.estimators.answer import Answer
-from handful.estimators.batches import CatalogueItems, answered, labels_alone
+from handful.estimators.batches import Batches, CatalogueItems, answered, labels_alone
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of, labels_of
 from handful.estimators.context import Known, checked
 from handful.estimators.diagnostics import warnings_of
 from handful.estimators.names import rows_of_names
-from handful.estimators.why import Explanation, explained
+from handful.estimators.why import Explanation, explained, questions_of
 from handful.shapes import Float, Int
 
 # Rows of catalogue and batch are compared at unit length.
@@ -126,8 +126,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if marked.any():
             found = answered(CatalogueItems(catalogue, features[marked]), None, Known())
             _warn(found)
-            probabilities = found.probabilities
-            codes[marked] = probabilities.argmax(-1)
+            probabilities, codes[marked] = found.probabilities, found.codes[:, 0]
         self._transduction: Transduction | None = Transduction(codes, marked, probabilities)
         self._announced = frozenset()
         return self
@@ -284,7 +283,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         groups : [row], [row, column] or None
             One value per row, or one row of values: every group is a joint batch of its own.
         **known : object
-            What is known about the batch in advance: `prior`, `candidates`, `given`, `together`, `pool` and `order`,
+            What is known about the batch in advance: `prior`, `candidates`, `given`, `sequence`, `pool` and `order`,
             see `Known`.
 
         Returns
@@ -381,13 +380,14 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> why.label, why.alone, why.nearest[0].position
         ('right', 'right', 2)
         """
-        items, given = self._items(X, known), checked(known)
+        items = self._items(X, known)
         asked_for = [item] if isinstance(item, int | np.integer) else list(item)
         chosen = [whole("an item", one, least=0, error=TaskError) for one in asked_for]
         outside = [place for place in chosen if place >= len(items)]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
-        said = explained(items, answered(items, None, given), chosen, given)
+        batches = Batches(items, None, checked(known))
+        said = explained(batches, 0, batches.answer(), chosen)
         return said[0] if isinstance(item, int | np.integer) else said
 
     def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
@@ -424,8 +424,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
         89% of the labels are right, and 100% after three answers
         """
-        n, items = whole("n", n, least=1, error=OptionError), self._items(X, known)
-        return asked(items, answered(items, None, checked(known)), n)
+        n, batches = whole("n", n, least=1, error=OptionError), Batches(self._items(X, known), None, checked(known))
+        return questions_of(batches, 0, batches.answer(), n)
 
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
@@ -598,13 +598,6 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def catalogue_(self) -> Catalogue:
         """The fitted catalogue; `catalogue_.report()` says what looks wrong with it."""
         return self._fitted("_catalogue", "catalogue_")  # type: ignore[no-any-return]
-
-
-def asked(items: CatalogueItems, found: Answer, n: int) -> tuple[Question, ...]:
-    """Return the first n questions about a batch that was labelled; those whose labels are given are not asked."""
-    points = items.catalogue.points(items.features) - items.catalogue.reference.centre
-    answered_ones = [] if items.given is None else np.flatnonzero(items.given != -1).tolist()
-    return tuple(questions_about(points, found.probabilities, found.unknown, n, answered_ones))
 
 
 def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:

@@ -34,8 +34,8 @@ class Known(TypedDict, total=False):
         and count as examples of their class in this call; an item with None belongs to no class. A label that the
         catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all labels.
         The catalogue stays as it is: to keep the examples, call `partial_fit`.
-    together : [row] or [row, column]
-        Items with the same value have the same class: the photographs of one animal, the segments of one voice.
+    sequence : [row] or [row, column]
+        Items with the same value have the same class: the photographs of one sequence, the segments of one voice.
     pool : True, [row] or [row, column]
         Groups with the same value are siblings, and each is labelled with the help of the others if that helps, see
         `Answer.pooling`. True means that all are siblings.
@@ -56,7 +56,7 @@ class Known(TypedDict, total=False):
     prior: Any
     candidates: Any
     given: Mapping[int, Any] | None
-    together: Any
+    sequence: Any
     pool: Any
     order: Any
 

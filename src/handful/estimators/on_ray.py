@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,14 +21,13 @@ import numpy.typing as npt
 
 from handful.arguments import some_of
 from handful.errors import OptionError, TaskError
+from handful.estimators.batches import answered
 from handful.estimators.classifiers import BatchClassifier
-from handful.estimators.columns import column_of
+from handful.estimators.context import Known, checked
 from handful.machine.extras import import_extra
 from handful.machine.folders import fetched, is_remote, local_path
-from handful.shapes import Float, Int
+from handful.shapes import Float
 
-# Scores of one call of the classifier, if groups are smaller than that.
-MOST_SCORES = 2**22
 # The column of the buckets, while there is one.
 BUCKET = "_handful_bucket"
 BUCKETS = 256
@@ -50,6 +49,10 @@ class GroupLabeller:
         Keep the vectors in the result; they are most of the data.
     prefix : str
         What the names of the new columns, `label` and `probability`, begin with.
+    prior, candidates : object
+        What is known about the classes, as in `BatchClassifier.infer`; by the names of groups, if groups differ.
+    sequence : str, optional
+        Column that is equal for rows of one class.
 
     Examples
     --------
@@ -73,8 +76,12 @@ class GroupLabeller:
         features: str,
         keep_features: bool = False,
         prefix: str = "",
+        prior: Any = None,
+        candidates: Any = None,
+        sequence: str | None = None,
     ) -> None:
-        self._classifier = _loaded(classifier)
+        self._classifier, self._sequence = _loaded(classifier), sequence
+        self._known = checked({"prior": prior, "candidates": candidates})
         self._group_by = columns_of(group_by)
         self._features, self._keep_features, self._prefix = features, keep_features, prefix
 
@@ -82,7 +89,7 @@ class GroupLabeller:
         """Label all groups of a `pyarrow.Table` that holds them whole (`batch_format="pyarrow"`)."""
         pa = import_extra("pyarrow", "parquet")
         new = [f"{self._prefix}{name}" for name in ("label", "probability")]
-        for name in (*self._group_by, self._features):
+        for name in (*self._group_by, self._features, *([self._sequence] if self._sequence else [])):
             if name not in table.column_names:
                 raise OptionError(f"there is no column {name!r}; there are {some_of(table.column_names)}")
         for name in new:
@@ -92,15 +99,17 @@ class GroupLabeller:
                     "prefix='handful_'"
                 )
         points = vectors(table[self._features], self._features)
-        _, group_of = column_of(_names(table, self._group_by), len(points), "groups")
-        codes, best = np.empty(len(points), np.int64), np.empty(len(points), np.float32)
-        classes = self._classifier.classes_
-        for rows in portions(group_of, max(1, MOST_SCORES // len(classes))):
-            table_of = self._classifier.infer(points[rows], groups=group_of[rows]).probabilities
-            codes[rows], best[rows] = table_of.argmax(-1), table_of.max(-1)
+        known = Known(**self._known)
+        if self._sequence is not None:
+            known["sequence"] = _names(table, (self._sequence,))
+        labels, chances = self._classifier.classes_[:0], np.zeros(0)
+        if len(points):
+            items = self._classifier._items(points, known)
+            found = answered(items, _names(table, self._group_by), known, keep=False)
+            labels, chances = found.labels, found.chances[:, 0]
         unwanted = {BUCKET} if self._keep_features else {BUCKET, self._features}
         kept = table.drop_columns([name for name in table.column_names if name in unwanted])
-        answers = (pa.array(classes[codes].tolist()), pa.array(best))
+        answers = (pa.array(labels.tolist()), pa.array(chances.astype(np.float32)))
         for name, column in zip(new, answers, strict=True):
             kept = kept.append_column(name, column)
         return kept
@@ -114,6 +123,9 @@ def labelled_dataset(
     features: str,
     keep_features: bool = False,
     prefix: str = "",
+    prior: Any = None,
+    candidates: Any = None,
+    sequence: str | None = None,
     buckets: int = BUCKETS,
     workers: int | None = None,
 ) -> Any:
@@ -126,7 +138,7 @@ def labelled_dataset(
     ----------
     dataset : ray.data.Dataset
         With a column of vectors and the columns that name the group.
-    classifier, group_by, features, keep_features, prefix
+    classifier, group_by, features, keep_features, prefix, prior, candidates, sequence
         See `GroupLabeller`.
     buckets : int
         Parts into which the groups are divided. All rows of a bucket are in the memory of one worker at once.
@@ -137,7 +149,15 @@ def labelled_dataset(
     if buckets < 1:
         raise OptionError(f"buckets must be at least 1, got {buckets}")
     most = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    settings = {"group_by": group_by, "features": features, "keep_features": keep_features, "prefix": prefix}
+    settings = {
+        "group_by": group_by,
+        "features": features,
+        "keep_features": keep_features,
+        "prefix": prefix,
+        "prior": prior,
+        "candidates": candidates,
+        "sequence": sequence,
+    }
     if isinstance(classifier, BatchClassifier):
         classifier = ray.put(classifier)
     dealt = dataset.map_batches(partial(with_buckets, columns_of(group_by), buckets), batch_format="pyarrow")
@@ -187,19 +207,6 @@ def vectors(column: Any, name: str) -> Float[np.ndarray, "row dim"]:
     if len({part.shape[1] for part in parts}) > 1:
         raise TaskError(f"vectors in column {name!r} have different lengths")
     return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
-
-
-def portions(group_of: Int[np.ndarray, "row"], most_rows: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Cut rows into portions of whole groups, of at most that many rows unless a group alone has more."""
-    order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
-    start = stop = 0
-    for size in sizes:
-        if stop > start and stop + size - start > most_rows:
-            yield order[start:stop]
-            start = stop
-        stop += int(size)
-    if stop > start:
-        yield order[start:stop]
 
 
 def _names(table: Any, group_by: Sequence[str]) -> npt.NDArray[Any]:

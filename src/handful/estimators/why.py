@@ -11,7 +11,7 @@ What is known in advance (`prior`) counts as part of what the batch adds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ from scipy.special import softmax
 
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import places_of
+from handful.engine.model import JointAnswer
+from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
-from handful.estimators.batches import CatalogueItems
-from handful.estimators.context import BatchContexts, Known
+from handful.estimators.batches import Batches, CatalogueItems
 from handful.shapes import Float
 
 # Fewer expected items than this are none.
@@ -134,34 +135,44 @@ class Explanation:
         return " ".join(sentences)
 
 
+def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: int) -> tuple[Question, ...]:
+    """Return the first n questions about a group that was labelled; items whose labels are given are not asked."""
+    rows, items = batches.rows_of[place], batches.items
+    assert isinstance(items, CatalogueItems)
+    points = items.catalogue.points(items.features[rows]) - items.catalogue.reference.centre
+    given = [] if items.given is None else np.flatnonzero(items.given[rows] != -1).tolist()
+    return tuple(questions_about(points, found.probabilities, found.unknown, n, given))
+
+
 def explained(
-    batch: CatalogueItems, found: Answer, items: Sequence[int], known: Known, *, n_nearest: int = 3
+    batches: Batches, place: int, found: Answer | JointAnswer, chosen: Sequence[int], *, n_nearest: int = 3
 ) -> tuple[Explanation, ...]:
-    """Explain some items of an answer.
+    """Explain some items of one group.
 
     Parameters
     ----------
-    batch, found
-        All items of the batch, beside the catalogue, and the answer.
-    items
-        Positions in the batch.
-    known
-        As given when the batch was labelled.
+    batches, place
+        Items beside a catalogue, and which of the groups to explain.
+    found
+        The answer about this group.
+    chosen
+        Positions in the group.
     n_nearest
         Examples that each explanation has.
     """
-    chosen, nobody = batch.features[list(items)], np.zeros(len(batch), np.int64)
-    context = BatchContexts(known, batch.classes, None, nobody, None).of_group(0, np.asarray(items, dtype=np.int64))
-    scores = batch.catalogue.scores(chosen, context)
-    alone, near = softmax(scores, axis=1), _nearest(batch.catalogue, chosen, found.classes.tolist(), n_nearest)
+    rows = batches.rows_of[place][np.asarray(chosen, dtype=np.int64)]
+    items = batches.items
+    assert isinstance(items, CatalogueItems)
+    context = replace(batches.contexts.of_group(place, rows), given=None)
+    scores, names = items.catalogue.scores(items.features[rows], context), items.classes.tolist()
+    alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.features[rows], names, n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     # In a batch with unknown items, expected counts are those of known ones.
     counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
-    names = found.classes.tolist()
     said = []
-    for place, item in enumerate(items):
-        q, s = table[item], scores[place]
-        label, own = int(q.argmax()), int(alone[place].argmax())
+    for at, item in enumerate(chosen):
+        q, s = table[item], scores[at]
+        label, own = int(q.argmax()), int(alone[at].argmax())
         others = np.where(np.arange(len(q)) == label, 0, q)
         rival = own if own != label else int(others.argmax())
         against = label != rival and q[rival] > 0
@@ -174,7 +185,7 @@ def explained(
                 label=names[label],
                 probability=float(q[label]),
                 alone=names[own],
-                alone_probability=float(alone[place, own]),
+                alone_probability=float(alone[at, own]),
                 rival=names[rival] if against else None,
                 rival_probability=float(q[rival]) if against else 0.0,
                 from_item=from_item,
@@ -184,7 +195,7 @@ def explained(
                 n_items=len(table),
                 unknown=float(unknown[item]),
                 rejected=bool(found.rejected[item]),
-                nearest=near[place],
+                nearest=near[at],
             )
         )
     return tuple(said)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,27 @@ SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "labe
 WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "count")
 
 
-def read_candidates(path: Path, classes: Sequence[str]) -> list[str]:
-    """Return those of the classes that a list names; a list that names none of them is refused."""
-    lines = [line.strip() for line in lines_of(_text(path))]
+def read_candidates(
+    path: Path, classes: Sequence[str], columns: Collection[str] = ()
+) -> list[str] | tuple[str, dict[str, list[str]]]:
+    """Return those of the classes that a list names; a list that names none of them is refused.
+
+    A table with a column of classes and one of `columns`, those of the batch, has lists for some of its items: return
+    the name of that column, and the classes for each of its values.
+    """
+    text = _text(path)
+    header = _header(path, text)
+    column = next((name for name in header if name in columns and name.lower() not in SPECIES_NAMES), None)
+    if column is not None and (place := _place(header, SPECIES_NAMES)) is not None:
+        at, lists = header.index(column), dict[str, set[str]]()
+        for row in _rows(path, text, len(header)):
+            lists.setdefault(row[at], set()).update(names_of(row[place]))
+        by_value = {value: [name for name in classes if names_of(name) & listed] for value, listed in lists.items()}
+        empty = next((value for value, found in by_value.items() if not found), None)
+        if empty is not None:
+            raise FileFormatError(f"{path} names none of the {len(classes)} classes for {column} {empty!r}")
+        return column, by_value
+    lines = [line.strip() for line in lines_of(text)]
     listed = {name for line in lines if line and not line.startswith("#") for name in names_of(line)}
     found = [name for name in classes if names_of(name) & listed]
     if not found:
@@ -35,36 +54,73 @@ def read_candidates(path: Path, classes: Sequence[str]) -> list[str]:
     return found
 
 
-def read_weights(path: Path, classes: Sequence[str]) -> Float[np.ndarray, "class"]:
-    """Return one weight per class, in their order; a class that is not in the table has the least weight in it."""
+def read_weights(
+    path: Path, classes: Sequence[str], column: str = "", groups: Sequence[Any] = ()
+) -> Float[np.ndarray, "class"] | dict[Any, dict[str, float]]:
+    """Return one weight per class, in their order; a class that is not in the table has the least weight in it.
+
+    A table with the `column` of the groups has weights for some of these: return a mapping from groups to weights.
+    """
     text = _text(path)
-    delimiter = "\t" if "\t" in text.split("\n", 1)[0] else ","
-    try:
-        header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    except csv.Error as error:
-        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
-    lower = [name.strip().lower() for name in header]
-    species = next((lower.index(name) for name in SPECIES_NAMES if name in lower), None)
-    weight = next((lower.index(name) for name in WEIGHT_NAMES if name in lower), None)
+    header = _header(path, text)
+    species, weight = _place(header, SPECIES_NAMES), _place(header, WEIGHT_NAMES)
     if species is None or weight is None:
         raise FileFormatError(f"{path} must have a column of species and one of weights, it has {some_of(header)}")
-    weights: dict[str, float] = {}
-    for number, row in enumerate(row for row in rows if row):
-        if len(row) != len(header):
-            raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {len(header)}")
+    group = header.index(column) if column in header and column else None
+    tables: dict[str, dict[str, float]] = {}
+    for number, row in enumerate(_rows(path, text, len(header))):
         try:
             value = float(row[weight])
         except ValueError:
             value = -1.0
         if not 0 <= value < np.inf:
             raise FileFormatError(f"row {number} of {path} must have a weight of at least zero; fix or drop that row")
-        weights.update(dict.fromkeys(names_of(row[species]), value))
+        tables.setdefault("" if group is None else row[group], {}).update(dict.fromkeys(names_of(row[species]), value))
+    if group is None:
+        return _weights(path, classes, tables.get("", {}))
+    return {
+        name: dict(zip(classes, _weights(path, classes, tables[str(name)]).tolist(), strict=True))
+        for name in groups
+        if str(name) in tables
+    }
+
+
+def _weights(path: Path, classes: Sequence[str], weights: Mapping[str, float]) -> Float[np.ndarray, "class"]:
     known = [next((weights[name] for name in names_of(one) if name in weights), None) for one in classes]
-    there = [value for value in known if value is not None]
-    if not any(there):
+    if not any(value for value in known if value is not None):
         raise FileFormatError(f"{path} has a weight above zero for none of the {len(classes)} classes")
     least = min(value for value in weights.values() if value > 0)
     return np.array([least if value is None else value for value in known])
+
+
+def _delimiter(text: str) -> str:
+    return "\t" if "\t" in text.split("\n", 1)[0] else ","
+
+
+def _header(path: Path, text: str) -> list[str]:
+    try:
+        return [name.strip() for name in next(csv.reader([text.split("\n", 1)[0]], delimiter=_delimiter(text)), [])]
+    except csv.Error as error:
+        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
+
+
+def _place(header: Sequence[str], names: Sequence[str]) -> int | None:
+    """Return the place of the first of the names that the header has."""
+    lower = [name.lower() for name in header]
+    return next((lower.index(name) for name in names if name in lower), None)
+
+
+def _rows(path: Path, text: str, width: int) -> Iterator[list[str]]:
+    """Yield the rows of a table below its header."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
+    try:
+        next(rows)
+        for number, row in enumerate(row for row in rows if row):
+            if len(row) != width:
+                raise FileFormatError(f"row {number} of {path} has {len(row)} values, its header {width}")
+            yield row
+    except csv.Error as error:
+        raise FileFormatError(f"{path} cannot be read as a table ({error}); write it again") from error
 
 
 def names_of(species: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from handful.catalogue.labels import distinct
 from handful.errors import CollapseWarning, NotConvergedWarning, OptionError
-from handful.estimators.answer import Answer
+from handful.estimators.answer import Answer, best_two
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
@@ -125,10 +125,12 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             not_converged(int(solution.n_iter[0]), bool(solution.converged[0])),
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
+        best, chances = best_two(weights.numpy())
         return Answer(
             classes=self.classes_,
-            labels=self.classes_[weights.argmax(-1).numpy()],
-            probabilities=weights.numpy(),
+            codes=best,
+            chances=chances,
+            table=weights.numpy(),
             expected_counts=weights.sum(0).numpy(),
             presence=torch.log1p(-weights.clamp(max=1)).sum(0).expm1().abs().numpy(),
             joint_weight=None,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.engine.links import MOST_LINKED
-from handful.engine.model import BLOCK_ITEMS, MOST_DECIDED, BatchItems, Decision, Reference, decide
+from handful.engine.model import BLOCK_ITEMS, MOST_DECIDED, BatchItems, Context, Decision, Reference, decide
 from handful.engine.sizes import COUNTED_NUMBERS, MOST_COUNTED, with_sizes
 
 Floats = npt.NDArray[np.floating]
@@ -63,27 +63,30 @@ class DecidedRun:
     rows, given : arrays
         Numbers of the rows that decided, in increasing order, and how far each of them moved the class means; it is
         left out of them again when it is labelled itself.
+    context : Context
+        What is known about the classes.
     """
 
     decision: Decision
     rows: Ints
     given: Floats
+    context: Context
 
     @classmethod
-    def of(cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats]) -> DecidedRun:
+    def of(cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], context: Context) -> DecidedRun:
         """Decide by some of the rows, and count more of them; `read` returns the points of rows."""
         n_classes = len(reference.head.weights)
         rows = spread_rows(n_rows, max(FEWEST_LABELLED, min(MOST_DECIDED, DECIDED_NUMBERS // n_classes)))
-        decision, given = decide(BatchItems(read(rows), reference))
+        decision, given = decide(BatchItems(read(rows), reference, context))
         if len(rows) < n_rows:
             # Read once: at a URL each row is a request.
             points = read(spread_rows(n_rows, max(len(rows), min(MOST_COUNTED, COUNTED_NUMBERS // n_classes))))
             size = max(FEWEST_LABELLED, min(BLOCK_ITEMS, LABELLED_NUMBERS // n_classes))
             parts = range(0, len(points), size)
             decision = with_sizes(
-                decision, lambda: (BatchItems(points[start : start + size], reference) for start in parts)
+                decision, lambda: (BatchItems(points[start : start + size], reference, context) for start in parts)
             )
-        return cls(decision, rows, given)
+        return cls(decision, rows, given, context)
 
     @cached_property
     def name(self) -> str:
@@ -91,6 +94,8 @@ class DecidedRun:
         at, head = self.decision, self.decision.reference.head
         digest = hashlib.sha256(repr((at.roll.alone, at.gate, at.far)).encode())
         arrays = [head.weights, head.offsets, at.tilts, at.offset, *at.roll[:3], self.rows, self.given]
+        if self.context.log_shares is not None:
+            arrays.append(self.context.log_shares)
         for array in arrays if at.verdict is None else [*arrays, at.verdict.grid]:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
@@ -104,7 +109,7 @@ class DecidedRun:
 
     def label(self, points: Floats, rows: range) -> tuple[RowAnswers, Floats]:
         """Label the rows of these numbers; return also their totals, packed."""
-        found = self.decision.label(BatchItems(points, self.decision.reference), self._given_by(rows))
+        found = self.decision.label(BatchItems(points, self.decision.reference, self.context), self._given_by(rows))
         q, verdict, unknown = found.probabilities, self.decision.verdict, np.full(len(points), np.nan)
         counting: Floats = np.ones(len(points))
         if verdict is not None and found.looks is not None:

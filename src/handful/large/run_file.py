@@ -21,7 +21,7 @@ ABOUT_FILE = "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
 PIECES = ("sums", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 7
+FORMAT = 8
 
 
 def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:

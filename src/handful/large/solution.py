@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from handful.engine.unknown import REJECTED
+from handful.estimators.answer import Answer
+from handful.estimators.diagnostics import Diagnostic
 from handful.large.answers import FOLDER, read_answers
 from handful.machine.folders import folder_at
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float
+
+ITEM_COLUMNS = ("label", "probability", "runner_up", "runner_up_probability", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
 class LargeSolution:
-    """The joint answer about a batch.
+    """A run: what its answers add up to, and where they are; `answer()` reads them.
 
     Attributes
     ----------
@@ -52,8 +57,8 @@ class LargeSolution:
     >>> found = solve(catalogue, batch, mkdtemp())
     >>> np.flatnonzero(found.presence >= 0.5).tolist()
     [0, 1, 2, 3]
-    >>> len(found.labels()), sorted(next(found.answers()))
-    (200, ['label', 'probability', 'row', 'runner_up', 'runner_up_probability', 'unknown'])
+    >>> found.answer()
+    Answer(200 items, 4 of 30 classes present, 2 items doubtful, 0 rejected)
     """
 
     folder: Path | str
@@ -67,22 +72,37 @@ class LargeSolution:
     unknown_reason: str | None
     is_open: bool
 
-    @property
-    def proportions(self) -> Float[np.ndarray, "class"]:
-        """Share of the batch in each class."""
-        return np.asarray(self.expected_counts / self.expected_counts.sum())
+    def answer(self, classes: npt.NDArray[Any] | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> Answer:
+        """Read the answers of all queries, about 40 bytes each; there are no probabilities of all classes.
+
+        Parameters
+        ----------
+        classes : ndarray [class], optional
+            Labels of the classes; by default `class_names`.
+        diagnostics : tuple of Diagnostic
+            What looks wrong.
+        """
+        columns = {name: np.concatenate([part[name] for part in self.answers()]) for name in ITEM_COLUMNS}
+        return Answer(
+            classes=np.array(self.class_names, dtype=object) if classes is None else classes,
+            codes=np.column_stack([columns["label"], columns["runner_up"]]),
+            chances=np.column_stack([columns["probability"], columns["runner_up_probability"]]),
+            table=None,
+            expected_counts=self.expected_counts,
+            presence=self.presence,
+            joint_weight=self.joint_weight,
+            prior_weight=None,
+            unknown=columns["unknown"],
+            rejected=np.asarray(self.is_open & (columns["unknown"] > REJECTED)),
+            unknown_interval=self.unknown_interval,
+            unknown_reason=self.unknown_reason,
+            proposals=(),
+            diagnostics=diagnostics,
+        )
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Yield shard by shard the arrays `row`, `label`, `probability` and the other columns of the answers."""
         return read_answers(folder_at(self.folder))
-
-    def labels(self) -> Int[np.ndarray, "query"]:
-        """Label of every query, four bytes each."""
-        return np.concatenate([part["label"] for part in self.answers()])
-
-    def rejected(self) -> Bool[np.ndarray, "query"]:
-        """Tell which queries are more likely unknown than known, if there is enough evidence that the batch has any."""
-        return np.concatenate([self.is_open & (part["unknown"] > REJECTED) for part in self.answers()])
 
     def __repr__(self) -> str:
         return f"LargeSolution({len(self.class_names)} classes, answers in {self.folder}/{FOLDER})"

@@ -15,6 +15,7 @@ The process that starts the run needs `6 · 4 · 2²⁵` at most to decide. On d
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -28,8 +29,10 @@ import numpy as np
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.rows import ROW_TRANSFORMS
+from handful.engine.model import Context
 from handful.engine.presence import chance_of_any
 from handful.errors import OptionError, StorageError, TaskError
+from handful.estimators.prior_weights import prior_of, weights_of
 from handful.large.decided import BatchTotals, DecidedRun
 from handful.large.executors import Executor, in_process
 from handful.large.inputs import given
@@ -49,6 +52,8 @@ def solve(
     queries: Any,
     folder: str | os.PathLike[str],
     *,
+    prior: Any = None,
+    candidates: Any = None,
     transform: str | None = None,
     shard_rows: int = SHARD_ROWS,
     executor: Executor | None = None,
@@ -71,6 +76,8 @@ def solve(
     folder : path or URL
         Where answers and sums go. Over a cluster give a URL that fsspec opens, such as `s3://bucket/run`, for the
         folder and the inputs, or paths that every node sees; an array is sent.
+    prior, candidates : object
+        What is known about the classes of a fitted catalogue, as in `BatchClassifier.infer`.
     transform : {"raw", "l2"}, optional
         Applied to every row as it is read; by default that of a fitted catalogue, else `l2`.
     shard_rows : int
@@ -92,12 +99,16 @@ def solve(
     ...     found = solve(
     ...         (bank.features[of_catalogue], bank.labels[of_catalogue]), bank.features[queried], folder
     ...     )
-    ...     float((found.labels() == bank.labels[queried]).mean()) > 0.95
+    ...     float((found.answer().codes[:, 0] == bank.labels[queried]).mean()) > 0.95
     True
     """
     if shard_rows < 1:
         raise OptionError(f"shard_rows must be at least 1, got {shard_rows}")
-    change = _transform_for(catalogue, transform)
+    change, weights = _transform_for(catalogue, transform), None
+    if prior is not None or candidates is not None:
+        if not isinstance(catalogue, Catalogue):
+            raise OptionError("prior and candidates are about the classes of a fitted catalogue; give a Catalogue")
+        weights = weights_of(prior, candidates, catalogue.classes, None)
     place = folder_at(folder)
     # A killed process leaves its temporary folder behind, so there is one only if there is something to download.
     room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")
@@ -114,6 +125,7 @@ def solve(
             },
             "transform": change,
             "shard_rows": shard_rows,
+            "weights": None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest(),
         }
         refuse_another(place, about)
         queried = batch.open(place)
@@ -132,15 +144,21 @@ def solve(
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         begin(place, about)
         work = Work(queried, summed.origin, change, place, run_name_of(about), shard_rows)
-        return _solved(summed, names, work, executor or in_process(), Reporter(on_progress))
+        context = Context() if weights is None else Context.of(prior_of(weights, 1))
+        return _solved(summed, names, work, context, executor or in_process(), Reporter(on_progress))
 
 
 def _solved(
-    catalogue: Catalogue, names: tuple[str, ...], work: Work, executor: Executor, reporter: Reporter
+    catalogue: Catalogue,
+    names: tuple[str, ...],
+    work: Work,
+    context: Context,
+    executor: Executor,
+    reporter: Reporter,
 ) -> LargeSolution:
     """Decide, label all shards that are not labelled yet, and add up."""
     began, n_rows = time.monotonic(), work.queries.n_rows
-    decided = DecidedRun.of(catalogue.reference, n_rows, work.points)
+    decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context)
     reporter.part("decide", 1, 1, began)
     began = time.monotonic()
     with closing(executor(work, decided)) as labelled:

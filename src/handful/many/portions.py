@@ -17,8 +17,9 @@ import numpy as np
 
 from handful.catalogue import Catalogue
 from handful.errors import FileFormatError
-from handful.estimators.answer import LEAST_LISTED
+from handful.estimators.answer import listed_classes
 from handful.estimators.batches import CatalogueItems, by_group
+from handful.estimators.context import Known
 from handful.large import solve as solve_large
 from handful.machine.sealed import check_seal, seal
 from handful.machine.whole_file import written_whole
@@ -107,7 +108,7 @@ def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
     return np.frombuffer(column.buffers()[1], np.float32, len(column) * dim, 4 * dim * column.offset).reshape(-1, dim)
 
 
-def label(catalogue: Catalogue, portion: Portion, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Label every group of a portion as one batch: small ones in memory, a large one streamed by way of `folder`."""
     items, groups = np.empty(len(portion.rows), ITEM), []
     items["row"] = portion.rows
@@ -119,10 +120,10 @@ def label(catalogue: Catalogue, portion: Portion, folder: Path) -> tuple[np.ndar
         last = first + (1 if large[first] else int(np.append(large[first:], True).argmax()))
         mine, vectors = items[edges[first] : edges[last]], portion.vectors[edges[first] : edges[last]]
         if large[first]:
-            groups.append(_streamed(catalogue, vectors, mine, folder))
+            groups.append(_streamed(catalogue, vectors, known, mine, folder))
         else:
             given = CatalogueItems(catalogue, vectors)
-            for _, places, found in by_group(given, np.repeat(np.arange(last - first), sizes[first:last])):
+            for _, places, found in by_group(given, np.repeat(np.arange(last - first), sizes[first:last]), known):
                 here = mine[places[0] : places[-1] + 1]
                 here["label"], here["probability"] = found.probabilities.argmax(-1), found.probabilities.max(-1)
                 here["unknown"] = found.unknown
@@ -131,22 +132,18 @@ def label(catalogue: Catalogue, portion: Portion, folder: Path) -> tuple[np.ndar
     return items, np.concatenate(groups)
 
 
-def _streamed(catalogue: Catalogue, vectors: np.ndarray, items: np.ndarray, folder: Path) -> np.ndarray:
+def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
     """Label one large group by `handful.large`; fill in its items, and return its classes."""
     with TemporaryDirectory(dir=folder) as run:
-        found = solve_large(catalogue, vectors, run)
-        answers = list(found.answers())
-        for name in ("label", "probability", "unknown"):
-            items[name] = np.concatenate([part[name] for part in answers])
-        return _listed(items, found, found.rejected())
+        found = solve_large(catalogue, vectors, run, prior=known.get("prior")).answer()
+        items["label"], items["probability"], items["unknown"] = found.codes[:, 0], found.chances[:, 0], found.unknown
+        return _listed(items, found, found.rejected)
 
 
 def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
     """Return the classes that may be in a group; the one with most items is always listed."""
     expected_counts, presence = np.asarray(found.expected_counts), np.asarray(found.presence)
-    listed = presence >= LEAST_LISTED
-    listed[expected_counts.argmax()] = True
-    classes = np.flatnonzero(listed)
+    classes = listed_classes(expected_counts[None], presence[None])[1]
     group = np.empty(len(classes), GROUP)
     group["row"], group["items"], group["unknown_items"] = items["row"][0], len(items), rejected.sum()
     group["joint_weight"], group["class"] = found.joint_weight, classes

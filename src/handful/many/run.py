@@ -27,6 +27,8 @@ import numpy as np
 from handful.catalogue import Catalogue
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
+from handful.estimators.context import Known
+from handful.estimators.prior_weights import weights_of
 from handful.large import Progress
 from handful.large.progress import Reporter
 from handful.large.run_file import begin, refuse_another, run_name_of
@@ -40,7 +42,7 @@ from handful.many.source import BATCH_NUMBERS, Source, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
 
 # Incremented when the meaning of a run's files changes.
-FORMAT = 3
+FORMAT = 4
 WORK = "work"
 # Rows whose answers are sorted at once when the output is written.
 SEGMENT_ROWS = 2**18
@@ -75,6 +77,8 @@ def label_groups(
     *,
     group_by: str | Sequence[str],
     features: str | Sequence[str] | None = None,
+    prior: Any = None,
+    candidates: Any = None,
     keep_features: bool = False,
     prefix: str = "",
     threads: int | None = None,
@@ -106,6 +110,8 @@ def label_groups(
     features : str or sequence of str, optional
         The column of vectors (lists of numbers), or one column per dimension. By default the columns that the
         classifier was fitted to if these had names, else the only column of lists.
+    prior, candidates : object
+        What is known about the classes of every group, as in `BatchClassifier.infer`; the same for all groups.
     keep_features : bool
         Carry the vectors along as well; they are most of the data.
     prefix : str
@@ -148,6 +154,8 @@ def label_groups(
         raise OptionError(f"threads must be at least 1, got {threads}")
     data = Source.of(source, group_by, features if features is not None else named, catalogue.dim)
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
+    weights = weights_of(prior, candidates, catalogue.classes, None)
+    known = Known() if weights is None else Known(prior=weights[0])
     place = Path(out)
     if Path(source).is_dir() and Path(source).resolve() in (place.resolve(), *place.resolve().parents):
         raise OptionError(f"{place} lies in the data set itself; choose a folder outside of it")
@@ -160,13 +168,14 @@ def label_groups(
         },
         "keep_features": keep_features,
         "prefix": prefix,
+        "weights": None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest(),
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread():
         refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
         reporter = Reporter(on_progress)
-        _Run(run_name_of(about), data, layout, catalogue, place, threads or available_cores(), reporter).run()
+        _Run(run_name_of(about), data, layout, catalogue, known, place, threads or available_cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
@@ -192,6 +201,7 @@ class _Run:
     source: Source
     layout: Layout
     catalogue: Catalogue
+    known: Known
     out: Path
     threads: int
     reporter: Reporter
@@ -236,7 +246,7 @@ class _Run:
         def answer(portion: Portion, file: Path) -> int:
             what = f"{self.name}/{file.name}/{hashlib.sha256(portion.rows.tobytes()).hexdigest()}"
             if not is_saved(file, what):
-                save(file, label(self.catalogue, portion, self._work), what)
+                save(file, label(self.catalogue, portion, self.known, self._work), what)
             return len(portion.rows)
 
         with ThreadPoolExecutor(self.threads) as pool:

@@ -1,40 +1,22 @@
 """A labelled batch: what is read off a table of probabilities, and what the file of predictions says."""
 
 import csv
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from handful.classification import Answers, Batch, Classified, Unknown, check_ending, predictions, write_predictions
-from handful.classification.predictions import label_counts
+from handful.classification import Batch, Classified, check_ending, tables, write_predictions
+from handful.classification.labelled import PREDICTION_TYPES, fixed
 from handful.errors import OptionError
 from handful.estimators import Proposal
+from tests.answers_at_hand import answer_of
 
 TABLE = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6], [0.1, 0.8, 0.1]])
 
 
-def labelled(table=TABLE, names=("ant", "bee", "cat")) -> Classified:
-    return Classified(
-        batch=Batch([0, 2, 3], ("a.png", "c.png", "d.png"), None, ("b.png: no picture",)),
-        answers=Answers.of(table),
-        expected_counts=table.sum(0),
-        presence=1 - np.prod(1 - table, axis=0),
-        joint_weight=1.0,
-        diagnostics=(),
-        class_names=names,
-        n_examples=9,
-        backbone="",
-        streamed=False,
-    )
-
-
-def test_the_two_likeliest_are_read_off_the_table():
-    found = Answers.of(TABLE)
-    assert found.labels.tolist() == [0, 2, 1]
-    assert found.probabilities.tolist() == [0.7, 0.6, 0.8]
-    assert found.runners_up.tolist() == [1, 1, 0]
-    assert found.runner_up_probabilities.tolist() == [0.2, 0.4, 0.1]
+def labelled(table=TABLE, names=("ant", "bee", "cat"), **about) -> Classified:
+    batch = Batch([0, 2, 3], ("a.png", "c.png", "d.png"), None, ("b.png: no picture",))
+    return Classified(batch, answer_of(table, names, **about), n_examples=9, backbone="")
 
 
 def test_one_class_has_no_runner_up():
@@ -56,22 +38,25 @@ def test_predictions_of_some_items():
     }
 
 
-def unknown(rejected, *groups) -> Unknown:
-    proposals = tuple(Proposal(np.array(items), 0.9, "bee", 1.0) for items in groups)
-    return Unknown(np.array([0.1, 0.9, 0.8]), np.array(rejected), (0.1, 0.9), proposals)
+def unknown(rejected, *groups, interval=(0.1, 0.9)):
+    return {
+        "unknown": np.array([0.1, 0.9, 0.8]),
+        "rejected": np.array(rejected),
+        "unknown_interval": interval,
+        "proposals": tuple(Proposal(np.array(items), 0.9, "bee", 1.0) for items in groups),
+    }
 
 
 def test_unknown_items_and_their_groups_are_columns():
-    found = replace(labelled(), unknown=unknown([False, True, True], [2]))
-    assert found.proposals.tolist() == [0, 0, 1]
+    found = labelled(**unknown([False, True, True], [2]))
     table = found.predictions([2, 1])
     assert (table["unknown"], table["proposal"]) == ([0.8, 0.9], [1, None])
     assert found.predictions()["rejected"] == [False, True, True]
 
 
 def test_rejected_items_count_for_no_class():
-    assert label_counts(labelled()).tolist() == [1, 1, 1, 0]
-    assert label_counts(replace(labelled(), unknown=unknown([False, True, True]))).tolist() == [1, 0, 0, 2]
+    assert labelled().label_counts().tolist() == [1, 1, 1, 0]
+    assert labelled(**unknown([False, True, True])).label_counts().tolist() == [1, 0, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -82,34 +67,41 @@ def test_rejected_items_count_for_no_class():
             [],
             "Up to 90% of the items may be like none of the classes; this batch does not tell.",
         ),
-        ([False, True, False], [], "1 item looks like none of your 24 classes."),
-        ([True, True, True], [[0, 1, 2]], "3 items look like none of your 24 classes; they fall into 1 group."),
+        ([False, True, False], [], "1 item looks like none of your 3 classes."),
+        ([True, True, True], [[0, 1, 2]], "3 items look like none of your 3 classes; they fall into 1 group."),
         (
             [True, True, True],
             [[0], [1]],
-            "3 items look like none of your 24 classes; 2 of them fall into 2 groups.",
+            "3 items look like none of your 3 classes; 2 of them fall into 2 groups.",
         ),
     ],
 )
 def test_it_is_said_in_one_sentence(rejected, groups, said):
-    assert unknown(rejected, *groups).said(24) == said
+    assert labelled(**unknown(rejected, *groups)).unknown_said == said
 
 
 def test_a_small_share_of_unknown_items_goes_without_saying():
-    assert replace(unknown([False, False, False]), interval=(0.0, 0.1)).said(24) == ""
+    assert labelled(**unknown([False, False, False], interval=(0.0, 0.1))).unknown_said == ""
 
 
 def test_present_classes_come_largest_first():
-    few = replace(labelled(), expected_counts=np.array([0.7, 1.2, 1.7]), presence=np.array([0.4, 0.5, 0.9]))
-    assert few.present == [2, 1]
+    few = labelled(expected_counts=np.array([0.7, 1.2, 1.7]), presence=np.array([0.4, 0.5, 0.9]))
+    assert few.present() == [2, 1]
+
+
+def test_what_a_person_gave_is_fixed():
+    after = fixed(answer_of(TABLE, ("ant", "bee", "cat")), {0: 1, 1: 2, 2: None})
+    assert after.codes.tolist() == [[1, 0], [2, 1], [1, 0]]
+    assert after.chances[:2].tolist() == [[1, 0], [1, 0]]
+    assert (after.unknown[:2].tolist(), after.unknown[2], after.rejected.tolist()) == ([0, 0], 1, [False, False, True])
 
 
 def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(predictions, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 2)
     write_predictions(labelled(), tmp_path / "deep" / "p.csv")
     with (tmp_path / "deep" / "p.csv").open(newline="", encoding="utf-8") as stream:
         lines = list(csv.reader(stream))
-    assert lines[0] == list(predictions.PREDICTION_COLUMNS)
+    assert lines[0] == list(PREDICTION_TYPES)
     assert lines[1:] == [
         ["0", "a.png", "ant", "0.7", "bee", "0.2", "", "", ""],
         ["2", "c.png", "cat", "0.6", "bee", "0.4", "", "", ""],

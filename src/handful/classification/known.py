@@ -1,0 +1,150 @@
+"""What is known about the items of a file: lists and tables of classes, and columns of the file itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.banks.carried import Carried
+from handful.classification.corrections import Corrections, read_corrections
+from handful.classification.labelled import Batch
+from handful.errors import FileFormatError, OptionError
+from handful.estimators.context import Known
+from handful.exchange.species import read_candidates, read_weights
+
+PathLike = str | os.PathLike[str]
+Names = str | Sequence[str]
+
+
+class KnownFiles(TypedDict, total=False):
+    """What is known about a batch that is in a file; the same as `Known`, as files and columns.
+
+    Attributes
+    ----------
+    prior : path, array, mapping or table
+        A table of classes and weights, see `handful.exchange.species`: how likely classes are before the batch is seen.
+        With the column that groups have, each group has its own. Or what `Known` takes.
+    candidates : path, list, mapping or list of lists
+        A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
+        batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
+    given : path, Corrections or mapping from rows to labels
+        What a person said about items of this batch, for instance on the page that was written about it. These items
+        have that label, and count as examples of their class; new classes are added.
+    sequence : str or sequence of str
+        Column of the batch that is equal for items of one class: the photographs of one sequence, the segments of one
+        voice. An item without a value is one of its own.
+    pool : True, str or sequence of str
+        Column that is equal for groups that are siblings; True if all are.
+    order : str
+        Column that says when each group was.
+    """
+
+    prior: Any
+    candidates: Any
+    given: Any
+    sequence: Names | None
+    pool: bool | Names | None
+    order: str | None
+
+
+def columns_named(known: KnownFiles) -> tuple[str, ...]:
+    """Return the columns of the batch that are named."""
+    unknown = set(known) - set(KnownFiles.__annotations__)
+    if unknown:
+        raise OptionError(
+            f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
+            f"{', '.join(KnownFiles.__annotations__)}"
+        )
+    asked = [known.get("sequence"), known.get("pool"), known.get("order")]
+    return tuple(name for one in asked if one is not None and not isinstance(one, bool) for name in _names(one))
+
+
+def known_of(
+    known: KnownFiles, columns: Mapping[str, Any], classes: Sequence[str], groups: npt.NDArray[Any] | None, column: str
+) -> Known:
+    """Read the files, and take the columns, in the form that items in memory have them; labels given are left out.
+
+    Parameters
+    ----------
+    known
+        As the caller gave it.
+    columns
+        Columns of the batch by name.
+    classes
+        Names of all classes.
+    groups, column
+        The distinct groups, and the column that names them; None and empty if there are none, or several columns.
+    """
+    prior, candidates, found = known.get("prior"), known.get("candidates"), Known()
+    if isinstance(prior, (str, os.PathLike)):
+        prior = read_weights(Path(prior), classes, column, [] if groups is None else groups.tolist())
+    if isinstance(candidates, (str, os.PathLike)):
+        candidates = read_candidates(Path(candidates), classes, columns)
+        if isinstance(candidates, tuple):
+            name, allowed = candidates
+            candidates = [allowed.get(str(value)) for value in _values(columns, name)]
+    for argument, value in (("prior", prior), ("candidates", candidates)):
+        if value is not None:
+            found[argument] = value  # type: ignore[literal-required]
+    if (sequence := known.get("sequence")) is not None:
+        found["sequence"] = _sequence(columns, _names(sequence))
+    if (pool := known.get("pool")) is not None and pool is not False:
+        found["pool"] = True if pool is True else _column(columns, _names(pool))
+    if (order := known.get("order")) is not None:
+        found["order"] = _column(columns, (order,))
+    return found
+
+
+def given_labels(
+    known: KnownFiles, batch: Batch, classes: Sequence[str]
+) -> tuple[dict[int, int | None], tuple[str, ...]]:
+    """Return what a person said, as positions of items to positions of classes, and names of new classes."""
+    said = known.get("given")
+    if said is None:
+        return {}, ()
+    return labels_said(said, batch.rows, batch.names, batch.fingerprint).of_batch(batch, classes)
+
+
+def labels_said(said: Any, rows: Sequence[int], names: Sequence[str], fingerprint: str) -> Corrections:
+    """Read what a person said; refuse it if it is about another batch."""
+    if isinstance(said, Mapping):
+        return Corrections.of(said, rows, names, fingerprint)
+    found = said if isinstance(said, Corrections) else read_corrections(said)
+    found.check(fingerprint)
+    return found
+
+
+def _names(asked: Names) -> tuple[str, ...]:
+    return (asked,) if isinstance(asked, str) else tuple(asked)
+
+
+def _values(columns: Mapping[str, Any], name: str) -> list[Any]:
+    return Carried({name: columns[name]}).values()[name]
+
+
+def _sequence(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return a number for each item, the same for equal values; an item without a value has one of its own."""
+    numbers: dict[Any, int] = {}
+    found = []
+    for item, row in enumerate(zip(*(_values(columns, name) for name in names), strict=True)):
+        odd = next((value for value in row if isinstance(value, (list, dict))), None)
+        if odd is not None:
+            raise FileFormatError(
+                f"column {names[0]!r} must hold text or numbers, got {odd!r:.80}; name another column"
+            )
+        gap = any(value is None or value == "" or value != value for value in row)
+        found.append(numbers.setdefault((item,) if gap else ("", *row), len(numbers)))
+    return np.array(found)
+
+
+def _column(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the value of each item; a tuple of several columns."""
+    values = [_values(columns, name) for name in names]
+    found = np.empty(len(values[0]), dtype=object)
+    found[:] = values[0] if len(values) == 1 else list(zip(*values, strict=True))
+    return found

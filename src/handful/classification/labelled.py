@@ -1,0 +1,374 @@
+"""A labelled batch: its items beside the answer about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.banks.carried import Carried
+from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
+from handful.estimators.batches import Batches
+from handful.reading.contents import Source, pick
+from handful.reading.records import Skipped
+from handful.shapes import Int
+
+# What an item is called that looks like no class.
+NONE = "none of these"
+# Backbone of answers that come from scores.
+BY_SCORES = "scores of another model"
+# Columns of the predictions and of the table of groups, with their types as Arrow names them.
+PREDICTION_TYPES = {
+    "row": "int64",
+    "item": "string",
+    "label": "string",
+    "probability": "float64",
+    "runner_up": "string",
+    "runner_up_probability": "float64",
+    "unknown": "float64",
+    "rejected": "bool",
+    "proposal": "int64",
+}
+GROUP_TYPES = {
+    "items": "int64",
+    "unknown_items": "int64",
+    "joint_weight": "float64",
+    "class": "string",
+    "expected_count": "float64",
+    "presence": "float64",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Items to label.
+
+    Attributes
+    ----------
+    rows, names : sequence of int, tuple of str
+        Position of each item in what was given, from 0, and its name there.
+    contents : Source or None
+        The images or sentences, not yet read; None if only vectors were given.
+    skipped : tuple of Skipped
+        Items that could not be read and have no vector, each with its position in what was given, name and reason.
+    carried : Carried
+        The other columns of what was given, which come back with the predictions.
+    source : Path or None
+        The file they came from, where answers can go back into a file of its kind.
+    fingerprint : str
+        Tells one batch from another: a hash of its items.
+    """
+
+    rows: Sequence[int]
+    names: tuple[str, ...]
+    contents: Source | None
+    skipped: tuple[Skipped, ...]
+    carried: Carried = field(default_factory=Carried)
+    source: Path | None = None
+    fingerprint: str = ""
+
+    def of_items(self, items: Sequence[int]) -> Batch:
+        """Keep these items alone."""
+        return Batch(
+            [self.rows[i] for i in items],
+            tuple(self.names[i] for i in items),
+            None if self.contents is None else pick(self.contents, items),
+            (),
+            self.carried.of_items(items),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Images or sentences of the catalogue, to be shown beside items.
+
+    Attributes
+    ----------
+    contents, names, classes : Source, tuple of str, ndarray of str
+        The examples, not yet read, their names, and the class name of each.
+    nearest : mapping
+        Of the items listed on the page, the nearest example that has the item's label: positions in the batch to
+        positions in `contents`.
+    """
+
+    contents: Source
+    names: tuple[str, ...]
+    classes: npt.NDArray[np.str_]
+    nearest: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """A labelled batch, or many: with `group_by` every group of items is a batch of its own.
+
+    Attributes
+    ----------
+    batch : Batch
+        The items.
+    answer : Answer
+        What was found; its classes are names, and its groups are values of the columns `group_by`.
+    n_examples : int
+        Rows of the catalogue.
+    backbone : str
+        What made the features, where that is known.
+    group_by : tuple of str
+        Names of the columns that name a group; empty for a single batch.
+    streamed : bool
+        Whether the batch was too large to be labelled in memory. It then has no proposals.
+    unknown_label : str or None
+        The label of rejected items in the predictions; None if they have that of the least bad class.
+    shown : Shown or None
+        What the catalogue was made of, if that can be shown.
+    given : mapping
+        Items whose class a person gave, as positions in the batch, to positions in `class_names`, or to None if the
+        person said none of these.
+    n_named : int
+        Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
+    batches : Batches or None
+        The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
+        labelled by scores.
+
+    `found[group]` is the `Classified` of one group.
+    """
+
+    batch: Batch
+    answer: Answer
+    n_examples: int
+    backbone: str
+    group_by: tuple[str, ...] = ()
+    streamed: bool = False
+    unknown_label: str | None = None
+    shown: Shown | None = None
+    given: Mapping[int, int | None] = field(default_factory=dict)
+    n_named: int = 0
+    batches: Batches | None = None
+
+    def __getitem__(self, group: Any) -> Classified:
+        """Return one group: a value of the column, or a tuple of values of several columns."""
+        return self._at(self.answer.place(group))
+
+    def _at(self, place: int) -> Classified:
+        items = self.answer.rows_of[place].tolist()
+        return Classified(
+            self.batch.of_items(items),
+            self.answer.at(place),
+            self.n_examples,
+            self.backbone,
+            unknown_label=self.unknown_label,
+            shown=self.shown,
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """Number of batches that were labelled."""
+        return 1 if self.answer.groups is None else len(self.answer.groups)
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """Name of each class."""
+        return tuple(self.answer.classes.tolist())
+
+    @property
+    def judged(self) -> bool:
+        """Whether anything is said about unknown items, by the catalogue or by a person."""
+        return bool(self.answer.rejected.any() or not np.isnan(self.answer.unknown).any())
+
+    @property
+    def rejected_items(self) -> Int[np.ndarray, "group"]:
+        """Number of rejected items of each group."""
+        return self._count(self.answer.rejected)
+
+    @property
+    def doubtful_items(self) -> Int[np.ndarray, "group"]:
+        """Number of items of each group that are in doubt between two classes."""
+        return self._count(self.answer.doubtful)
+
+    def _count(self, chosen: npt.NDArray[np.bool_]) -> Int[np.ndarray, "group"]:
+        if self.answer.group_of is None:
+            return np.array([chosen.sum()])
+        return np.bincount(self.answer.group_of[chosen], minlength=self.n_groups)
+
+    def label_counts(self) -> Int[np.ndarray, "class"]:
+        """Return how many items have each class as their label; rejected ones count at the end, as one more class."""
+        n_classes = len(self.class_names)
+        codes = np.where(self.answer.rejected, n_classes, self.answer.codes[:, 0])
+        return np.bincount(codes, minlength=n_classes + 1)
+
+    def name(self, place: int) -> str:
+        """Return what a group is called: the values of its columns."""
+        return ", ".join(map(str, self._keys[place]))
+
+    def present(self, place: int = 0) -> list[int]:
+        """Return the positions in `class_names` of the classes present in a group, the largest first."""
+        counts, presence = (
+            np.atleast_2d(table)[place] for table in (self.answer.expected_counts, self.answer.presence)
+        )
+        return present_places(counts, presence).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def how(self) -> str:
+        """How the items were labelled, and with what, in words."""
+        n_items, n_classes = len(self.batch.rows), counted(len(self.class_names), "class")
+        made_by = f"; features of {self.backbone.partition(', weights ')[0]}" if self.backbone else ""
+        if self.backbone == BY_SCORES:
+            with_what = f" by the scores of {n_classes}"
+        elif self.n_examples == 0:
+            with_what = f" by the names of {n_classes}{made_by}"
+        else:
+            with_what = f", with a catalogue of {n_classes} and {counted(self.n_examples, 'example')}{made_by}"
+        if self.group_by:
+            labelled = "each group labelled as one batch"
+        elif n_items == 1:
+            labelled = "labelled on its own"
+        else:
+            labelled = "labelled jointly" if self.answer.joint_weight else "each labelled alone"
+        return f"{counted(n_items, 'item')}, {labelled}{with_what}"
+
+    @property
+    def unknown_said(self) -> str:
+        """How many items are unknown, or why that was not judged, in one sentence; empty if none are."""
+        answer, n = self.answer, int(self.answer.rejected.sum())
+        said = ""
+        if n:
+            look = "1 item looks" if n == 1 else f"{n:,} items look"
+            said = f"{look} like none of your {counted(len(self.class_names), 'class')}{self._where(n)}."
+        elif self.judged and answer.unknown_reason is None:
+            said = undecided(float(np.atleast_2d(answer.unknown_interval)[:, 1].max(initial=0)))
+            if said and self.n_groups > 1:
+                said = f"In some of the {self.n_groups:,} groups: {said}"
+        return " ".join(filter(None, (said, answer.unknown_reason)))
+
+    def _where(self, n: int) -> str:
+        """Say into which groups the rejected items fall, as the end of a sentence."""
+        if self.group_by:
+            return f", in {int((self.rejected_items > 0).sum()):,} of {counted(self.n_groups, 'group')}"
+        proposals = self.answer.proposals
+        if not proposals:
+            return ""
+        in_groups = sum(proposal.size for proposal in proposals)
+        fall = "they fall" if in_groups == n else f"{in_groups:,} of them fall"
+        return f"; {fall} into {counted(len(proposals), 'group')}"
+
+    def messages(self) -> list[str]:
+        """Return what looks wrong, one message for each kind of diagnostic, with the groups that it is about."""
+        if not self.group_by:
+            return [diagnostic.message for diagnostic in self.answer.diagnostics]
+        about: dict[str, list[tuple[int, str]]] = {}
+        for place, of_group in enumerate(self.answer.diagnostics):
+            for diagnostic in of_group:
+                about.setdefault(diagnostic.name, []).append((place, diagnostic.message))
+        said = []
+        for told in about.values():
+            place, message = told[0]
+            if len(told) == 1:
+                said.append(f"{self.name(place)}: {message}")
+            elif len(told) == self.n_groups and len({text for _, text in told}) == 1:
+                said.append(message)
+            else:
+                said.append(f"{len(told):,} of {self.n_groups:,} groups, for example {self.name(place)}: {message}")
+        return said
+
+    def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
+        """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
+
+        Also the chance that it is unknown, whether it is rejected (its label is then the least bad one), and the number
+        of the proposed class, from 1 in each group, if it is in one. The columns of the group and those of the batch
+        stand between name and label, under their own names, or as `given_label` where these are taken. With an
+        `unknown_label`, a rejected item has this label with its chance of being unknown, and the most likely class is
+        the next: `1 - unknown` times its probability.
+
+        `items` are positions in the batch; by default all.
+        """
+        places = np.arange(len(self.batch.rows)) if items is None else np.asarray(items, dtype=np.int64)
+        answer, chosen = self.answer, places.tolist()
+        names = [*self.class_names, None]  # where there is no second class its position is -1
+        labels, others = ([names[k] for k in column] for column in answer.codes[places].T.tolist())
+        chances, next_chances = answer.chances[places].T.tolist()
+        next_chances = [None if name is None else p for name, p in zip(others, next_chances, strict=True)]
+        rejected = np.flatnonzero(answer.rejected[places]).tolist()
+        for i in rejected if self.unknown_label is not None else ():
+            chance = float(answer.unknown[places[i]])
+            others[i], next_chances[i] = labels[i], (1 - chance) * chances[i]
+            labels[i], chances[i] = self.unknown_label, chance
+        ours = {
+            "row": [self.batch.rows[i] for i in chosen],
+            "item": [self.batch.names[i] for i in chosen],
+            "label": labels,
+            "probability": chances,
+            "runner_up": others,
+            "runner_up_probability": next_chances,
+            "unknown": answer.unknown[places].tolist() if self.judged else [None] * len(places),
+            "rejected": answer.rejected[places].tolist() if self.judged else [None] * len(places),
+            "proposal": [number or None for number in self._proposals[places].tolist()],
+        }
+        carried = self.batch.carried.of_items(chosen).beside(PREDICTION_TYPES).values()
+        of_group = [] if answer.group_of is None else answer.group_of[places].tolist()
+        return in_front(ours) | self._keys_of(of_group) | carried | ours
+
+    def group_table(self) -> dict[str, list[Any]]:
+        """Return one entry per group and class that may be present.
+
+        That is a chance of at least 0.02, and always the class with most items. Columns are those of the group, its
+        number of items and of items that look like none of the classes (None if the catalogue cannot tell), the weight
+        of the joint answer, and name, expected count and presence of the class, the largest class first.
+        """
+        answer = self.answer
+        place, k = listed_classes(answer.expected_counts, answer.presence)
+        columns = (
+            answer.sizes[place].tolist(),
+            self.rejected_items[place].tolist() if self.judged else [None] * len(place),
+            answer.joint_weight[place].tolist(),
+            [self.class_names[code] for code in k.tolist()],
+            answer.expected_counts[place, k].tolist(),
+            answer.presence[place, k].tolist(),
+        )
+        return self._keys_of(place.tolist()) | dict(zip(GROUP_TYPES, columns, strict=True))
+
+    @cached_property
+    def _keys(self) -> list[tuple[Any, ...]]:
+        """The values of each group, one per column."""
+        groups = [] if self.answer.groups is None else self.answer.groups.tolist()
+        return [(group,) for group in groups] if len(self.group_by) == 1 else groups
+
+    def _keys_of(self, places: Sequence[int]) -> dict[str, list[Any]]:
+        """Return the columns that name groups, for the groups at these places."""
+        return {name: [self._keys[place][at] for place in places] for at, name in enumerate(self.group_by)}
+
+    def key_columns(self) -> Carried:
+        """Return the columns that name groups, one entry per group."""
+        return Carried(self._keys_of(range(self.n_groups)))
+
+    @cached_property
+    def _proposals(self) -> Int[np.ndarray, "item"]:
+        """Number of the proposed class that each item is in, from 1; 0 if it is in none."""
+        numbers = np.zeros(len(self.batch.rows), np.int64)
+        of_groups = self.answer.proposals if self.group_by else [self.answer.proposals]
+        for rows, proposals in zip(self.answer.rows_of, of_groups, strict=True):
+            for number, proposal in enumerate(proposals, start=1):
+                numbers[rows[proposal.items]] = number
+        return numbers
+
+
+def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that come first: position and name of the item."""
+    return {name: columns[name] for name in ("row", "item")}
+
+
+def fixed(answer: Answer, given: Mapping[int, int | None]) -> Answer:
+    """Return the answer with these classes of items fixed: positions in the batch to positions of classes, or None."""
+    items = [item for item, k in given.items() if k is not None]
+    if not given:
+        return answer
+    codes, chances = answer.codes.copy(), answer.chances.copy()
+    own = np.array([given[item] for item in items], dtype=codes.dtype)
+    codes[items, 1] = np.where(codes[items, 0] == own, codes[items, 1], codes[items, 0])
+    codes[items, 0], chances[items] = own, (1.0, 0.0)
+    unknown, rejected = answer.unknown.copy(), answer.rejected.copy()
+    none = [item for item, k in given.items() if k is None]
+    unknown[items], rejected[items], unknown[none], rejected[none] = 0.0, False, 1.0, True
+    return replace(answer, codes=codes, chances=chances, unknown=unknown, rejected=rejected)

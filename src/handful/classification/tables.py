@@ -1,0 +1,159 @@
+"""Files of predictions: one row per item, and beside it one row per group and class."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful import __version__
+from handful.banks.carried import Carried
+from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.errors import OptionError
+from handful.exchange.cells import write_labelled_cells
+from handful.machine.extras import import_pyarrow
+from handful.machine.untrusted import writable
+from handful.machine.whole_file import written_whole
+from handful.reading.cells import is_h5ad
+
+# Predictions written at once.
+ROWS_AT_ONCE = 65_536
+# What tables are written as.
+TABLE_ENDINGS = (".parquet", ".csv")
+
+
+def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns to group by; refuse none, one that occurs twice, and names of new columns."""
+    names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    if not names or len(set(names)) != len(names):
+        raise OptionError(f"group by one column or several different ones, got {', '.join(names) or 'none'}")
+    for name in names:
+        if name in PREDICTION_TYPES or name in GROUP_TYPES:
+            raise OptionError(f"the answers have a column {name!r} of their own; rename the column to group by")
+    return names
+
+
+def check_ending(path: Path, source: Path | None = None) -> None:
+    """Refuse a path that `write_predictions` would refuse for a batch from `source`, before any work is done."""
+    if is_h5ad(path):
+        if source is None or not is_h5ad(source):
+            raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
+    elif path.suffix.lower() not in TABLE_ENDINGS:
+        raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
+    elif path.suffix.lower() == ".parquet":
+        import_pyarrow()
+
+
+def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> None:
+    """Write the predictions as Parquet or CSV, by the ending of the path, and a table of groups beside it if there are.
+
+    Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
+    and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Each file appears complete or
+    not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful.classification import classify
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "catalogue.npz", features=np.eye(3), labels=["cat", "dog", "fox"])
+    >>> np.savez(folder / "batch.npz", features=np.eye(3)[[1, 1, 0, 1]], site=["wood", "wood", "marsh", "wood"])
+    >>> found = classify(folder / "catalogue.npz", folder / "batch.npz", group_by="site")
+    >>> write_predictions(found, folder / "labels.csv")
+    >>> [row.split(",")[:4] for row in (folder / "labels.csv").read_text().splitlines()[1:3]]
+    [['0', 'row 0', 'wood', 'dog'], ['1', 'row 1', 'wood', 'dog']]
+    >>> (folder / "labels.groups.csv").read_text().splitlines()[0]
+    'site,items,unknown_items,joint_weight,class,expected_count,presence'
+    """
+    final, batch = Path(path), classified.batch
+    if is_h5ad(final):
+        _write_back(classified, final)
+    else:
+        keys, others = (
+            _types(columns, final) for columns in (classified.key_columns(), batch.carried.beside(PREDICTION_TYPES))
+        )
+        types = in_front(PREDICTION_TYPES) | keys | others | PREDICTION_TYPES
+        n_items = len(batch.rows)
+        runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
+        write_table(final, types, map(classified.predictions, runs))
+    write_group_table(classified, final)
+
+
+def _write_back(classified: Classified, path: Path) -> None:
+    """Write the predictions into a copy of the file that the items came from."""
+    source, answer = classified.batch.source, classified.answer
+    check_ending(path, source)
+    assert source is not None
+    found = classified.predictions()
+    ours = {name: found[name] for name in PREDICTION_TYPES if name not in in_front(PREDICTION_TYPES)}
+    about = {
+        "version": __version__,
+        "vectors": classified.backbone,
+        "examples": classified.n_examples,
+        "group_by": np.array(classified.group_by, dtype=object),
+    }
+    write_labelled_cells(source, path, classified.batch.rows, ours, classified.class_names, answer.table, about)
+
+
+def group_table_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
+    final = Path(path)
+    ending = final.suffix if final.suffix.lower() in TABLE_ENDINGS else ".csv"
+    return final.with_name(f"{final.stem}.groups{ending}")
+
+
+def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:
+    """Write the table of groups beside the file of predictions at `path`, if there are groups."""
+    if classified.group_by:
+        beside = group_table_path(path)
+        types = _types(classified.key_columns(), beside) | GROUP_TYPES
+        write_table(beside, types, [classified.group_table()])
+
+
+def _types(columns: Carried, path: Path) -> dict[str, Any]:
+    """Return the Arrow types of columns; a CSV file needs none."""
+    return dict.fromkeys(columns.columns) if path.suffix.lower() == ".csv" else columns.types()
+
+
+def write_table(
+    path: str | os.PathLike[str], types: Mapping[str, Any], parts: Iterable[Mapping[str, Sequence[Any]]]
+) -> None:
+    """Write parts of a table as Parquet or CSV, by the ending of the path; it appears complete or not at all.
+
+    `types` are those of the columns, in their order: an Arrow type or its name. CSV needs the names of columns alone.
+    """
+    final = Path(path)
+    check_ending(final)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    kind = _csv_file if final.suffix.lower() == ".csv" else _parquet_file
+    with written_whole(final) as place, kind(place, types) as write:
+        for part in parts:
+            write(part)
+
+
+@contextmanager
+def _csv_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(types)
+        yield lambda columns: writer.writerows(zip(*columns.values(), strict=True))
+
+
+@contextmanager
+def _parquet_file(path: Path, types: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Sequence[Any]]], None]]:
+    pa, parquet = import_pyarrow()
+    known = {name: pa.type_for_alias(t) if isinstance(t, str) else t for name, t in types.items()}
+    schema = pa.schema([(writable(name), kind) for name, kind in known.items()])
+
+    def column(name: str, values: Sequence[Any]) -> Any:
+        if pa.types.is_string(known[name]):
+            values = [None if value is None else writable(value) for value in values]
+        return pa.array(values, known[name])
+
+    with parquet.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        yield lambda columns: writer.write_table(pa.table([column(*one) for one in columns.items()], schema=schema))

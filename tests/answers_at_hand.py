@@ -1,0 +1,58 @@
+"""Labelled batches made from a table of probabilities."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from handful.classification import Batch, Classified
+from handful.estimators import Answer
+from handful.estimators.answer import best_two
+from handful.reading.contents import Source
+
+
+def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answer:
+    """Return an answer in which unknown items were not judged; with sites, one batch for each."""
+    table = np.asarray(table)
+    codes, chances = best_two(table)
+    groups, group_of = (None, None) if sites is None else np.unique(np.array(sites, dtype=object), return_inverse=True)
+    n_groups = 1 if groups is None else len(groups)
+    of_item = np.zeros(len(table), int) if group_of is None else group_of
+    counts = np.array([table[of_item == place].sum(0) for place in range(n_groups)])
+    absent = np.array([np.prod(1 - table[of_item == place], axis=0) for place in range(n_groups)])
+    classes = np.empty(len(names), dtype=object)
+    classes[:] = names
+    found = Answer(
+        classes=classes,
+        codes=codes,
+        chances=chances,
+        table=table,
+        expected_counts=counts,
+        presence=1 - absent,
+        joint_weight=np.full(n_groups, 0.9),
+        prior_weight=None,
+        unknown=np.full(len(table), np.nan),
+        rejected=np.zeros(len(table), bool),
+        unknown_interval=np.tile([0.0, 1.0], (n_groups, 1)),
+        unknown_reason=None,
+        proposals=((),) * n_groups,
+        diagnostics=((),) * n_groups,
+        groups=np.array(["all"]) if groups is None else groups,
+        group_of=of_item,
+    )
+    return replace(found if sites is not None else found.at(0), **changes)
+
+
+def classified(
+    table: Any, names: Any, contents: Source | None = None, skipped: Any = (), items: Any = None, sites: Any = None,
+    about: Any = None, **changes: Any
+) -> Classified:  # fmt: skip
+    """Return the labelled batch; `about` changes its answer, `changes` the rest."""
+    answer = answer_of(table, names, sites, **(about or {}))
+    called = tuple(items or (f"item {i}" for i in range(len(answer.codes))))
+    return Classified(
+        batch=Batch(range(len(called)), called, contents, tuple(skipped), fingerprint="12ab"),
+        answer=answer,
+        group_by=() if sites is None else ("site",),
+        **{"n_examples": 20, "backbone": "minilm, weights 12ab"} | changes,
+    )
