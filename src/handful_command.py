@@ -1,6 +1,7 @@
 """`handful` from its first moment on: what its console script calls.
 
-A command imports torch, which takes seconds, and Ctrl-C within them would end in a traceback from inside some library.
+A command imports scikit-learn or torch, which takes seconds, and Ctrl-C within them would end in a traceback from a
+library.
 So this stands outside the package: it can answer before the package is there, and while a command imports.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
 from types import FrameType
 
 IMPORTING = ("importlib._bootstrap", "_frozen_importlib")
@@ -24,8 +24,7 @@ def main() -> int:
     from handful.cli.main import INTERRUPTED, make_app
     from handful.cli.main import main as run
 
-    with suppress(ModuleNotFoundError):  # without typer, `run` does what it can
-        make_app()
+    make_app()
     if answers:
         signal.signal(signal.SIGINT, _interrupted)
     try:

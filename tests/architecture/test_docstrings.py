@@ -80,7 +80,7 @@ def test_the_front_is_listed():
     assert set(REFERENCE) >= FRONT
     for name in ("fit", "predict", "infer", "explain", "questions", "load"):
         assert f"handful.estimators.BatchClassifier.{name}" in members("handful.estimators.BatchClassifier")
-    assert "handful.estimators.Answer.labels" not in members("handful.estimators.Answer")
+    assert "handful.estimators.Answer.codes" not in members("handful.estimators.Answer")
 
 
 def test_a_missing_section_is_found(monkeypatch):

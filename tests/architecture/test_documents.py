@@ -208,7 +208,7 @@ def test_the_first_minutes_are_those_that_were_measured():
     page = (ROOT / "docs" / "first_steps.md").read_text(encoding="utf-8")
     steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
     assert all(step["ended_well"] for step in steps)
-    wanted = ("pip install torch==2.13.0", "pip install 'handful[cli,plots]'")
+    wanted = ("pip install torch==2.13.0", "pip install 'handful[fewshot,plots]'")
     first = [next(step for step in steps if step["what"].endswith(end)) for end in wanted]
     for step in first:
         assert f"{step['processor_seconds']}" in page

@@ -25,7 +25,15 @@ def test_versions_devices_and_extras_are_printed(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "findings", lambda *_, **__: [])
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    for start in ("handful  ", "python  ", "torch  ", "numpy  ", "scikit-learn  ", "devices         cpu", "[cli]  "):
+    for start in (
+        "handful  ",
+        "python  ",
+        "torch  ",
+        "numpy  ",
+        "scikit-learn  ",
+        "devices         cpu",
+        "[fewshot]  ",
+    ):
         assert any(line.startswith(start) for line in out.splitlines()), start
     assert out.endswith("No problems found.\n")
 
@@ -96,7 +104,7 @@ def test_extras_are_those_of_the_package_and_say_what_is_missing(monkeypatch):
     monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
     found = doctor.extras({"typer": "1", "rich": "1", "matplotlib": "1"})
     assert found["plots"] == []
-    assert {"cli", "parquet", "text", "images", "timm", "ray"} <= set(found)
+    assert {"fewshot", "parquet", "text", "images", "timm", "ray"} <= set(found)
     assert found["parquet"] == ["pyarrow"]
     assert found["open-clip"] == ["open-clip-torch", "pillow"]
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from handful.errors import LabelError, OptionError, TaskError
+from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier, FewClassSplit
 from handful.fewshot import MethodClassifier
 
@@ -86,5 +86,5 @@ def test_what_cannot_be_split_is_refused():
         next(FewClassSplit(shots=2).split(None, ["a"] * 9 + ["b"] * 2))
     with pytest.raises(LabelError, match="more than the 12 classes"):
         next(FewClassSplit(n_present=13).split(None, Y))
-    with pytest.raises(TaskError, match="rows"):
+    with pytest.raises(LabelError, match="1 classes left"):
         next(FewClassSplit(n_present=1, n_items=50).split(None, Y))

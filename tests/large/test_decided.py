@@ -3,7 +3,7 @@
 import numpy as np
 
 from handful.engine.head import fit_head
-from handful.engine.model import Reference, label_batch
+from handful.engine.model import Context, Reference, label_batch
 from handful.large.decided import BatchTotals, DecidedRun, spread_rows
 
 
@@ -17,7 +17,7 @@ def world(n_items=300, seed=0):
 
 def test_where_all_rows_decide_the_answer_is_that_of_a_batch_in_memory():
     reference, points, _ = world()
-    run = DecidedRun.of(reference, 300, lambda rows: points[rows])
+    run = DecidedRun.of(reference, 300, lambda rows: points[rows], Context())
     answers, packed = run.label(points, range(300))
     whole = label_batch(points, reference)
     assert (answers.labels[:, 0] == whole.probabilities.argmax(1)).all()
@@ -26,7 +26,7 @@ def test_where_all_rows_decide_the_answer_is_that_of_a_batch_in_memory():
 
 def test_blocks_add_up_to_the_whole():
     reference, points, truth = world(3000)
-    run = DecidedRun.of(reference, 3000, lambda rows: points[rows])
+    run = DecidedRun.of(reference, 3000, lambda rows: points[rows], Context())
     whole, packed = run.label(points, range(3000))
     parts = [
         run.label(points[start : start + 700], range(start, min(start + 700, 3000))) for start in range(0, 3000, 700)
@@ -34,7 +34,7 @@ def test_blocks_add_up_to_the_whole():
     assert (np.concatenate([part.labels for part, _ in parts])[:, 0] == whole.labels[:, 0]).all()
     np.testing.assert_allclose(sum(sums for _, sums in parts), packed, rtol=1e-3, atol=1e-2)
     assert (whole.labels[:, 0] == truth).mean() > 0.9
-    assert run.name == DecidedRun.of(reference, 3000, lambda rows: points[rows]).name
+    assert run.name == DecidedRun.of(reference, 3000, lambda rows: points[rows], Context()).name
 
 
 def test_rows_are_spread_over_all():

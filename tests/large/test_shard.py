@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from handful.catalogue import Catalogue
+from handful.engine.model import Context
 from handful.large.answers import read_answers
 from handful.large.decided import DecidedRun
 from handful.large.shard import Work
@@ -14,7 +15,7 @@ def setting(tmp_path):
     problem = large_problem(even=True)
     catalogue = Catalogue.of_bank(problem.catalogue, "raw")
     work = Work(problem.queries, catalogue.origin, "raw", LocalFolder(tmp_path), "run", 150)
-    return work, DecidedRun.of(catalogue.reference, 400, work.points)
+    return work, DecidedRun.of(catalogue.reference, 400, work.points, Context())
 
 
 def test_shards_have_the_answers_and_totals_of_the_whole(setting):

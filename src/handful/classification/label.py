@@ -40,6 +40,7 @@ from handful.estimators.prior_weights import weights_of
 from handful.extraction.extract import extract, in_process, skipped_items
 from handful.extraction.items import Items, Kind, items_of
 from handful.large.executors import Executor
+from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
@@ -48,6 +49,7 @@ from handful.reading.read import has_columns, may_hold_pickles, read
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
 # A batch is streamed when `dense_bytes` is larger. Labelling in memory holds several such copies at once.
 MOST_DENSE_BYTES = 2**28
 # Items beside which the page shows the nearest example.
@@ -342,9 +344,9 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
     if asked is None and not made_by and not both:
         raise OptionError("the features do not say which backbone made them; name it, so that the items use the same")
-    from handful.extraction.backbones import load_backbone  # with torch, which vectors do not need
-
-    network = load_backbone(asked or made_by or USUAL_BACKBONES[next(iter(kinds))], device=device)
+    (kind,) = kinds
+    backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
+    network = backbones.load_backbone(asked or made_by or USUAL_BACKBONES[kind], device=device)
     if weights and weights != network.weights_hash:
         raise BankError(
             f"backbone {network.name} has weights {network.weights_hash[:12]}…, but the given features were made by "

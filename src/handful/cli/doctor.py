@@ -7,12 +7,14 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import import_module, metadata
+from typing import Any
 
 import handful
 from handful.cli.terminal import data
+from handful.machine.threads import available_cores
 
-CORE = ("torch", "numpy", "scikit-learn")
+CORE = ("numpy", "scipy", "scikit-learn", "torch")
 # Builds of these packages must match the build of torch; each is compiled against one version of it, which it names.
 BESIDE_TORCH = ("torchvision", "torchaudio")
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
@@ -36,14 +38,13 @@ def doctor() -> None:
     Examples:
       handful doctor
     """
-    import torch
-
     versions = installed_versions()
+    torch = import_module("torch") if "torch" in versions else None
     data(f"handful         {handful.__version__}")
     data(f"python          {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in CORE:
         data(f"{name:<16}{versions.get(name, 'not installed')}")
-    data(f"{'devices':<16}{', '.join(devices())}; {torch.get_num_threads()} threads")
+    data(f"{'devices':<16}{', '.join(devices(torch))}; {available_cores()} cores")
     found_extras = extras(versions)
     width = max(16, *(len(extra) + 4 for extra in found_extras))
     for extra, missing in found_extras.items():
@@ -51,7 +52,10 @@ def doctor() -> None:
         data(f"{f'[{extra}]':<{width}}{said}")
     wanted = {name: torch_wanted_by(metadata.requires(name) or []) for name in BESIDE_TORCH if name in versions}
     found = findings(
-        versions, wanted_torch=wanted, cuda_of_torch=torch.version.cuda, cuda_runs=torch.cuda.is_available()
+        versions,
+        wanted_torch={} if torch is None else wanted,
+        cuda_of_torch=None if torch is None else torch.version.cuda,
+        cuda_runs=torch is not None and torch.cuda.is_available(),
     )
     data("")
     if not found:
@@ -67,10 +71,10 @@ def installed_versions() -> dict[str, str]:
     return {_key(found.metadata["Name"]): found.version for found in metadata.distributions() if found.metadata["Name"]}
 
 
-def devices() -> list[str]:
-    """Where torch can compute, as it names devices."""
-    import torch
-
+def devices(torch: Any) -> list[str]:
+    """Where handful can compute, as torch names devices; without torch, here."""
+    if torch is None:
+        return ["cpu"]
     cuda = [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())]
     return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
 
@@ -119,7 +123,7 @@ def findings(
     index = f"https://download.pytorch.org/whl/{build}"
     for name in BESIDE_TORCH:
         local = versions.get(name, "").partition("+")[2]
-        if local and local != build:
+        if local and local != build and "torch" in versions:
             what = f"{name} {versions[name]} was built for {local}, torch {versions['torch']} for {build}"
             found.append(
                 Finding(

@@ -51,23 +51,22 @@ def extract_command(
       handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
-    import torch
-
     from handful.cli.printed import complain_of_skipped, print_bank
     from handful.cli.terminal import waiting
-    from handful.extraction.backbones import load_backbone
     from handful.extraction.extract import extract, in_process, skipped_items
     from handful.extraction.items import list_items
     from handful.extraction.on_ray import on_ray
+    from handful.machine.extras import import_extra
+    from handful.machine.threads import available_cores
 
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
-    executor = executor_at(on, lambda: in_process(workers or torch.get_num_threads()), on_ray, only_here)
+    executor = executor_at(on, lambda: in_process(workers or available_cores()), on_ray, only_here)
     with waiting(f"listing {items}"):
         listed = list_items(items, split=split, text=text, label_column=labels, item_column=item_column)
     with _bar(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
-            load_backbone(backbone, device=device),
+            import_extra("handful.extraction.backbones", "images,text").load_backbone(backbone, device=device),
             out,
             batch_size=batch_size,
             shard_size=shard_size,

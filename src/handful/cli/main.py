@@ -10,14 +10,13 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from handful.cli import bare
-from handful.cli.bare import SUMMARY
 from handful.cli.terminal import Interrupted
 from handful.errors import HandfulError, MissingLabelWarning, SkippedRowsWarning
 
 if TYPE_CHECKING:
     import typer
 
+SUMMARY = "Label a whole batch at once when only a few of your many classes occur in it, and you don't know which."
 INTERRUPTED = 130  # the exit code in shells for a process ended by Ctrl-C
 
 
@@ -45,8 +44,6 @@ def make_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     try:
-        if bare.is_bare():
-            return bare.main(arguments)
         app = make_app()
     except KeyboardInterrupt:
         return _complain("interrupted before anything was changed; give the same command again", INTERRUPTED)
@@ -66,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(end), INTERRUPTED)
     except (HandfulError, OSError) as error:
         return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return _complain("this command needs PyTorch, which is not installed; run: pip install 'handful[fewshot]'")
     return 0
 
 

@@ -154,7 +154,25 @@ class Answer:
         return self.at(self.place(group))
 
     def place(self, group: Any) -> int:
-        """Return the position of a group in `groups`."""
+        """Return the position of a group in `groups`.
+
+        Parameters
+        ----------
+        group : object
+            One of `groups`.
+
+        Returns
+        -------
+        int
+            Its position.
+
+        Examples
+        --------
+        >>> from handful.estimators import BatchClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["up", "up", "right", "right"]
+        >>> BatchClassifier().fit(X, y).infer([[0.0, 2.0], [3.0, 0.1]], groups=["a", "b"]).place("b")
+        1
+        """
         name = group.item() if isinstance(group, np.generic) else group
         if self.groups is None:
             raise LabelError("this answer is about one batch; it has no groups")
