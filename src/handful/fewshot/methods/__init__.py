@@ -28,30 +28,11 @@ from handful.fewshot.methods import (
 )
 from handful.fewshot.methods.method import Method
 
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "roll_call": roll_call.METHOD,
-        "paddle": paddle.METHOD,
-        "soft_kmeans": soft_kmeans.METHOD,
-        "paddle_gd": paddle_gd.METHOD,
-        "nearest_prototype": nearest_prototype.METHOD,
-        "baseline": baseline.METHOD,
-        "baseline_pp": baseline_pp.METHOD,
-        "prior_em": prior_em.METHOD,
-        "bd_cspn": bd_cspn.METHOD,
-        "laplacian_shot": laplacian_shot.METHOD,
-        "pt_map": pt_map.METHOD,
-        "tim": tim.METHOD,
-        "tim_adm": tim_adm.METHOD,
-        "alpha_tim": alpha_tim.METHOD,
-        "ici": ici.METHOD,
-        "oslo": oslo.METHOD,
-        "ostim": ostim.METHOD,
-        "eol": eol.METHOD,
-        "em_dirichlet": em_dirichlet.METHOD,
-        "transclip": transclip.METHOD,
-        "stata": stata.METHOD,
-    }
+_IN_ORDER = (
+    *(roll_call, paddle, soft_kmeans, paddle_gd, nearest_prototype, baseline, baseline_pp, prior_em),
+    *(bd_cspn, laplacian_shot, pt_map, tim, tim_adm, alpha_tim, ici),
+    *(oslo, ostim, eol, em_dirichlet, transclip, stata),
 )
+METHODS: Mapping[str, Method] = MappingProxyType({module.METHOD.name: module.METHOD for module in _IN_ORDER})
 
 __all__ = ["METHODS", "Method"]

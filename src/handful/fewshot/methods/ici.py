@@ -30,7 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, among, at_least
 from handful.fewshot.numerics.outlier_path import outlier_path
 from handful.fewshot.rows import to_near_one
 from handful.fewshot.solution import Solution
@@ -47,38 +47,16 @@ CLASSIFIER_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class IciOptions:
-    """Options of LR+ICI.
+class IciOptions(Options):
+    """Options of LR+ICI."""
 
-    Attributes
-    ----------
-    n_components : int
-        d', principal components used to judge credibility; in the paper's tables 2 on mini-ImageNet, 5 elsewhere.
-    step : int
-        Maximum number of points per class accepted in one round.
-    inverse_penalty : float
-        C of the logistic regression.
-    max_iter : int
-        Maximum number of rounds; zero gives logistic regression on the support.
-    ties : {"residual", "position"}
-        Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
-        residual, or, as in the public code, the one that comes first in the query. With "position" the answer depends
-        on the order of the query.
-    """
-
-    n_components: int = 2
-    step: int = 5
-    inverse_penalty: float = 10.0
-    max_iter: int = 100
-    ties: str = "residual"
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("n_components", "step"):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1", getattr(self, name))
-        require(self.inverse_penalty > 0, "inverse_penalty must be above 0", self.inverse_penalty)
-        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
-        require(self.ties in TIES, f"ties must be one of {TIES}", self.ties)
+    n_components: int = at_least(1, 2)  # d'; in the paper's tables 2 on mini-ImageNet, 5 elsewhere
+    step: int = at_least(1, 5)  # most points per class accepted in one round
+    inverse_penalty: float = above(0, 10.0)  # C of the logistic regression
+    max_iter: int = at_least(0, 100)  # most rounds; zero gives logistic regression on the support
+    # Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller residual, or,
+    # as in the public code, the one that comes first in the query; the answer then depends on the order of the query.
+    ties: str = among(TIES, "residual")
 
 
 @dataclass(frozen=True)
@@ -208,9 +186,9 @@ def solve(task: TaskBatch, options: IciOptions) -> Solution:
 
 
 METHOD = Method(
-    name="ici",
-    options=IciOptions,
-    transform="l2",
-    solve=solve,
-    citation="Wang, Xu, Liu, Zhang, Fu. Instance Credibility Inference for Few-Shot Learning. CVPR 2020.",
+    "ici",
+    IciOptions,
+    "l2",
+    solve,
+    "Wang, Xu, Liu, Zhang, Fu. Instance Credibility Inference for Few-Shot Learning. CVPR 2020.",
 )

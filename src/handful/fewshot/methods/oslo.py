@@ -21,7 +21,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.distances import cosines
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.moments import soft_moments
@@ -34,28 +34,12 @@ from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class OsloOptions:
-    """Options of OSLO.
+class OsloOptions(Options):
+    """Options of OSLO."""
 
-    Attributes
-    ----------
-    inlier_temperature : float
-        λ_s.
-    label_temperature : float
-        λ_z.
-    max_iter : int
-        Number of steps.
-    """
-
-    inlier_temperature: float = 0.05
-    label_temperature: float = 0.1
-    max_iter: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("inlier_temperature", "label_temperature"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    inlier_temperature: float = above(0, 0.05)  # λ_s
+    label_temperature: float = above(0, 0.1)  # λ_z
+    max_iter: int = at_least(1, 2)
 
 
 def solve(task: TaskBatch, options: OsloOptions) -> Solution:
@@ -91,13 +75,11 @@ def _prototypes(options: OsloOptions, frame: Frame, weights: Tensor) -> Float[Te
 
 
 METHOD = Method(
-    name="oslo",
-    options=OsloOptions,
-    transform="task_cl2n",
-    solve=solve,
-    citation=(
-        "Boudiaf, Bennequin, Tami, Toubhans, Piantanida, Hudelot, Ben Ayed. Open-Set Likelihood Maximization for "
-        "Few-Shot Learning. CVPR 2023."
-    ),
+    "oslo",
+    OsloOptions,
+    "task_cl2n",
+    solve,
+    "Boudiaf, Bennequin, Tami, Toubhans, Piantanida, Hudelot, Ben Ayed. Open-Set Likelihood Maximization for "
+    "Few-Shot Learning. CVPR 2023.",
     rejects=True,
 )

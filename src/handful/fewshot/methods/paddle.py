@@ -12,17 +12,8 @@ vector V, and an entropic barrier keeps U inside the simplex:
 Each of the three updates below minimises F exactly in one block, so F never increases. The paper's listing computes W
 from the previous U; its proof, and this file, use the new one. At λ = |Q| this is EM for a mixture of unit Gaussians.
 
-=========  =============================  ======================================================
-paper      here                           meaning
-=========  =============================  ======================================================
-U          `assignments`                  soft labels of the query, held as logarithms
-V          `dual`                         1 + ln û, one number per class
-W          `prototypes`                   class means over support and softly assigned query
-û          `proportions`                  share of the query in each class
-λ          `complexity_weight`            weight of the partition; None means |Q|
-λ/|Q|      `tilt`                         factor on V (the adjoint of a mean divides by |Q|)
-ε          `proportion_floor`             added inside V's logarithm; 1e-6 in the public code
-=========  =============================  ======================================================
+In the code U is held as logarithms, V is `dual`, W `prototypes`, û `proportions` and λ/|Q| `tilt`: the adjoint of a mean
+divides by |Q|.
 """
 
 from __future__ import annotations
@@ -35,7 +26,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.entropy import entropy
 from handful.fewshot.numerics.geometry import Averages, Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
@@ -49,40 +40,15 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True)
-class PaddleOptions:
-    """Options of PADDLE; the defaults are the paper's.
+class PaddleOptions(Options):
+    """Options of PADDLE; the defaults are the paper's."""
 
-    Attributes
-    ----------
-    complexity_weight : float or None
-        λ. None means |Q| of each task.
-    proportion_floor : float
-        ε in `v_k = 1 + ln(û_k + ε)`. At zero, a class that has lost all its mass never gets it back.
-    max_iter : int
-        Maximum number of iterations per task.
-    tol : float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it always takes `max_iter` iterations.
-    geometry : {"auto", "feature", "gram"}
-        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    complexity_weight: float | None = None
-    proportion_floor: float = 0.0
-    max_iter: int = 100
-    tol: float = 1e-6
-    geometry: str = "auto"
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        weight = 0.0 if self.complexity_weight is None else self.complexity_weight
-        require(weight >= 0, "complexity_weight must be None or at least 0", self.complexity_weight)
-        require(self.proportion_floor >= 0, "proportion_floor must be at least 0", self.proportion_floor)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
-        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+    complexity_weight: float | None = at_least(0, None)  # λ; None means |Q| of each task
+    proportion_floor: float = at_least(0, 0.0)  # ε; at zero, a class that has lost all its mass never gets it back
+    max_iter: int = at_least(1, 100)
+    tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
+    geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 @dataclass(frozen=True)
@@ -179,12 +145,10 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
 
 
 METHOD = Method(
-    name="paddle",
-    options=PaddleOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    citation=(
-        "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
-        "Transductive Minimum Description Length Inference. NeurIPS 2022."
-    ),
+    "paddle",
+    PaddleOptions,
+    "range_scale_public_code",
+    solve,
+    "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
+    "Transductive Minimum Description Length Inference. NeurIPS 2022.",
 )

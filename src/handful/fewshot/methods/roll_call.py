@@ -24,7 +24,7 @@ from handful.engine.head import fit_head
 from handful.engine.levels import fit_levels
 from handful.engine.model import JointAnswer, Reference, label_batch
 from handful.engine.unknown import REJECTED
-from handful.fewshot.methods.method import Method
+from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame, Labels, support_means
 from handful.fewshot.task import TaskBatch
@@ -35,7 +35,7 @@ LEAST = 1e-30
 
 
 @dataclass(frozen=True)
-class RollCallOptions:
+class RollCallOptions(Options):
     """Options of roll call: none, there is nothing to tune."""
 
 
@@ -87,10 +87,10 @@ def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "p
 
 
 METHOD = Method(
-    name="roll_call",
-    options=RollCallOptions,
-    transform="l2",
-    solve=solve,
+    "roll_call",
+    RollCallOptions,
+    "l2",
+    solve,
+    "handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
     rejects=True,
-    citation="handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
 )

@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
@@ -27,29 +27,13 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True)
-class SoftKMeansOptions:
-    """Options of soft K-means.
+class SoftKMeansOptions(Options):
+    """Options of soft K-means."""
 
-    Attributes
-    ----------
-    max_iter, tol : int, float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
-    geometry : {"auto", "feature", "gram"}
-        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    max_iter: int = 100
-    tol: float = 1e-6
-    geometry: str = "auto"
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
-        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+    max_iter: int = at_least(1, 100)
+    tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
+    geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
@@ -80,9 +64,9 @@ def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
 
 
 METHOD = Method(
-    name="soft_kmeans",
-    options=SoftKMeansOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    citation="Martin et al., NeurIPS 2022, ablation without the partition term.",
+    "soft_kmeans",
+    SoftKMeansOptions,
+    "range_scale_public_code",
+    solve,
+    "Martin et al., NeurIPS 2022, ablation without the partition term.",
 )

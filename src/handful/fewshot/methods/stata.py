@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
@@ -37,32 +37,13 @@ TIE = 1e-6
 
 
 @dataclass(frozen=True)
-class StataOptions:
-    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds.
+class StataOptions(Options):
+    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds."""
 
-    Attributes
-    ----------
-    anchor_weight : float
-        α, number of queries that a name is worth.
-    temperature : float
-        τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own.
-    n_neighbours : int
-        r, neighbours of a point, itself not counted.
-    max_iter : int
-        Number of updates of the Gaussians.
-    """
-
-    anchor_weight: float = 1.0
-    temperature: float = 100.0
-    n_neighbours: int = 3
-    max_iter: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("anchor_weight", "temperature"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    anchor_weight: float = above(0, 1.0)  # α, number of queries that a name is worth
+    temperature: float = above(0, 100.0)  # τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own
+    n_neighbours: int = at_least(1, 3)  # r, of a point, itself not counted
+    max_iter: int = at_least(1, 10)  # updates of the Gaussians
 
 
 def solve(task: TaskBatch, options: StataOptions) -> Solution:
@@ -102,12 +83,9 @@ def _prototypes(options: StataOptions, frame: Frame, weights: Tensor) -> Float[T
 
 
 METHOD = Method(
-    name="stata",
-    options=StataOptions,
-    transform="l2",
-    solve=solve,
-    citation=(
-        "Zanella, Fuchs, De Vleeschouwer, Ben Ayed. Realistic Test-Time Adaptation of Vision-Language Models. "
-        "CVPR 2025."
-    ),
+    "stata",
+    StataOptions,
+    "l2",
+    solve,
+    "Zanella, Fuchs, De Vleeschouwer, Ben Ayed. Realistic Test-Time Adaptation of Vision-Language Models. CVPR 2025.",
 )

@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
@@ -36,28 +36,12 @@ FIRST_QUERIES = 8
 
 
 @dataclass(frozen=True)
-class TransclipOptions:
-    """Options of TransCLIP; the defaults are those of the authors' code.
+class TransclipOptions(Options):
+    """Options of TransCLIP; the defaults are those of the authors' code."""
 
-    Attributes
-    ----------
-    temperature : float
-        τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own.
-    n_neighbours : int
-        r, neighbours of a point, itself not counted.
-    max_iter : int
-        Number of updates of the Gaussians.
-    """
-
-    temperature: float = 100.0
-    n_neighbours: int = 3
-    max_iter: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.temperature > 0, "temperature must be above 0", self.temperature)
-        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    temperature: float = above(0, 100.0)  # τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own
+    n_neighbours: int = at_least(1, 3)  # r, of a point, itself not counted
+    max_iter: int = at_least(1, 10)  # updates of the Gaussians
 
 
 def solve(task: TaskBatch, options: TransclipOptions) -> Solution:
@@ -95,9 +79,9 @@ def _prototypes(options: TransclipOptions, frame: Frame, weights: Tensor) -> Flo
 
 
 METHOD = Method(
-    name="transclip",
-    options=TransclipOptions,
-    transform="l2",
-    solve=solve,
-    citation="Zanella, Gérin, Ben Ayed. Boosting Vision-Language Models with Transduction. NeurIPS 2024.",
+    "transclip",
+    TransclipOptions,
+    "l2",
+    solve,
+    "Zanella, Gérin, Ben Ayed. Boosting Vision-Language Models with Transduction. NeurIPS 2024.",
 )
