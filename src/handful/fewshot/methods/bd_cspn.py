@@ -35,7 +35,7 @@ COSINE_SCALE = 10.0
 class BDCSPNOptions(Options):
     """Options of BD-CSPN."""
 
-    # ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for the same step;
+    # ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for this step;
     # PADDLE's configurations use 50, and 30 for one backbone.
     sharpness: float = at_least(0, 10.0)
     public_code: bool = False  # weigh points and label the query as PADDLE's public code does

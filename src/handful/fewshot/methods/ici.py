@@ -54,8 +54,8 @@ class IciOptions(Options):
     step: int = at_least(1, 5)  # most points per class accepted in one round
     inverse_penalty: float = above(0, 10.0)  # C of the logistic regression
     max_iter: int = at_least(0, 100)  # most rounds; zero gives logistic regression on the support
-    # Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller residual, or,
-    # as in the public code, the one that comes first in the query; the answer then depends on the order of the query.
+    # Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
+    # residual, or, as in the public code, the first of the query; the answer then depends on the query's order.
     ties: str = among(TIES, "residual")
 
 

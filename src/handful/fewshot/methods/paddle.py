@@ -12,8 +12,8 @@ vector V, and an entropic barrier keeps U inside the simplex:
 Each of the three updates below minimises F exactly in one block, so F never increases. The paper's listing computes W
 from the previous U; its proof, and this file, use the new one. At λ = |Q| this is EM for a mixture of unit Gaussians.
 
-In the code U is held as logarithms, V is `dual`, W `prototypes`, û `proportions` and λ/|Q| `tilt`: the adjoint of a mean
-divides by |Q|.
+In the code U is held as logarithms, V is `dual`, W `prototypes`, û `proportions` and λ/|Q| `tilt`: the adjoint of a
+mean divides by |Q|.
 """
 
 from __future__ import annotations
