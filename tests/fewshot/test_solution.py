@@ -19,11 +19,6 @@ def constant(value: float, log_u: torch.Tensor) -> torch.Tensor:
     return torch.full((len(log_u), 3, 5), value)
 
 
-def test_predictions_are_the_most_probable_classes():
-    solution = plain()
-    assert torch.equal(solution.predictions, solution.log_assignments.argmax(-1))
-
-
 def test_what_a_method_lacks_is_said_when_asked_for():
     with pytest.raises(UndefinedError, match="no prototypes"):
         _ = plain().prototypes

@@ -1,7 +1,5 @@
 """TaskBatch: what it accepts, and the sentences with which it refuses."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -34,22 +32,6 @@ def test_numpy_is_accepted_without_a_copy():
     task = TaskBatch(support, np.array([[0, 1, 0, 1]] * 2, dtype=np.int32), np.ones((2, 5, 3), np.float32), 2)
     assert task.support_labels.dtype == torch.int64
     assert task.support.data_ptr() == support.ctypes.data
-
-
-def test_there_is_no_room_for_query_labels():
-    assert {f.name for f in dataclasses.fields(TaskBatch)} == {
-        *("support", "support_labels", "query", "n_classes", "support_mask", "query_mask")
-    }
-
-
-def test_it_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        TaskBatch(**pieces()).n_classes = 3
-
-
-def test_sizes():
-    task = TaskBatch(**pieces(query_mask=torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]).bool()))
-    assert (task.n_tasks, task.dim, task.n_query.tolist()) == (2, 3, [3, 5])
 
 
 @pytest.mark.parametrize(
@@ -175,10 +157,9 @@ def test_rows_of_a_table_are_copied_out_on_first_use():
         TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), Lookup(table[:, :2], query.rows), 2)
 
 
-def test_the_number_of_classes_may_be_one_of_numpys():
-    assert type(TaskBatch(**pieces(n_classes=np.int64(2))).n_classes) is int
-
-
-def test_no_task_cannot_be_stacked():
-    with pytest.raises(TaskError, match="no task to stack"):
-        TaskBatch.pad([])
+def test_blocks_are_all_tasks_in_order_and_fit_the_cache():
+    task = random_task(0, n_tasks=5)
+    assert len(list(task.blocks(100))) == 1
+    parts = list(task.blocks(100, 250))
+    assert [part.n_tasks for part in parts] == [2, 2, 1]
+    assert torch.equal(torch.cat([part.query for part in parts]), task.query)

@@ -9,7 +9,6 @@ from handful import fewshot
 from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.fewshot import TaskBatch
 from handful.fewshot.numerics.lookup import Lookup
-from handful.fewshot.transforms import parameters_of
 from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
@@ -43,12 +42,6 @@ def test_l2_gives_unit_vectors_and_keeps_zero():
     assert (unit.query[:, 0] == 0).all()
 
 
-def test_l2_times_gives_vectors_of_that_length():
-    task = fewshot.transform("l2_times", random_task(0), factor=5.0)
-    for features in (task.support, task.query):
-        torch.testing.assert_close(features.norm(dim=-1), torch.full(features.shape[:-1], 5.0, dtype=features.dtype))
-
-
 @given(seed=st.integers(0, 1000))
 def test_range_scaling_puts_the_query_into_the_unit_cube(seed):
     scaled = fewshot.transform("range_scale", random_task(seed)).query
@@ -77,11 +70,6 @@ def test_a_shared_support_is_scaled_for_each_task():
 def test_an_unknown_transform_is_refused_with_the_known_ones():
     with pytest.raises(UnknownNameError, match="no transform is called 'sphere'; there are raw, l2"):
         fewshot.transform("sphere", random_task(0))
-
-
-def test_what_a_transform_needs_is_known_by_name():
-    needed = {name: parameters_of(name) for name in fewshot.TRANSFORMS if parameters_of(name)}
-    assert needed == {"cl2n": ("base_mean",), "l2_times": ("factor",)}
 
 
 def test_a_missing_or_needless_parameter_is_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark import completion, run
-from handful.fewshot.benchmark.completion import complete, progress
+from handful.fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.local import in_process
 from handful.fewshot.benchmark.plan import Cell, bound_plan
@@ -285,8 +285,28 @@ def test_a_shard_that_was_written_when_the_interruption_came_is_not_written_agai
     assert values(journal) == values(undisturbed(tmp_path / "other", banks))
 
 
-def test_the_plan_on_disk_is_the_one_that_is_run(tmp_path, banks):
-    journal = Journal.create(tmp_path / "run", small_plan(banks))
-    Journal(journal.folder).extend(small_plan(banks)[:1])
-    complete(journal, banks)
-    assert journal.table().num_rows == 20
+def state(method, done, wanted, seconds, *, failed=0, budget=None):
+    cell = Cell("toy", SPEC, method, n_tasks=wanted, cpu_budget=budget)
+    return CellProgress(cell, done, failed, wanted, seconds)
+
+
+def test_each_cell_is_judged_by_its_own_tasks():
+    quick, slow = state("paddle", 900, 1000, 0.9), state("tim", 10, 1000, 20.0)
+    assert time_left([quick]) == (pytest.approx(0.1), 0)
+    assert time_left([slow]) == (pytest.approx(1980.0), 0)
+    assert time_left([quick, slow]) == (pytest.approx(1980.1), 0)
+
+
+def test_a_cell_that_has_not_begun_is_judged_by_others_of_its_method_or_counted():
+    begun, later, unknown = state("paddle", 10, 10, 5.0), state("paddle", 0, 10, 0.0), state("tim", 0, 10, 0.0)
+    assert time_left([begun, later]) == (5.0, 0)
+    assert time_left([begun, later, unknown]) == (5.0, 1)
+    assert time_left([unknown]) == (0.0, 1)
+
+
+def test_a_budget_bounds_what_is_left_and_failures_have_no_time():
+    assert time_left([state("tim", 10, 1000, 20.0, budget=50.0)]) == (30.0, 0)
+    assert time_left([state("tim", 10, 1000, 60.0, budget=50.0)]) == (0.0, 0)
+    assert time_left([state("tim", 10, 20, 10.0, failed=5)]) == (20.0, 0)
+    assert time_left([state("tim", 10, 20, 0.0, failed=10)]) == (0.0, 1)
+    assert time_left([state("tim", 20, 20, 10.0)]) == (0.0, 0)

@@ -12,7 +12,6 @@ from handful.fewshot.benchmark.paper import (
     accuracy_against_weight,
     best_weight_against_n_query,
     optimisation,
-    partition_term,
     table1,
     table2,
 )
@@ -78,12 +77,6 @@ def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
     # Seven methods; three shots of four banks, and the one support of iNat.
     assert len(axes) == 7 * (3 * 4 + 1)
     assert set(map(tuple, axes.values())) == {(2, 3, 4, 5, 6, 7, 8, 9, 10)}
-
-
-def test_the_partition_term_is_left_out_on_the_seven_columns_of_its_table(banks):
-    plan = partition_term(banks)
-    assert {cell.bank for cell in plan} == {"mini", "tiered", "inat"}
-    assert Counter(cell.method for cell in plan) == {"soft_kmeans": 7, "paddle": 7}
 
 
 def test_the_optimisation_is_compared_as_the_figure_says(banks):

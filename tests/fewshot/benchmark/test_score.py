@@ -40,14 +40,6 @@ def test_a_class_ruled_out_costs_a_finite_amount():
     assert scores.negative_log_likelihood.item() == pytest.approx(-math.log(1e-12) / 2)
 
 
-def test_proportions_are_right_or_wholly_wrong():
-    log_p = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]).log()
-    assert (
-        score(solution_of(log_p), torch.tensor([[1, 0]])).proportion_error.item() == 0.0
-    )  # the right classes, mixed up
-    assert score(solution_of(log_p), torch.tensor([[2, 2]])).proportion_error.item() == 1.0
-
-
 def open_solution_of(log_p: torch.Tensor, unknown: torch.Tensor) -> Solution:
     kept = (1 - unknown)[..., None]
     proportions = (kept * log_p.exp()).sum(1) / kept.sum(1).clamp(min=1e-300)
@@ -115,3 +107,11 @@ def test_what_a_task_cannot_have_is_not_a_number():
     nothing_unknown = score(solution_of(log_p), torch.tensor([[0, 0]]))
     assert nothing_unknown.accuracy.item() == 1
     assert nothing_unknown.unknown_aupr.isnan().all()
+
+
+def test_nine_of_ten_are_ninety_percent():
+    """The precision where nine of ten unknown queries are found; the tenth comes last, after ten known ones."""
+    unknown = torch.linspace(1, 0, 20, dtype=torch.float64)[None]
+    truth = torch.tensor([[-1] * 9 + [0] * 10 + [-1]])
+    log_p = torch.zeros(1, 20, 1, dtype=torch.float64)
+    assert score(open_solution_of(log_p, unknown), truth).unknown_precision.item() == 1.0

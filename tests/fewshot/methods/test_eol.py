@@ -1,10 +1,8 @@
 import math
 
-import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
 from handful.fewshot.methods.eol import EolOptions, ScaledPrototypes, gradient
 from handful.fewshot.solvers.outlier_logit import OpenProblem
 from tests.tasks_at_hand import random_task
@@ -68,11 +66,3 @@ def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
         torch.testing.assert_close(solution.unknown[t], 1 - inlier[len(labels) :], atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.log_assignments[t].exp(), closed, atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.prototypes[t], refined, atol=1e-7, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "options", [{"unknown_share": 0.0}, {"unknown_share": 1.0}, {"temperature": 0.0}, {"support_weight": -1.0}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("eol", random_task(0), **options)

@@ -22,12 +22,6 @@ def test_every_query_goes_to_the_nearest_support_mean():
     torch.testing.assert_close(solution.log_assignments, (-0.5 * distances.square()).log_softmax(-1))
 
 
-def test_it_is_the_first_iteration_of_soft_kmeans():
-    task = random_task(1)
-    first = fewshot.solve("soft_kmeans", task, max_iter=1)
-    torch.testing.assert_close(fewshot.solve("nearest_prototype", task).log_assignments, first.log_assignments)
-
-
 def test_it_has_no_objective():
     with pytest.raises(UndefinedError, match="no objective"):
         _ = fewshot.solve("nearest_prototype", random_task(2)).objective

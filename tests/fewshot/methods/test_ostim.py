@@ -1,8 +1,6 @@
-import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
 from handful.fewshot.methods.ostim import OstimOptions, gradient
 from handful.fewshot.solvers.outlier_logit import OpenProblem
 from tests.tasks_at_hand import random_task
@@ -54,11 +52,3 @@ def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
         closed = p[:, :-1] / p[:, :-1].sum(1, keepdim=True)
         torch.testing.assert_close(solution.log_assignments[t].exp(), closed, atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.prototypes[t], w.detach(), atol=1e-7, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0.0}, {"marginal_weight": -1.0}, {"learning_rate": 0.0}, {"max_iter": -1}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("ostim", random_task(0), **options)

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import handful
 from handful import fewshot
 from handful.fewshot import TaskBatch
 from handful.fewshot.methods import paddle
@@ -34,14 +33,6 @@ def test_sixty_iterations_of_independent_em(factor, geometry):
             np.testing.assert_allclose(solution.prototypes[t], means, atol=1e-10, rtol=0)
 
 
-def test_the_default_weight_is_the_size_of_each_query():
-    small, large = random_task(1, n_tasks=1, n_query=7), random_task(2, n_tasks=1, n_query=19)
-    together = fewshot.solve("paddle", TaskBatch.pad([small, large]))
-    for t, (task, n) in enumerate([(small, 7), (large, 19)]):
-        alone = fewshot.solve("paddle", task, complexity_weight=float(n))
-        torch.testing.assert_close(together.log_assignments[t, :n].exp(), alone.log_assignments[0].exp())
-
-
 @given(seed=seeds)
 def test_without_weight_it_is_soft_kmeans(seed):
     task = random_task(seed)
@@ -55,13 +46,7 @@ def test_without_weight_it_is_soft_kmeans(seed):
 @given(seed=seeds, weight=st.sampled_from([None, 0.0, 4.0, 40.0]), floor=st.sampled_from([0.0, 1e-6]))
 def test_the_objective_never_rises(seed, weight, floor):
     solution = fewshot.solve(
-        "paddle",
-        random_task(seed),
-        complexity_weight=weight,
-        proportion_floor=floor,
-        max_iter=40,
-        tol=0.0,
-        record=True,
+        "paddle", random_task(seed), complexity_weight=weight, proportion_floor=floor, max_iter=40, tol=0.0, record=True
     )
     steps = solution.trace.observed.diff(dim=-1)
     assert steps.max() <= 1e-9
@@ -132,12 +117,6 @@ def test_the_criterion_is_the_mean_move_of_the_prototypes():
     torch.testing.assert_close(traced, expected)
 
 
-def test_too_few_iterations_are_reported_not_raised():
-    solution = fewshot.solve("paddle", random_task(9, spread=2.0), max_iter=2, tol=1e-12)
-    assert not solution.converged.any()
-    assert (solution.n_iter == 2).all()
-
-
 @pytest.mark.parametrize("geometry", ["feature", "gram"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_class_without_mass_stays_out(geometry, dtype):
@@ -149,14 +128,6 @@ def test_a_class_without_mass_stays_out(geometry, dtype):
     assert solution.log_assignments[0, :, 1].isneginf().all()
     assert solution.objective.isfinite().all()
     assert solution.prototypes[0, 1, 0] == 4000.0
-
-
-def test_the_floor_caps_the_penalty_of_an_empty_class():
-    """With ε = 1e-6 an empty class is at most 13.8 nats away, so a far outlier can still reach it."""
-    support = [[0.0], [4000.0]]
-    task = TaskBatch.single(torch.tensor(support), [0, 1], torch.zeros(50, 1), n_classes=2)
-    solution = fewshot.solve("paddle", task, proportion_floor=1e-6)
-    assert solution.log_assignments.isfinite().all()
 
 
 def test_convergence_is_seen_below_single_precision_cancellation():
@@ -174,15 +145,6 @@ def test_a_large_common_offset_costs_no_digits():
         a = fewshot.solve("paddle", moved, geometry=geometry, max_iter=5, tol=0.0)
         b = fewshot.solve("paddle", exact, geometry=geometry, max_iter=5, tol=0.0)
         torch.testing.assert_close(a.log_assignments.exp().double(), b.log_assignments.exp(), atol=2e-3, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("complexity_weight", -1.0), ("proportion_floor", -1e-9), ("max_iter", 0), ("tol", -1.0), ("geometry", "sphere")],
-)
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
-        fewshot.solve("paddle", random_task(0), **{option: value})
 
 
 @pytest.mark.parametrize("geometry", ["feature", "gram"])

@@ -1,10 +1,8 @@
 """Roll call as a method; what every method promises is checked in tests/contract."""
 
 import numpy as np
-import pytest
 import torch
 
-import handful
 from handful import fewshot
 from handful.datasets import load_clinc150
 
@@ -52,16 +50,3 @@ def test_tasks_with_their_own_support_fit_their_own_head():
         atol=1e-5,
         rtol=0,
     )
-
-
-def test_prototypes_are_the_means_of_the_support():
-    task, _ = tasks(3, 5, 1)
-    found = fewshot.solve("roll_call", task).prototypes[0]
-    means = torch.stack([task.support[0][task.support_labels[0] == k].mean(0) for k in range(150)])
-    torch.testing.assert_close(found, means, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("option", ["max_iter", "tol"])
-def test_there_is_nothing_to_tune(option):
-    with pytest.raises(handful.errors.OptionError, match=f"roll_call has no option '{option}'; it has none"):
-        fewshot.METHODS["roll_call"].make_options(**{option: 1})

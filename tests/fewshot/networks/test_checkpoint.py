@@ -32,11 +32,6 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert torch.equal(loaded.module()(images), NETWORKS["conv4"].build(0).eval()(images))
 
 
-def test_nothing_in_the_folder_is_a_pickle(tmp_path):
-    checkpoint().save(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [MANIFEST, "weights-0003.safetensors"]
-
-
 def test_a_later_one_takes_the_place_of_the_earlier(tmp_path):
     checkpoint(seed=0, epoch=1).save(tmp_path)
     checkpoint(seed=1, epoch=2).save(tmp_path)

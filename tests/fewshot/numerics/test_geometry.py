@@ -31,14 +31,6 @@ def test_scores_and_shifts_agree(seed, shared):
     torch.testing.assert_close(feature.moves(placed[feature][0], start_f), gram.moves(placed[gram][0], start_g))
 
 
-def test_scores_are_negative_distances_up_to_a_constant():
-    feature, _, weights = both_spaces(0)
-    prototypes = (feature.support + feature.moments(weights[0])).mean()
-    expected = -0.5 * torch.cdist(feature.query, prototypes).square()
-    difference = feature.scores(prototypes) - expected
-    torch.testing.assert_close(difference, difference[..., :1].expand_as(difference))
-
-
 def test_a_tiny_move_is_measured_in_single_precision():
     """The difference of two norms would drown a move of 1e-5 in rounding; the difference of weights does not."""
     generator = torch.Generator().manual_seed(2)

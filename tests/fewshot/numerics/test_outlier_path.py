@@ -34,14 +34,6 @@ def test_it_is_the_group_lasso_path(seed, n_components):
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
-def test_at_the_largest_level_nothing_is_corrected_and_below_it_something_is():
-    path = outlier_path(*random_problem(3), N_LEVELS, SMALLEST)
-    zero = path.uncorrected()
-    assert zero[-1].all()
-    assert not zero[-2].all()
-    torch.testing.assert_close(path.levels[0] / path.levels[-1], torch.tensor(SMALLEST, dtype=torch.float64))
-
-
 def test_a_wrong_label_is_corrected_longest():
     basis, labels, n_classes = random_problem(4)
     generator = torch.Generator().manual_seed(4)

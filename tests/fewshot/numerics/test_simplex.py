@@ -47,8 +47,3 @@ def test_projection_is_the_nearest_point(seed, scale):
     # Variational characterisation: ⟨x - p, q - p⟩ ≤ 0 for every q of the simplex; its vertices suffice.
     for vertex in torch.eye(6, dtype=torch.float64):
         assert (((points - projected) * (vertex - projected)).sum(-1) <= 1e-9 * (1 + scale)).all()
-
-
-def test_points_of_the_simplex_stay():
-    points = torch.rand(3, 4, dtype=torch.float64).softmax(-1)
-    torch.testing.assert_close(project_to_simplex(points), points)

@@ -5,7 +5,7 @@ import pytest
 
 from handful import fewshot
 from handful.errors import MissingExtraError
-from handful.fewshot import ShotsPerClass, UniformOverPool, UnknownClasses
+from handful.fewshot import ShotsPerClass, UniformOverPool
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.reports import plots
 from handful.fewshot.reports.summary import columns_of, results
@@ -20,17 +20,6 @@ def columns(tmp_path, cells):
     return columns_of(
         results(made_up_run(tmp_path / "run", tuple(cells), [noisy(0.5, seed=k) for k in range(len(cells))]))
     )
-
-
-def test_tasks_with_other_unknown_classes_have_a_panel_of_their_own(tmp_path):
-    specs = [
-        replace(SPEC, query=UniformOverPool(k), unknown=UnknownClasses(2, share))
-        for k in (2, 3)
-        for share in (0.0, 0.5)
-    ]
-    figure = plots.accuracy_against_k_eff(columns(tmp_path, [Cell("toy", spec, "paddle") for spec in specs]))
-    assert [axis.get_title() for axis in figure.axes] == [f"toy, 2-shot, 2 unknown at {s} %" for s in (0, 50)]
-    assert all(list(axis.lines[0].get_xdata()) == [2.0, 3.0] for axis in figure.axes)
 
 
 def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
@@ -74,9 +63,6 @@ def test_panels_come_in_the_order_of_the_plan(tmp_path):
     found = columns(tmp_path, cells)
     figure = plots.accuracy_against_k_eff(found)
     assert [axis.get_title() for axis in figure.axes] == ["toy, 5-shot", "toy, 10-shot"]
-    narrow = plots.accuracy_against_k_eff(found, across=1)
-    assert narrow.get_figwidth() == figure.get_figwidth() / 2
-    assert [axis.get_title() for axis in narrow.axes] == ["toy, 5-shot", "toy, 10-shot"]
 
 
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):
@@ -98,19 +84,6 @@ def test_weights_are_drawn_against_accuracy_and_the_best_against_n_query(tmp_pat
     assert [len(axis.lines) for axis in plots.accuracy_against_weight(found).axes] == [2, 2]  # the curve, and λ = |Q|
     (axis,) = plots.best_weight_against_n_query(found).axes
     assert axis.lines[1].get_ydata().tolist() == [6.0, 2.0]
-
-
-def test_weights_after_another_transform_are_another_line(tmp_path):
-    cells = [
-        Cell("toy", SPEC, "paddle", transform=transform, options={"complexity_weight": w})
-        for transform in ("", "l2")
-        for w in (2.0, 6.0)
-    ]
-    (axis,) = plots.accuracy_against_weight(columns(tmp_path, cells)).axes
-    assert [line.get_label() for line in axis.lines if not line.get_label().startswith("_")] == [
-        "paddle",
-        "paddle (l2)",
-    ]
 
 
 def test_the_criterion_is_drawn_against_time():

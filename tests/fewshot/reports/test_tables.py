@@ -68,21 +68,6 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_html_is_whole(table):
-    parser = Balance()
-    parser.feed(render_html(table))
-    assert parser.open == []
-    assert parser.cells == 4
-    assert "paper 63.2" in render_html(table)
-
-
-def test_a_transform_other_than_asked_for_is_noted(tmp_path):
-    plan = (Cell("my_own", OWN, "nearest_prototype"),)
-    journal = made_up_run(tmp_path / "run", plan, [noisy(0.5)], transform="l2")
-    (note,) = accuracy_table(columns_of(results(journal))).notes
-    assert note.startswith("nearest_prototype on my_own ran with l2 instead of cl2n")
-
-
 def test_a_note_is_made_once_for_methods_and_banks_that_share_it(tmp_path):
     plan = [Cell(bank, OWN, method) for bank in ("a", "b") for method in ("nearest_prototype", "laplacian_shot")]
     plan += [Cell("c", OWN, "laplacian_shot"), Cell("c", MINI, "laplacian_shot")]

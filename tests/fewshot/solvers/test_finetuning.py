@@ -66,16 +66,3 @@ def test_a_linear_layer_moves_as_under_torchs_sgd():
     layer = fit_linear(data, 6, learning_rate=0.01, batch_size=4, weight_decay=1e-3, epochs=25, bias=True)
     torch.testing.assert_close(layer.weights, v.detach())
     torch.testing.assert_close(layer.bias, b.detach())
-
-
-def test_without_bias_there_is_none():
-    data = LabelledPoints.of(random_task(2))
-    layer = fit_linear(data, 6, learning_rate=0.01, batch_size=4, weight_decay=0.0, epochs=5, bias=False)
-    assert (layer.bias == 0).all()
-    assert (layer.weights != 0).any()
-
-
-def test_sizes_count_real_points():
-    tasks = ragged_tasks(3)
-    sizes = LabelledPoints.of(TaskBatch.pad(tasks)).size()
-    assert sizes.tolist() == [task.support.shape[1] for task in tasks]

@@ -79,28 +79,11 @@ def test_a_task_is_the_same_alone_in_a_range_and_in_any_order(problem, seed, ind
     assert task(draw(labels, spec, seed, [3, index, 2]), 1) == alone
 
 
-def test_a_range_that_ends_in_a_chunk_of_one_task():
-    labels = np.repeat(np.arange(3), 10)
-    for support in (ShotsPerClass(2), FixedSupport([0, 10, 20])):
-        drawn = draw(labels, TaskSpec(support, UniformOverPool(2), 5), 0, range(65))
-        assert drawn.query.shape == (65, 5)
-        assert drawn.classes.shape == (1, 3)
-        assert drawn.support.shape == ((65, 6) if isinstance(support, ShotsPerClass) else (1, 3))
-
-
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint64"])
 def test_any_whole_numbers_serve_as_labels(kind):
     labels = np.repeat(np.arange(3), 10)
     spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5)
     assert (draw(labels.astype(kind), spec, 0, [0]).query == draw(labels, spec, 0, [0]).query).all()
-
-
-def test_tasks_and_seeds_differ():
-    labels = np.repeat(np.arange(5), 30)
-    spec = TaskSpec(ShotsPerClass(3), UniformOverPool(2), 20)
-    drawn = [draw(labels, spec, seed, range(50)) for seed in (0, 1)]
-    assert len({tuple(row) for d in drawn for row in d.query}) == 100
-    assert len({tuple(row) for d in drawn for row in d.support}) == 100
 
 
 def test_the_support_does_not_depend_on_the_query_rule():

@@ -72,15 +72,6 @@ def test_a_task_with_unknown_classes_is_the_same_alone_in_a_range_and_in_any_ord
             assert (among.support[t][:width] == alone.support[0]).all()
 
 
-def test_the_share_changes_neither_the_classes_nor_the_support():
-    few, many = (
-        draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 10, unknown=UnknownClasses(3, share)), 0, range(20))
-        for share in (0.1, 0.6)
-    )
-    assert (few.classes == many.classes).all()
-    assert (few.support == many.support).all()
-
-
 def test_a_spec_without_unknown_classes_draws_what_it_always_drew():
     """Numbers of the version before unknown classes existed."""
     drawn = draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
@@ -104,12 +95,6 @@ def test_a_task_does_not_tell_which_items_are_unknown():
 @pytest.mark.parametrize(("share", "n_query", "n_items"), [(0.5, 75, 38), (0.1, 75, 8), (0.3, 60, 18), (1 / 3, 75, 25)])
 def test_a_half_is_rounded_up(share, n_query, n_items):
     assert UnknownClasses(1, share).n_items(n_query) == n_items
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_impossible_shares_are_refused(share):
-    with pytest.raises(TaskError, match="share of unknown items must lie in 0 … 1"):
-        UnknownClasses(1, share)
 
 
 def test_impossible_numbers_of_unknown_classes_are_refused():

@@ -33,18 +33,6 @@ def test_an_epoch_is_a_function_of_seed_and_number():
     assert sorted(order(0, 3)) == list(range(40))
 
 
-def test_rows_that_fill_no_batch_wait_for_another_epoch():
-    sampler = EpochBatches(43, 8, seed=0)
-    assert len(sampler) == len(list(sampler)) == 5
-    seen = set()
-    for epoch in range(10):
-        sampler.set_epoch(epoch)
-        rows = rows_of(sampler)
-        assert len(set(rows)) == 40
-        seen |= set(rows)
-    assert seen == set(range(43))
-
-
 @pytest.mark.parametrize("processes", [2, 4])
 def test_processes_share_each_batch(processes):
     whole = [set(batch) for batch in EpochBatches(40, 8, seed=0)]

@@ -13,14 +13,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from handful.fewshot.benchmark.detection import detection
 from handful.fewshot.solution import Solution
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 # A probability below this counts as this, so that one class ruled out by mistake does not make a mean infinite.
 LEAST_PROBABILITY = 1e-12
 # A query counts as rejected if the method is surer than this that it is unknown.
 REJECTED = 0.5
+# Recall at which precision is reported.
+RECALL = 0.9
 
 
 class Scores(NamedTuple):
@@ -42,8 +43,8 @@ class Scores(NamedTuple):
     negative_log_likelihood : Float[Tensor, "task"]
         Mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries, in nats.
     unknown_auroc, unknown_aupr, unknown_precision : Float[Tensor, "task"]
-        How well unknown queries are separated from known ones, see `Detection`; the last is the precision at 90 %
-        recall.
+        How well unknown queries are ranked before known ones: the area under the ROC curve, the average precision, and
+        the precision at the highest threshold that finds at least 90 % of the unknown queries.
     unknown_share_error : Float[Tensor, "task"]
         `|mean_Q o_n - #{n : y_n = -1} / |Q||`; only for methods that reject.
     known_rejected : Float[Tensor, "task"]
@@ -91,7 +92,6 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     stated = torch.full_like(share, torch.nan) if solution.unknown is None else solution.unknown.double().mean(-1)
     rejected = stated.nan_to_num(0.0)
     of_classes = ((1 - rejected).unsqueeze(-1) * solution.proportions - counts / truth.shape[-1]).abs().sum(-1)
-    found = detection(_unlikeness(solution), ~known)
     return Scores(
         right.sum(-1) / n_known,
         recalls.sum(-1) / present.sum(-1),
@@ -100,7 +100,7 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
         both / present.sum(-1),
         (of_classes + (rejected - share).abs()) / 2,
         surprise.sum(-1) / n_known,
-        *found,
+        *_detection(_unlikeness(solution), ~known),
         (stated - share).abs(),
         (~kept & known).sum(-1) / n_known + 0 * stated,  # not a number for a method that cannot reject
     )
@@ -112,6 +112,20 @@ def _unlikeness(solution: Solution) -> Float[Tensor, "task query"]:
         return solution.unknown
     others = solution.log_assignments.double().exp()
     return others.scatter(-1, solution.predictions.unsqueeze(-1), 0.0).sum(-1)
+
+
+def _detection(scores: Float[Tensor, "task query"], unknown: Bool[Tensor, "task query"]) -> Float[Tensor, "3 task"]:
+    """AUROC, average precision and precision at `RECALL`; not a number without known or without unknown queries."""
+    measures = torch.full((3, len(scores)), torch.nan, dtype=torch.float64)
+    for t in (unknown.any(-1) & ~unknown.all(-1)).nonzero().flatten().tolist():
+        from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score  # takes a while
+
+        truth, ranked = unknown[t].cpu().numpy(), scores[t].double().cpu().numpy()
+        precision, recall, _ = precision_recall_curve(truth, ranked)
+        enough = precision[recall >= RECALL - 1e-12][-1]  # 9 of 10 may be rounded to less than 0.9
+        areas = roc_auc_score(truth, ranked), average_precision_score(truth, ranked)
+        measures[:, t] = torch.tensor([*areas, enough], dtype=torch.float64)
+    return measures
 
 
 def _counts(

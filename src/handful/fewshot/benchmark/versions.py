@@ -29,26 +29,20 @@ METHODS_PACKAGE = "handful.fewshot.methods"
 # Packages that list all methods: following them would make each method depend on all the others.
 NOT_FOLLOWED = ("handful", "handful.fewshot", METHODS_PACKAGE)
 MAKES_ROWS = "handful.fewshot.benchmark.run"
-NOT_NOTED = "a version of handful that did not note it"
 
 
 @cache
-def versions() -> Mapping[str, str]:
-    """Versions of Python, handful and the packages that rows are computed with.
+def versions_text() -> str:
+    """Versions of handful, Python and the packages that rows are computed with, as one line.
 
     Examples
     --------
-    >>> list(versions())
+    >>> [part.split()[0] for part in versions_text().split(", ")]
     ['handful', 'numpy', 'python', 'scikit-learn', 'torch']
     """
     found = {"handful": handful.__version__, "python": platform.python_version()}
     found |= {name: metadata.version(name) for name in COMPUTING}
-    return dict(sorted(found.items()))
-
-
-def versions_text() -> str:
-    """Return `versions` as one line, as in rows."""
-    return ", ".join(f"{name} {version}" for name, version in versions().items())
+    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
 
 
 @cache
@@ -80,34 +74,20 @@ def modules_behind(method: str) -> list[str]:
 def changes_since(rows: Mapping[str, np.ndarray], methods: Sequence[str]) -> list[str]:
     """Return sentences on how the versions and the code behind rows differ from the current ones; none if they do not.
 
-    Parameters
-    ----------
-    rows : Mapping[str, ndarray]
-        Columns of a journal.
-    methods : sequence of str
-        Methods whose code is compared.
+    `rows` are columns of a journal; the code of these methods is compared.
     """
-    now = versions_text()
-    found = []
-    for then in _distinct(rows["versions"]):
+    now, said = versions_text(), []
+    for then in sorted(set(rows["versions"])):
         if then != now:
             parts = [", ".join(sorted(set(a.split(", ")) - set(b.split(", ")))) for a, b in ((then, now), (now, then))]
-            found.append(f"rows were made with {parts[0]}, but this is {parts[1]}")
+            said.append(f"rows were made with {parts[0]}, but this is {parts[1]}")
     for method in dict.fromkeys(methods):
         current = code_version(method)
-        # Rows that do not note their code do not note their versions either, which is reported above.
-        others = [
-            code for code in _distinct(rows["code"][rows["method"] == method]) if code not in (current, NOT_NOTED)
-        ]
-        if others:
-            found.append(
+        if others := sorted(set(rows["code"][rows["method"] == method]) - {current}):
+            said.append(
                 f"the code of {method} has changed: rows were made by {', '.join(others)}, but this is {current}"
             )
-    return found
-
-
-def _distinct(values: np.ndarray) -> list[str]:
-    return sorted({NOT_NOTED if value is None else str(value) for value in values})
+    return said
 
 
 @cache

@@ -25,7 +25,6 @@ an option, the same for all tasks. Their code can also give every cluster a name
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -128,15 +127,14 @@ def named(
 
 def solve(task: TaskBatch, options: EmDirichletOptions) -> Solution:
     """Iterate in double precision, one block of tasks after the other."""
-    labels = concatenated([_labels(block, options) for block in _blocks(task)])
+    labels = concatenated([_labels(block, options) for block in task.blocks(task.n_classes**2, BLOCK_NUMBERS)])
     return Frame(task).solution(labels, n_iter=options.max_iter)
 
 
 def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
     n_tasks, n_classes, mask = task.n_tasks, task.n_classes, task.query_mask
     frame = Frame(task)
-    query = task.query if mask is None else task.query.where(mask.unsqueeze(-1), 0)
-    similarity = cosines(query.double(), frame.placed(frame.support.mean()).double())
+    similarity = cosines(task.zeroed("query").double(), frame.placed(frame.support.mean()).double())
     described = softmax(options.temperature * similarity)
     log_p = (described.weights + LEAST).log()
     n_query = task.n_query.double().unsqueeze(-1)
@@ -151,11 +149,6 @@ def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
     labels = softmax((named(masked(labels.weights, mask), described.weights) + LEAST).log())
     kept = (labels.weights, labels.logits, labels.largest, labels.log_total)
     return SoftLabels(*(values.to(task.dtype) for values in kept))
-
-
-def _blocks(task: TaskBatch) -> Iterator[TaskBatch]:
-    size = max(1, BLOCK_NUMBERS // task.n_classes**2)
-    yield from (task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size))
 
 
 METHOD = Method(

@@ -131,13 +131,10 @@ def _outlier(problem: OpenProblem, options: EolOptions) -> Float[Tensor, "1 1 1"
 
 def _refined(task: TaskBatch, p: Float[Tensor, "task point class"]) -> Float[Tensor, "task class dim"]:
     """`w_k = Σ_n p_nk z_n / Σ_n p_nk` over support and query."""
-    sums, mass, first = p.new_zeros(()), p.new_zeros(()), 0
-    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
-        weights = p[:, first : first + points.shape[1]]
-        if mask is not None:
-            points, weights = points.where(mask.unsqueeze(-1), 0), weights.where(mask.unsqueeze(-1), 0)
-        sums, mass, first = sums + weights.mT @ points, mass + weights.sum(-2), first + points.shape[1]
-    return sums / mass.unsqueeze(-1)
+    parts = p.where(torch.cat([task.present("support").expand(len(p), -1), task.present("query")], 1).unsqueeze(-1), 0)
+    of_support, of_query = parts[:, : task.support_slots], parts[:, task.support_slots :]
+    sums = of_support.mT @ task.zeroed("support") + of_query.mT @ task.zeroed("query")
+    return sums / parts.sum(-2).unsqueeze(-1)
 
 
 METHOD = Method(

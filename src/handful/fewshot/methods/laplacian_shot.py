@@ -23,11 +23,11 @@ from torch import Tensor
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.graphs import neighbour_affinities
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.alternation import iterate
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
@@ -108,22 +108,15 @@ def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
     frame = Frame(task)
     problem = pose(frame, options)
     start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
-    outcome = fixed_point(
+    return iterate(
+        frame,
         partial(step, smoothness=options.smoothness),
         change,
         problem,
         start,
-        n_tasks=task.n_tasks,
-        device=task.query.device,
-        max_iter=options.max_iter,
-        tol=options.tol,
-    )
-    return frame.solution(
-        outcome.answer,
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        find_prototypes=partial(_prototypes, options),
+        options,
         measure=partial(_measured, options),
+        find_prototypes=partial(_prototypes, options),
     )
 
 

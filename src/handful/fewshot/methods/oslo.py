@@ -45,13 +45,13 @@ class OsloOptions(Options):
 def solve(task: TaskBatch, options: OsloOptions) -> Solution:
     """Take the steps; label the query with the last prototypes."""
     prototypes, unknown = _steps(Frame(task), options)
-    closed = softmax(cosines(_query(task), prototypes) / options.label_temperature)
+    closed = softmax(cosines(task.zeroed("query"), prototypes) / options.label_temperature)
     return open_solution(task, closed, unknown, options.max_iter, partial(_prototypes, options))
 
 
 def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query"]]:
     """Prototypes in the task's own coordinates, since a cosine needs its origin; and `1 - ξ_n`."""
-    task, query = frame.task, _query(frame.task)
+    task, query = frame.task, frame.task.zeroed("query")
     support = frame.support.about(-frame.origin)
     prototypes = support.mean()
     z = torch.full_like(query[..., :1], 1 / task.n_classes).expand(-1, -1, task.n_classes)
@@ -63,11 +63,6 @@ def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task clas
         z = softmax(xi * similarity / options.label_temperature).weights
         prototypes = (support + soft_moments(query, masked(xi * z, task.query_mask))).mean()
     return prototypes, (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
-
-
-def _query(task: TaskBatch) -> Float[Tensor, "task query dim"]:
-    """Query points; padding is zero."""
-    return task.query if task.query_mask is None else task.query.where(task.query_mask.unsqueeze(-1), 0)
 
 
 def _prototypes(options: OsloOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:

@@ -21,22 +21,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.geometry import Averages, Space
+from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import alternate, as_solution
+from handful.fewshot.solvers.alternation import iterate
 from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
-
-P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -52,19 +50,19 @@ class PaddleOptions(Options):
 
 
 @dataclass(frozen=True)
-class Problem(Generic[P]):
+class Problem:
     """What stays the same while a task is solved."""
 
-    space: Space[P]
+    space: Space
     n_query: Float[Tensor, "task"]
     tilt: Float[Tensor, "task"]
 
 
 @dataclass(frozen=True)
-class State(Generic[P]):
+class State:
     """What one iteration passes to the next."""
 
-    prototypes: P
+    prototypes: Any  # in the coordinates of the space
     dual: Float[Tensor, "#task class"]
 
 
@@ -86,12 +84,12 @@ def update_dual(
     return 1 + torch.log(mass / n_query.unsqueeze(-1) + floor)
 
 
-def update_prototypes(support: Averages[P], query: Averages[P]) -> P:
+def update_prototypes(support: Any, query: Any) -> Any:
     """W: `w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)`."""
     return (support + query).mean()
 
 
-def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], SoftLabels]:
+def step(problem: Problem, state: State, floor: float) -> tuple[State, SoftLabels]:
     """Update U, then V, then W from the new U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
@@ -100,7 +98,7 @@ def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], 
     return State(prototypes, dual), u
 
 
-def init(problem: Problem[P]) -> State[P]:
+def init(problem: Problem) -> State:
     """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant that does not affect U."""
     support = problem.space.support
     return State(support.mean(), torch.full_like(support.mass, 1 - math.log(support.mass.shape[-1])))
@@ -128,9 +126,9 @@ def description_length(
     return DescriptionLength(data_length(frame, weights), complexity_weight(frame, options) * partition)
 
 
-def mean_move(problem: Problem[P], new: State[P], old: State[P]) -> Float[Tensor, "task"]:
+def mean_move(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]:
     """`mean_k ‖w_k - w_k'‖`; a class without mass does not move."""
-    moves = problem.space.moves(new.prototypes, old.prototypes)
+    moves: Tensor = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).mean(-1)
 
 
@@ -140,8 +138,7 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     space = frame.space(options.geometry, options.max_iter)
     problem = Problem(space, frame.n_query, complexity_weight(frame, options) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)
-    outcome = alternate(advance, mean_move, measure, problem, init(problem), frame=frame, options=options)
-    return as_solution(frame, outcome, measure)
+    return iterate(frame, advance, mean_move, problem, init(problem), options, measure=measure)
 
 
 METHOD = Method(

@@ -140,15 +140,13 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
         observe=objective if options.record else None,
     )
     at = outcome.answer
-    return Solution(
-        log_assignments=at.assignments.log(),
-        proportions=at.assignments.sum(-2) / frame.n_query.unsqueeze(-1),
+    return frame.solution(
+        at.assignments,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        query_mask=task.query_mask,
         trace=outcome.trace,
-        find_prototypes=frame.later(partial(placed, at.prototypes)),
-        measure=frame.later(partial(_measured, at.prototypes, options)),
+        find_prototypes=partial(placed, at.prototypes),
+        measure=partial(_measured, at.prototypes, options),
     )
 
 

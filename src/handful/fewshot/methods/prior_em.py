@@ -19,10 +19,10 @@ from torch import Tensor
 from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import fixed_point, take
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.solvers.alternation import iterate
 from handful.fewshot.solvers.frame import Frame, support_means
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -70,30 +70,12 @@ def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
     """Compute the distances once, then iterate `step` until the proportions converge."""
     frame = Frame(task)
     problem = pose(frame)
+    uniform = torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes)
+    return iterate(frame, step, _move, problem, uniform, options, measure=_measured, find_prototypes=support_means)
 
-    def objective(u: SoftLabels, rows: Tensor) -> Tensor:
-        length = description_length(take(problem, rows, task.n_tasks), u.weights)
-        return length.data + length.partition
 
-    outcome = fixed_point(
-        step,
-        lambda _, new, old: (new - old).abs().amax(-1),
-        problem,
-        torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes),
-        n_tasks=task.n_tasks,
-        device=task.query.device,
-        max_iter=options.max_iter,
-        tol=options.tol,
-        observe=objective if options.record else None,
-    )
-    return frame.solution(
-        outcome.answer,
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        trace=outcome.trace,
-        find_prototypes=support_means,
-        measure=_measured,
-    )
+def _move(problem: MixtureProblem, new: Tensor, old: Tensor) -> Float[Tensor, "task"]:
+    return (new - old).abs().amax(-1)
 
 
 def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:

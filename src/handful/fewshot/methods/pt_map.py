@@ -47,7 +47,7 @@ class PTMAPOptions(Options):
 def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
     """Alternate plan and prototypes; each plan starts from the column potential of the previous one."""
     frame = Frame(task)
-    real = torch.ones_like(frame.query[..., 0]) if task.query_mask is None else task.query_mask.to(frame.query.dtype)
+    real = task.present("query").to(frame.query.dtype)
     balanced = (frame.n_query / task.n_classes).unsqueeze(-1).expand(-1, task.n_classes)
     find_plan = partial(sinkhorn, row_mass=real, column_mass=balanced, max_iter=options.max_sweeps, tol=options.tol)
 

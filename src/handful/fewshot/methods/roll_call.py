@@ -14,7 +14,7 @@ Tasks that share a support share its head. Else every task fits its own, which t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from handful.engine.model import JointAnswer, Reference, label_batch
 from handful.engine.unknown import REJECTED
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, Labels, support_means
+from handful.fewshot.solvers.frame import Frame, support_means
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
@@ -63,10 +63,16 @@ def _solved(task: TaskBatch) -> Solution:
         shares[t] = torch.from_numpy(found.expected_counts / max(float(found.expected_counts.sum()), LEAST))
         unknown[t, there] = torch.from_numpy(_unknown(found)).float()
     log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
-    labels = Labels(log_q, shares)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
-    solution = frame.solution(labels, n_iter=ones, converged=ones > 0, find_prototypes=support_means)
-    return replace(solution, unknown=unknown.to(log_q))
+    return Solution(
+        log_q,
+        shares,
+        ones,
+        ones > 0,
+        task.query_mask,
+        find_prototypes=frame.later(support_means),
+        unknown=unknown.to(log_q),
+    )
 
 
 def _unknown(found: JointAnswer) -> Float[np.ndarray, "item"]:

@@ -9,7 +9,7 @@ their labels:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +18,10 @@ from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import alternate, as_solution
+from handful.fewshot.solvers.alternation import iterate
 from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
-
-P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class SoftKMeansOptions(Options):
     record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
-def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
+def step(space: Space, prototypes: Any) -> tuple[Any, SoftLabels]:
     """Update U, then W from the new U."""
     u = softmax(space.scores(prototypes))
     return (space.support + space.moments(u.weights)).mean(), u
@@ -51,16 +49,12 @@ def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
-    outcome = alternate(
-        step,
-        lambda space, new, old: space.moves(new, old).mean(-1),
-        description_length,
-        space,
-        space.support.mean(),
-        frame=frame,
-        options=options,
-    )
-    return as_solution(frame, outcome, description_length)
+    return iterate(frame, step, _move, space, space.support.mean(), options, measure=description_length)
+
+
+def _move(space: Space, new: Any, old: Any) -> Float[Tensor, "task"]:
+    moves: Tensor = space.moves(new, old)
+    return moves.mean(-1)
 
 
 METHOD = Method(

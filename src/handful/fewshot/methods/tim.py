@@ -18,7 +18,7 @@ from functools import partial
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import AdamIterate, Loss, adam_descent, descend
+from handful.fewshot.solvers.mutual_information import Loss, adam_descent, descend
 from handful.fewshot.task import TaskBatch
 
 
@@ -39,7 +39,7 @@ def solve(task: TaskBatch, options: TimOptions) -> Solution:
     """Descend on W from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
     step = partial(adam_descent, loss=loss, learning_rate=options.learning_rate)
-    return descend(step, AdamIterate.start, loss, task, options)
+    return descend(step, loss, task, options)
 
 
 METHOD = Method(

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import InformationProblem, Loss, descend, probabilities, pull
+from handful.fewshot.solvers.mutual_information import InformationProblem, Iterate, Loss, descend, probabilities, pull
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -43,13 +43,6 @@ class TimAdmOptions(Options):
     record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
-@dataclass(frozen=True)
-class AdmIterate:
-    """The current prototypes."""
-
-    prototypes: Float[Tensor, "task class dim"]
-
-
 def update_labels(
     log_p: Float[Tensor, "task class query"], shares: Float[Tensor, "task query 1"], loss: Loss
 ) -> Tensor:
@@ -60,7 +53,7 @@ def update_labels(
     return (powers - loss.marginal_weight / (1 + loss.marginal_weight) * totals).softmax(1)
 
 
-def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
+def step(problem: InformationProblem, at: Iterate, loss: Loss) -> Iterate:
     """Update soft labels, then prototypes; residuals of the query have weight 1 + c, see A and B above."""
     n_support, w = problem.targets.shape[-1], at.prototypes
     p, _ = probabilities(problem, w, loss.temperature)
@@ -69,13 +62,13 @@ def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
     weight = 1 + loss.conditional_weight
     residuals = torch.cat([problem.targets - p[..., :n_support], weight * (q - of_query)], -1)
     labels = torch.cat([problem.targets, weight * q], -1)
-    return AdmIterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
+    return Iterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
 
 
 def solve(task: TaskBatch, options: TimAdmOptions) -> Solution:
     """Alternate from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
-    return descend(partial(step, loss=loss), AdmIterate, loss, task, options)
+    return descend(partial(step, loss=loss), loss, task, options)
 
 
 METHOD = Method(

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.fixed_point import concatenated
+from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
@@ -67,9 +68,7 @@ def _labels_and_means(task: TaskBatch, options: TransclipOptions) -> tuple[SoftL
 
 def first_means(problem: NamedProblem) -> Float[Tensor, "task class dim"]:
     """`norm( Σ ŷ_nk x_n )` over the queries that ŷ gives most to class k."""
-    prior = problem.log_prior.exp()
-    if problem.query_mask is not None:
-        prior = prior.where(problem.query_mask.unsqueeze(-1), 0)
+    prior = masked(problem.log_prior.exp(), problem.query_mask)
     least = prior.topk(min(FIRST_QUERIES, prior.shape[-2]), dim=-2).values[..., -1:, :]
     return problem.directions(problem.moments(prior.where(prior >= least, 0)), problem.names)
 

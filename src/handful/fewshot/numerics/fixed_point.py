@@ -171,7 +171,5 @@ class _Recorder:
     def trace(self) -> Trace:
         observed, change = zip(*self._columns, strict=True)
         return Trace(
-            torch.stack(observed, -1),
-            torch.stack(change, -1),
-            torch.tensor(self._seconds, dtype=torch.float64),
+            torch.stack(observed, -1), torch.stack(change, -1), torch.tensor(self._seconds, dtype=torch.float64)
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -63,9 +63,8 @@ td b { color: var(--accent) } .interval { color: var(--quiet) }
 .count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: #a04000 }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 2rem; margin: 1rem 0 }
 figure { margin: 0; flex: 0 1 auto; max-width: 100%; display: table }
-figure svg { max-width: 100%; height: auto; display: block } .narrow { display: none }
+figure svg { max-width: 100%; height: auto; display: block }
 figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; caption-side: bottom }
-@media screen and (max-width: 700px) { .broad { display: none } .narrow { display: block } }
 details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
 @media print { .wide { overflow: visible; border: 0 } details > * { display: block } }
 """
@@ -115,59 +114,41 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     if text := unknown_markdown(columns):
         (folder / "unknown.md").write_text(text, encoding="utf-8")
     figures = _figures(columns, find_bank)
-    for name, figure in figures.items():
-        plots.save(figure.broad, folder, name)
+    for name, (figure, _) in figures.items():
+        plots.save(figure, folder, name)
     page = folder / "index.html"
     page.write_text(_page(journal, found, columns, figures), encoding="utf-8")
     return page
 
 
-class Figure(NamedTuple):
-    """A wide figure, the same figure with its panels below one another, and its caption."""
+# What the figures show for which a run may have the cells.
+CAPTIONS = {
+    plots.accuracy_against_k_eff: (
+        "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals."
+    ),
+    plots.accuracy_against_n_query: "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
+    plots.accuracy_against_weight: "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
+    plots.best_weight_against_n_query: "The most accurate λ against the number of items of a batch, |Q|.",
+}
+CONVERGENCE = (
+    "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. Solved "
+    "again on one thread when this page was made."
+)
+LABEL_COST = (
+    "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class shares. It is "
+    "a smooth substitute for the number of classes used; here for two classes."
+)
 
-    broad: Any
-    narrow: Any
-    caption: str
 
-
-def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, Figure]:
-    """Draw the figures of the paper for which this run has the cells, by name."""
-    figures = {}
-    for draw, caption in (
-        (
-            plots.accuracy_against_k_eff,
-            "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals.",
-        ),
-        (
-            plots.accuracy_against_n_query,
-            "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
-        ),
-        (
-            plots.accuracy_against_weight,
-            "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
-        ),
-        (plots.best_weight_against_n_query, "The most accurate λ against the number of items of a batch, |Q|."),
-    ):
-        if (broad := draw(columns)) is not None:
-            figures[draw.__name__] = Figure(broad, draw(columns, across=1), caption)
+def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, tuple[Any, str]]:
+    """Draw the figures of the paper for which this run has the cells; by name, with their captions."""
+    figures = {draw.__name__: (draw(columns), caption) for draw, caption in CAPTIONS.items()}
     traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
     if traces:
-        curves = plots.convergence(traces)
-        figures["convergence"] = Figure(
-            curves,
-            curves,
-            "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. "
-            "Solved again on one thread when this page was made.",
-        )
+        figures["convergence"] = plots.convergence(traces), CONVERGENCE
     if _first_with(columns, ("soft_kmeans", "paddle")):
-        cost = plots.label_cost()
-        figures["label_cost"] = Figure(
-            cost,
-            cost,
-            "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class "
-            "shares. It is a smooth substitute for the number of classes used; here for two classes.",
-        )
-    return figures
+        figures["label_cost"] = plots.label_cost(), LABEL_COST
+    return {name: (figure, caption) for name, (figure, caption) in figures.items() if figure is not None}
 
 
 def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
@@ -192,7 +173,9 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
     return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
 
 
-def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, Figure]) -> str:
+def _page(
+    journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
+) -> str:
     table = accuracy_table(columns)
     n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
     explained = (
@@ -208,7 +191,7 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
         _wide(render_html(table)),
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
         _unknown(columns),
-        f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
+        f"<div class='figures'>{''.join(_figure(name, *drawn) for name, drawn in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
         "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
@@ -250,15 +233,8 @@ def _plainly(columns: Sequence[Column]) -> str:
     )
 
 
-def _figure(name: str, figure: Figure) -> str:
-    """Insert the figure; for small screens, if it has several panels, also with one below the other."""
-    broad = plots.as_svg(figure.broad, name)
-    if figure.narrow is figure.broad or len(figure.broad.axes) == 1:
-        drawings = broad
-    else:
-        narrow = plots.as_svg(figure.narrow, f"{name}, narrow")
-        drawings = f"<div class='broad'>{broad}</div><div class='narrow'>{narrow}</div>"
-    return f"<figure>{drawings}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+def _figure(name: str, figure: Any, caption: str) -> str:
+    return f"<figure>{plots.as_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _wide(table: str) -> str:
@@ -351,7 +327,7 @@ def _plan(found: Sequence[Result]) -> str:
         cell = result.cell
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
-        code = ", ".join(sorted({str(code) for code in result.columns["code"] if code is not None}))
+        code = ", ".join(sorted(set(map(str, result.columns["code"]))))
         words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
         body.append((f"{cell.content_hash} {cell.method}", *words, code))
     return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)

@@ -1,60 +1,41 @@
-"""Alternation: iterate a step on a batch until each task converges, and wrap the result as a Solution."""
+"""iterate: repeat a step on a batch until each task converges, and wrap the last soft labels as a Solution."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 from torch import Tensor
 
-from handful.fewshot.numerics.fixed_point import Outcome, fixed_point
+from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.shapes import Float, Int
 
-AnyProblem = TypeVar("AnyProblem")
-AnyState = TypeVar("AnyState")
-Measure = Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength]
 
-
-@runtime_checkable
-class LoopOptions(Protocol):
-    """The options every alternating method has."""
-
-    @property
-    def max_iter(self) -> int:
-        """Maximum number of iterations per task."""
-        ...
-
-    @property
-    def tol(self) -> float:
-        """Tolerance at which a task stops."""
-        ...
-
-    @property
-    def record(self) -> bool:
-        """Whether to keep a trace."""
-        ...
-
-
-def alternate(
-    step: Callable[[AnyProblem, AnyState], tuple[AnyState, SoftLabels]],
-    change: Callable[[AnyProblem, AnyState, AnyState], Float[Tensor, "task"]],
-    measure: Measure,
-    problem: AnyProblem,
-    state: AnyState,
-    *,
+def iterate(
     frame: Frame,
-    options: LoopOptions,
-) -> Outcome[SoftLabels]:
-    """Iterate `state, u = step(problem, state)`, task by task; the objective is traced when `options.record` is set."""
+    step: Callable[[Any, Any], tuple[Any, SoftLabels]],
+    change: Callable[[Any, Any, Any], Float[Tensor, "task"]],
+    problem: Any,
+    state: Any,
+    options: Any,
+    *,
+    measure: Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength],
+    find_prototypes: Callable[[Frame, Tensor], Tensor] = Frame.prototypes,
+) -> Solution:
+    """Iterate `state, u = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
+
+    `options` has `max_iter` and `tol`; if it has `record` and that is set, the objective of every iteration is traced.
+    `measure` computes the objective. Prototypes are the class means over the support and the query assigned by u.
+    """
 
     def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
         length = measure(frame.select(rows), u.weights)
         return length.data + length.partition
 
-    return fixed_point(
+    outcome = fixed_point(
         step,
         change,
         problem,
@@ -63,21 +44,13 @@ def alternate(
         device=frame.task.device,
         max_iter=options.max_iter,
         tol=options.tol,
-        observe=objective if options.record else None,
+        observe=objective if getattr(options, "record", False) else None,
     )
-
-
-def as_solution(frame: Frame, outcome: Outcome[SoftLabels], measure: Measure) -> Solution:
-    """Return the solution at the last U.
-
-    Prototypes are the class means over the support and the query assigned by that U. `measure` computes the objective
-    there, on first use.
-    """
     return frame.solution(
         outcome.answer,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
         trace=outcome.trace,
-        find_prototypes=Frame.prototypes,
+        find_prototypes=find_prototypes,
         measure=measure,
     )

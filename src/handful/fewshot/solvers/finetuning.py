@@ -34,13 +34,10 @@ class LabelledPoints:
     def of(cls, task: TaskBatch, origin: Float[Tensor, "#set dim"] | None = None) -> LabelledPoints:
         """Take the support of every task, as it is or relative to `origin`."""
         points = task.support if origin is None else task.support - origin.unsqueeze(-2)
-        labels, real = task.support_labels, torch.ones_like(points[..., 0])
-        if task.support_mask is not None:
-            points = points.where(task.support_mask.unsqueeze(-1), 0)
-            labels = labels.where(task.support_mask, 0)
-            real = task.support_mask.to(points.dtype)
-        n_sets = max(len(points), len(labels), len(real))
-        return cls(points.expand(n_sets, -1, -1), labels.expand(n_sets, -1), real.expand(n_sets, -1))
+        present = task.present("support")
+        points, labels = points.where(present.unsqueeze(-1), 0), task.support_labels.where(present, 0)
+        n_sets = max(len(points), len(labels), len(present))
+        return cls(points.expand(n_sets, -1, -1), labels.expand(n_sets, -1), present.to(points).expand(n_sets, -1))
 
     def size(self) -> Float[Tensor, "set"]:
         """|S| of each task."""

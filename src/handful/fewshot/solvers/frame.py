@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -31,14 +31,6 @@ GEOMETRIES = ("auto", "feature", "gram")
 # Numbers of support and query in one block when the products of Gram space are computed: these fit a second-level
 # cache.
 GRAM_BLOCK_NUMBERS = 2_000_000
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Soft labels of every query over all classes, with proportions."""
-
-    log_assignments: Float[Tensor, "task query class"]
-    proportions: Float[Tensor, "task class"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +77,13 @@ class Frame:
             query = source - self.origin.unsqueeze(-2)
         return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
 
-    def space(self, geometry: str, max_iter: int) -> Space[Any]:
+    def space(self, geometry: str, max_iter: int) -> Space:
         """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
-        if self.geometry(geometry, max_iter) == "feature":
+        task = self.task
+        cheaper = gram_is_cheaper(task.query_slots, task.n_classes, task.dim, max_iter)
+        if geometry == "feature" or (geometry == "auto" and not cheaper):
             return FeatureSpace(self.query, self.query_mask, self.support)
         return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
-
-    def geometry(self, name: str, max_iter: int) -> str:
-        """`feature` or `gram`: the given one, or with `auto` the one that costs less for these shapes."""
-        if name != "auto":
-            return name
-        cheaper = gram_is_cheaper(self.task.query_slots, self.task.n_classes, self.task.dim, max_iter)
-        return "gram" if cheaper else "feature"
 
     def blocks(self) -> Iterator[Frame]:
         """Cut the tasks into blocks: the centred points of one block fit the cache, and are freed with the block."""
@@ -130,13 +117,9 @@ class Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
 
-    def labels(self, u: SoftLabels) -> Labels:
-        """Return the soft labels as logarithms, -inf for padded queries."""
-        return Labels(self.hide_padding(u.log()), self.proportions(u.weights))
-
     def solution(
         self,
-        u: SoftLabels | Labels,
+        u: SoftLabels | Float[Tensor, "task query class"],
         *,
         n_iter: Int[Tensor, "task"] | int = 1,
         converged: Bool[Tensor, "task"] | None = None,
@@ -144,16 +127,15 @@ class Frame:
         find_prototypes: Callable[[Frame, Tensor], Tensor] | None = None,
         measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
     ) -> Solution:
-        """Wrap the soft labels of the query; leave `converged` out for a method without a tolerance.
+        """Wrap the soft labels of the query, or plain weights; a method without a tolerance leaves `converged` out.
 
         `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run on first use, on a new frame, so
         the points of this one need not be kept.
         """
-        labels = u if isinstance(u, Labels) else self.labels(u)
         n_tasks, device = self.task.n_tasks, self.task.device
         return Solution(
-            log_assignments=labels.log_assignments,
-            proportions=labels.proportions,
+            log_assignments=self.hide_padding(u.log()),
+            proportions=self.proportions(u if isinstance(u, Tensor) else u.weights),
             n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,
@@ -194,9 +176,7 @@ def data_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> Flo
 
 
 def data_fit(
-    frame: Frame,
-    weights: Float[Tensor, "task query class"],
-    prototypes: Float[Tensor, "task class dim"],
+    frame: Frame, weights: Float[Tensor, "task query class"], prototypes: Float[Tensor, "task class dim"]
 ) -> Float[Tensor, "task"]:
     """`Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖²`, support rows clamped to their labels; w in the task's coordinates."""
     centred = prototypes - frame.origin.unsqueeze(-2)

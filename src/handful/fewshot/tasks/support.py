@@ -108,13 +108,7 @@ class FixedSupport:
         """Whether the rows belong to another bank."""
         return self.labels is not None
 
-    def draw(
-        self,
-        library: ClassRows,
-        classes: Int[np.ndarray, "#task class"],
-        *,
-        every_class: bool,
-    ) -> Support:
+    def draw(self, library: ClassRows, classes: Int[np.ndarray, "#task class"], *, every_class: bool) -> Support:
         """Pick the rows of each task's classes from `library`, the fixed rows ordered by class."""
         empty = np.flatnonzero(library.sizes == 0)
         if len(empty):

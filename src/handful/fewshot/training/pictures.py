@@ -43,11 +43,7 @@ class Pictures:
     """
 
     def __init__(
-        self,
-        items: Items,
-        *,
-        kept_bytes: int = KEPT_BYTES,
-        on_progress: Callable[[int, int], None] | None = None,
+        self, items: Items, *, kept_bytes: int = KEPT_BYTES, on_progress: Callable[[int, int], None] | None = None
     ) -> None:
         if items.kind != "image":
             raise TrainingError(
