@@ -76,23 +76,6 @@ def test_the_answer_is_that_of_the_method(method, transform):
     np.testing.assert_array_equal(found.predict_proba(batch), answer.probabilities)
 
 
-@pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], [("a", 1), ("b", 2), ("a", 1)]])
-def test_labels_come_back_as_they_went_in(labels):
-    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]])
-    classifier = MethodClassifier("nearest_prototype", feature_transform="l2")
-    assert classifier.fit(features, labels).predict(features).tolist() == list(labels)
-
-
-def test_the_examples_are_its_own():
-    X, y, batch = toy(6)
-    fitted = MethodClassifier("nearest_prototype").fit(X, y)
-    tensors = MethodClassifier("nearest_prototype").fit(rows := torch.from_numpy(X.copy()), y)
-    expected = fitted.predict_proba(batch)
-    X[:] = rows[:] = 0
-    assert (fitted.predict_proba(batch) == expected).all()
-    assert (tensors.predict_proba(batch) == expected).all()
-
-
 def test_mistakes_are_refused_with_a_sentence():
     features = np.eye(3)
     with pytest.raises(OptionError, match="method must be one of roll_call, paddle, "):
@@ -107,16 +90,6 @@ def test_mistakes_are_refused_with_a_sentence():
         MethodClassifier().fit(features, None)
     with pytest.raises(TaskError, match="2 features"):
         MethodClassifier("nearest_prototype").fit(features, [0, 1, 2]).predict(features[:, :2])
-
-
-@quiet
-def test_parameters_changed_after_fit_are_used_at_once():
-    X, y, batch = toy(0)
-    classifier = MethodClassifier("paddle").fit(X, y).set_params(method="soft_kmeans", feature_transform="raw")
-    expected = MethodClassifier("soft_kmeans", feature_transform="raw").fit(X, y)
-    np.testing.assert_array_equal(classifier.predict_proba(batch), expected.predict_proba(batch))
-    with pytest.raises(OptionError, match="method must be one of"):
-        classifier.set_params(method="unheard_of").predict(batch)
 
 
 # -- what looks wrong --------------------------------------------------------------------------------------------------

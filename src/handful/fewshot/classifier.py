@@ -76,18 +76,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.options = options
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the examples, at least one of every class.
-
-        Parameters
-        ----------
-        X, y : [row, feature], [row]
-            Examples and their labels.
-
-        Returns
-        -------
-        MethodClassifier
-            The classifier itself.
-        """
+        """Keep the examples, at least one of every class."""
         self._transform()
         self._features, labels = checked_rows(self, X, checked_labels(self, y), reset=True)
         self.classes_, self._codes = distinct(labels)
@@ -96,15 +85,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def infer(self, X: Any) -> Answer:
         """Label all rows of X jointly.
 
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        Answer
-            Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
+        Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
         """
         found = self._answered(X)
         _warn(found)
@@ -145,35 +126,13 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Label all rows of X jointly.
-
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        [row]
-            Labels.
-        """
+        """Label all rows of X jointly."""
         found = self._answered(X)
         _warn(found)
         return found.labels
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        [row, class]
-            Probabilities.
-        """
+        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
         found = self._answered(X)
         _warn(found)
         return found.probabilities

@@ -190,20 +190,6 @@ def test_what_the_method_failed_on_is_kept_with_its_attempts(tmp_path, banks, mo
     assert columns["error"].tolist() == ["ValueError: no answer"] * 4
 
 
-def test_tasks_that_the_machine_failed_on_are_tried_again_though_the_budget_is_used_up(tmp_path, banks, monkeypatch):
-    journal = Journal.create(
-        tmp_path / "run", bound_plan([Cell("toy", SPEC, "paddle", n_tasks=500, cpu_budget=1e-3)], banks)
-    )
-    with monkeypatch.context() as patch:
-        failing(MemoryError(), patch, tasks=3)  # a range of two, and then each of them alone
-        complete(journal, banks)
-    assert journal.columns()["task"][:2].tolist() == [0, 1]
-    assert counts(journal)[0][3] == 2
-    complete(journal, banks)
-    (state,) = progress(journal)
-    assert (state.machine_failed, state.done) == (0, state.wanted)
-
-
 def made_by_another(journal, monkeypatch, **versions):
     """Let the first half of a run have been made by other versions."""
     with monkeypatch.context() as patch:
@@ -242,13 +228,6 @@ def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, m
     assert journal.table().num_rows == 60
     assert len(set(journal.columns()["versions"])) + len(set(journal.columns()["code"])) > 4
     complete(journal, banks)  # nothing is left, so nothing is mixed
-
-
-def test_another_code_of_a_method_that_is_done_is_no_mix(tmp_path, banks, monkeypatch):
-    journal = Journal.create(tmp_path / "run", small_plan(banks))
-    made_by_another(journal, monkeypatch, code_version=lambda method: "old" if method == "paddle" else _code(method))
-    complete(journal, banks)  # paddle was complete
-    assert journal.table().num_rows == 60
 
 
 _code = completion.code_version

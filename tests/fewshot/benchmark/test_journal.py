@@ -42,21 +42,6 @@ def test_rows_come_back_as_they_went(journal, banks):
     assert journal.done(journal.plan[1]).tolist() == []
 
 
-def test_a_run_is_described_by_its_folder(journal):
-    again = Journal(journal.folder)
-    assert again.plan == journal.plan
-    assert again.versions == journal.versions
-
-
-@pytest.mark.parametrize(
-    ("n_tasks", "budget", "sizes"), [(8, None, {1}), (200, None, {25}), (1024, None, {64}), (1024, 9.0, {2})]
-)
-def test_ranges_suit_the_number_of_tasks(n_tasks, budget, sizes):
-    ranges = remaining(Cell("toy", SPEC, "paddle", n_tasks=n_tasks, cpu_budget=budget), np.array([], dtype=int))
-    assert {len(part) for part in ranges} == sizes
-    assert [index for part in ranges for index in part] == list(range(n_tasks))
-
-
 def test_what_remains_is_what_is_not_done_in_the_same_ranges():
     cell = Cell("toy", SPEC, "paddle", n_tasks=40)
     whole = remaining(cell, np.array([], dtype=int))
@@ -176,14 +161,6 @@ def test_a_copied_shard_doubles_nothing(journal, shards, banks, name, words):
         journal.table()
     with pytest.raises(PlanError, match=words):
         complete(Journal(journal.folder), banks)
-
-
-def test_a_damaged_shard_can_be_removed_and_its_tasks_are_solved_again(journal, shards, banks):
-    before = journal.columns()
-    shards[1].unlink()
-    complete(Journal(journal.folder), banks)
-    after = journal.columns(journal.plan[0])
-    assert after["accuracy"].tolist() == before["accuracy"].tolist()
 
 
 def test_a_changed_plan_is_refused(journal):

@@ -4,14 +4,12 @@ import pytest
 
 from handful import FeatureBank
 from handful.errors import PlanError
-from handful.fewshot import METHODS
 from handful.fewshot.benchmark.paper import (
     PAPER_PLANS,
     TABLE_1_METHODS,
     accuracy_against_k_eff,
     accuracy_against_weight,
     best_weight_against_n_query,
-    optimisation,
     table1,
     table2,
 )
@@ -77,16 +75,6 @@ def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
     # Seven methods; three shots of four banks, and the one support of iNat.
     assert len(axes) == 7 * (3 * 4 + 1)
     assert set(map(tuple, axes.values())) == {(2, 3, 4, 5, 6, 7, 8, 9, 10)}
-
-
-def test_the_optimisation_is_compared_as_the_figure_says(banks):
-    plan = optimisation(banks)
-    assert {(cell.bank, cell.spec.support.shots, cell.spec.query.k_eff) for cell in plan} == {("tiered", 20, 5)}
-    # Adam's step in the paper, and the criterion its time to convergence is read at: our defaults.
-    assert [cell.method for cell in plan] == ["alpha_tim", "paddle_gd", "paddle"]
-    assert plan[1].options == plan[2].options == {}
-    options = METHODS["paddle_gd"].make_options()
-    assert (options.learning_rate, options.tol) == (1e-3, 1e-6)
 
 
 def test_the_studies_of_the_weight_are_on_tiered_and_hold_the_default(banks):

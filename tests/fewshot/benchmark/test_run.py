@@ -7,7 +7,7 @@ import torch
 
 from handful import fewshot
 from handful.errors import TaskError
-from handful.fewshot import FixedSupport, UniformOverPool
+from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark import run
 from handful.fewshot.benchmark.journal import COLUMNS
 from handful.fewshot.benchmark.plan import Cell
@@ -91,16 +91,6 @@ def test_without_base_classes_apart_the_rows_say_that_nothing_was_centred(splits
     assert {row["transform"] for row in rows} == {"l2"}
     as_l2 = run_range(replace(cell, transform="l2"), Material.of(cell, {"toy": bank}), range(4))
     assert [row["accuracy"] for row in rows] == [row["accuracy"] for row in as_l2]
-
-
-def test_a_fixed_support_comes_from_its_own_bank():
-    library = random_bank(5, n_classes=5)
-    banks = {**small_banks(), "library": library}
-    spec = replace(SPEC, support=FixedSupport.whole(library.labels))
-    cell = Cell("toy", spec, "paddle", support_bank="library").bound(banks)
-    assert cell.bank_hash == f"{banks['toy'].content_hash}+{library.content_hash}"
-    rows = run_range(cell, Material.of(cell, banks), range(4))
-    assert all(row["error"] is None for row in rows)
 
 
 def test_a_trace_is_of_the_task_that_the_row_is_of(banks, cell):

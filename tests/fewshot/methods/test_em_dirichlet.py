@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from handful import fewshot
-from handful.fewshot.methods.em_dirichlet import bound_step, log_dirichlet, named
+from handful.fewshot.methods.em_dirichlet import bound_step, log_dirichlet
 from tests.tasks_at_hand import random_task
 
 
@@ -82,11 +82,3 @@ def test_it_is_what_the_equations_say(n_classes, expected, power):
         arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
         u = by_hand(*arrays, n_classes, 3, 2.0, power)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(u), atol=2e-2, rtol=0)
-
-
-def test_a_cluster_takes_the_most_probable_name_of_its_queries():
-    p = torch.tensor([[[0.6, 0.3, 0.1], [0.4, 0.5, 0.1], [0.1, 0.1, 0.8]]], dtype=torch.float64)
-    u = torch.tensor([[[0.0, 1.0, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
-    # Cluster 1 has the queries 0 and 1, to which name 0 is more probable together; cluster 0 has a part of query 1.
-    expected = torch.tensor([[[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
-    torch.testing.assert_close(named(u, p), expected)

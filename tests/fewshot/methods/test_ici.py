@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, enet_path
 
@@ -43,13 +42,3 @@ def test_it_is_the_published_procedure(step):
         assert solution.predictions[t].tolist() == predictions.tolist()
         assert solution.n_iter[t] == n_rounds
     assert solution.converged.all()
-
-
-def test_without_rounds_it_is_logistic_regression():
-    task = fewshot.transform("l2", random_task(4, n_tasks=1, spread=2.0))
-    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-8).fit(task.support[0], task.support_labels[0])
-    solution = fewshot.solve("ici", task, max_iter=0)
-    torch.testing.assert_close(
-        solution.log_assignments[0].exp(), torch.from_numpy(model.predict_proba(task.query[0])), atol=1e-3, rtol=0
-    )
-    assert not solution.converged.any()

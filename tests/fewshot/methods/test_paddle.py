@@ -87,16 +87,6 @@ def test_halves_of_the_description_length():
     torch.testing.assert_close(solution.description_length.partition[0], -15 * torch.xlogy(p, p).sum())
 
 
-@given(seed=seeds, spread=st.sampled_from([0.5, 1.0, 3.0]))
-def test_both_geometries_answer_the_same(seed, spread):
-    task = random_task(seed, spread=spread)
-    a, b = (fewshot.solve("paddle", task, geometry=g, record=True) for g in ("feature", "gram"))
-    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-9, rtol=0)
-    torch.testing.assert_close(a.prototypes, b.prototypes, atol=1e-9, rtol=0)
-    assert torch.equal(a.n_iter, b.n_iter)
-    torch.testing.assert_close(a.trace.change, b.trace.change, atol=1e-9, rtol=1e-6)
-
-
 def test_each_task_stops_on_its_own_criterion():
     task = random_task(7, n_tasks=8, spread=1.5)
     tol = 1e-5
@@ -107,14 +97,6 @@ def test_each_task_stops_on_its_own_criterion():
         change = solution.trace.change[t]
         assert change[n - 1] <= tol
         assert (change[: n - 1] > tol).all()
-
-
-def test_the_criterion_is_the_mean_move_of_the_prototypes():
-    task = random_task(8)
-    runs = [fewshot.solve("paddle", task, max_iter=n, tol=0.0) for n in (4, 5)]
-    expected = (runs[1].prototypes - runs[0].prototypes).norm(dim=-1).mean(-1)
-    traced = fewshot.solve("paddle", task, max_iter=5, tol=0.0, record=True).trace.change[:, -1]
-    torch.testing.assert_close(traced, expected)
 
 
 @pytest.mark.parametrize("geometry", ["feature", "gram"])
@@ -128,13 +110,6 @@ def test_a_class_without_mass_stays_out(geometry, dtype):
     assert solution.log_assignments[0, :, 1].isneginf().all()
     assert solution.objective.isfinite().all()
     assert solution.prototypes[0, 1, 0] == 4000.0
-
-
-def test_convergence_is_seen_below_single_precision_cancellation():
-    """Gram space measures moves by differences of weights, not of norms: 1e-6 is reachable in float32."""
-    task = random_task(3, n_tasks=4, dim=64, n_query=40, spread=0.6, dtype=torch.float32)
-    solution = fewshot.solve("paddle", task, geometry="gram", tol=1e-6, max_iter=200)
-    assert solution.converged.all()
 
 
 def test_a_large_common_offset_costs_no_digits():

@@ -1,7 +1,6 @@
 """EM for the proportions: an independent referee, PADDLE with frozen prototypes, the likelihood."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,15 +37,6 @@ def test_it_is_saerens_em(seed, n_iter):
         expected = torch.from_numpy(reweighted(posteriors(task, t), n_iter))
         torch.testing.assert_close(solution.log_assignments[t].exp(), expected, atol=1e-9, rtol=1e-7)
         torch.testing.assert_close(solution.proportions[t], expected.mean(0), atol=1e-9, rtol=1e-7)
-
-
-def test_it_is_quapys_emq():
-    aggregative = pytest.importorskip("quapy.method.aggregative", reason="QuaPy, a second referee, is not installed")
-    task = random_task(3, spread=2.0, n_query=40)
-    ours = fewshot.solve("prior_em", task, tol=1e-9, max_iter=5000)
-    for t in range(task.n_tasks):
-        theirs, _ = aggregative.EMQ.EM(np.full(6, 1 / 6), posteriors(task, t), epsilon=1e-9)
-        torch.testing.assert_close(ours.proportions[t], torch.from_numpy(theirs), atol=1e-4, rtol=0)
 
 
 def test_the_likelihood_never_falls_and_the_objective_is_its_negative_at_the_end():

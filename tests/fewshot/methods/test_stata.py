@@ -52,12 +52,3 @@ def test_it_is_what_the_equations_say(shots, tau, alpha, n_iter):
         z, mu = by_hand(*arrays, task.n_classes, n_iter, alpha, tau)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
         torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
-
-
-def test_a_class_that_nobody_votes_for_stays_at_its_name():
-    task = fewshot.TaskBatch.single(
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 2], [[1.0, 0.4, 0.1], [1.0, 0.5, 0.2]], n_classes=3
-    )
-    prototypes = fewshot.solve("stata", task).prototypes[0]
-    torch.testing.assert_close(prototypes[1:], task.support[0, 1:])
-    assert prototypes[0, 1] > 0.2

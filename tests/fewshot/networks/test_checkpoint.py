@@ -32,13 +32,6 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert torch.equal(loaded.module()(images), NETWORKS["conv4"].build(0).eval()(images))
 
 
-def test_a_later_one_takes_the_place_of_the_earlier(tmp_path):
-    checkpoint(seed=0, epoch=1).save(tmp_path)
-    checkpoint(seed=1, epoch=2).save(tmp_path)
-    assert [file.name for file in tmp_path.glob("*.safetensors")] == ["weights-0002.safetensors"]
-    assert Checkpoint.load(tmp_path).epoch == 2
-
-
 def test_killed_between_weights_and_manifest_the_earlier_one_is_whole(tmp_path, monkeypatch):
     checkpoint(seed=0, epoch=1).save(tmp_path)
 

@@ -3,15 +3,13 @@ from dataclasses import replace
 
 import pytest
 
-from handful import fewshot
 from handful.errors import MissingExtraError
-from handful.fewshot import ShotsPerClass, UniformOverPool
+from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.reports import plots
 from handful.fewshot.reports.summary import columns_of, results
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 from tests.plans_at_hand import SPEC
-from tests.tasks_at_hand import random_task
 
 pytest.importorskip("matplotlib")
 
@@ -54,17 +52,6 @@ def test_a_panel_for_each_k_eff_and_a_point_for_each_n_query_on_an_axis_as_wide_
     assert [axis.get_xscale() for axis in (near, far)] == ["linear", "log"]
 
 
-def test_panels_come_in_the_order_of_the_plan(tmp_path):
-    cells = [
-        Cell("toy", replace(SPEC, support=ShotsPerClass(shots), query=UniformOverPool(k)), "paddle")
-        for shots in (5, 10)
-        for k in (2, 3)
-    ]
-    found = columns(tmp_path, cells)
-    figure = plots.accuracy_against_k_eff(found)
-    assert [axis.get_title() for axis in figure.axes] == ["toy, 5-shot", "toy, 10-shot"]
-
-
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):
     found = columns(tmp_path, [Cell("toy", SPEC, "paddle")])
     assert plots.accuracy_against_k_eff(found) is None
@@ -84,14 +71,6 @@ def test_weights_are_drawn_against_accuracy_and_the_best_against_n_query(tmp_pat
     assert [len(axis.lines) for axis in plots.accuracy_against_weight(found).axes] == [2, 2]  # the curve, and λ = |Q|
     (axis,) = plots.best_weight_against_n_query(found).axes
     assert axis.lines[1].get_ydata().tolist() == [6.0, 2.0]
-
-
-def test_the_criterion_is_drawn_against_time():
-    task = random_task(0)
-    traces = {name: fewshot.solve(name, task, record=True).trace for name in ("paddle", "paddle_gd")}
-    (axis,) = plots.convergence(traces).axes
-    assert [len(line.get_xdata()) for line in axis.lines] == [len(trace.seconds) for trace in traces.values()]
-    assert axis.get_yscale() == "log"
 
 
 def test_the_label_cost_is_two_inside_and_one_at_the_ends():

@@ -7,7 +7,6 @@ from handful.fewshot.solvers.finetuning import (
     LabelledPoints,
     LinearLayer,
     fit_linear,
-    fit_prototypes,
     linear_gradient,
     prototype_gradient,
 )
@@ -41,17 +40,6 @@ def test_the_gradient_of_a_linear_layer_is_autograds():
     ours = linear_gradient(data, LinearLayer(v.detach(), b.detach()))
     torch.testing.assert_close(ours.weights, v.grad)
     torch.testing.assert_close(ours.bias, b.grad)
-
-
-def test_prototypes_move_as_under_torchs_adam():
-    data, start = posed()
-    w = start.clone().requires_grad_()
-    optimiser = torch.optim.Adam([w], lr=1e-2)
-    for _ in range(25):
-        optimiser.zero_grad()
-        cross_entropy(-7.5 * torch.cdist(data.points, w).square(), data).backward()
-        optimiser.step()
-    torch.testing.assert_close(fit_prototypes(data, start, temperature=15.0, learning_rate=1e-2, steps=25), w.detach())
 
 
 def test_a_linear_layer_moves_as_under_torchs_sgd():

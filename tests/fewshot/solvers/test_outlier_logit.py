@@ -1,8 +1,7 @@
 import torch
 
-from handful.fewshot import TaskBatch
 from handful.fewshot.solvers.outlier_logit import OpenProblem, prototype_slopes
-from tests.tasks_at_hand import ragged_tasks, random_task
+from tests.tasks_at_hand import random_task
 
 
 def test_slopes_of_prototypes_are_those_of_autograd():
@@ -19,11 +18,3 @@ def test_a_prototype_without_direction_stays():
     problem = OpenProblem.of(random_task(0))
     slopes = prototype_slopes(problem, torch.zeros_like(problem.means), torch.ones(3, 33, 6, dtype=torch.float64))
     assert (slopes == 0).all()
-
-
-def test_shares_sum_to_one_without_padding():
-    problem = OpenProblem.of(TaskBatch.pad(ragged_tasks(0)))
-    ones = torch.ones(4, 1, dtype=torch.float64)
-    torch.testing.assert_close(problem.support_shares.sum(1), ones)
-    torch.testing.assert_close(problem.query_shares.sum(1), ones)
-    assert (problem.targets[..., -1] == 0).all()

@@ -1,8 +1,12 @@
+"""Query rules, and queries of unknown classes."""
+
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta, chisquare, kstest, multivariate_hypergeom
+from scipy.stats import beta, chisquare, kstest
 
 from handful.errors import TaskError
 from handful.fewshot import (
@@ -16,8 +20,10 @@ from handful.fewshot import (
     UniformOverPool,
     UnknownClasses,
     draw,
+    gather,
 )
 from handful.fewshot.tasks.query import round_to_sum
+from tests.banks_at_hand import random_bank
 
 LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
 
@@ -46,19 +52,6 @@ def test_rounding_keeps_the_sum_and_stays_within_one(seed, n, total):
 
 
 @pytest.mark.parametrize(
-    ("exact", "expected"),
-    [
-        ([1.6, 1.7, 1.7], [1, 2, 2]),  # 6 is one too many: the one nearest ½ goes down
-        ([1.4, 1.3, 1.3], [2, 1, 1]),  # 3 is one too few: the one nearest ½ goes up
-        ([2.6, 1.6, 0.4, 0.4], [3, 2, 0, 0]),  # the sum is right already
-    ],
-)
-def test_rounding_moves_what_is_nearest_one_half(exact, expected):
-    total = round(sum(exact))
-    assert round_to_sum(np.array(exact) / total, total).tolist() == expected
-
-
-@pytest.mark.parametrize(
     ("query", "n_query", "sentence"),
     [
         (
@@ -80,25 +73,6 @@ def test_queries_that_do_not_fit_are_refused(query, n_query, sentence):
 def test_impossible_concentrations_are_refused(concentration):
     with pytest.raises(TaskError, match="positive number"):
         Dirichlet(3, concentration)
-
-
-@pytest.mark.slow
-def test_uniform_draws_follow_class_sizes():
-    found = counts(UniformOverPool(6), 30, 40_000)
-    free = np.bincount(LABELS) - 2
-    assert chisquare(found.sum(0), 30 * 40_000 * free / free.sum()).pvalue > 1e-4
-    # Not only the means: the count of each class is hypergeometric.
-    for k, m in enumerate(free):
-        values = np.arange(m + 1)
-        law = np.exp(multivariate_hypergeom.logpmf(np.stack([values, 30 - values], -1), [m, free.sum() - m], 30))
-        law = np.where(np.isfinite(law), law, 0) * 40_000
-        seen = np.bincount(found[:, k], minlength=m + 1)
-        often = law > 5
-        rest = [seen[~often].sum()], [law[~often].sum()]
-        if rest[1][0] < 1:
-            continue
-        pooled = np.concatenate([seen[often], rest[0]]), np.concatenate([law[often], rest[1]])
-        assert chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue > 1e-4
 
 
 @pytest.mark.slow
@@ -164,12 +138,6 @@ def test_in_one_round_every_row_arrives_at_most_once():
     assert rows.tolist() != again.tolist()
 
 
-def test_a_batch_is_the_same_alone_and_among_others():
-    together = arrivals(indices=range(30))  # of three rounds
-    for i in (0, 5, 11, 29):
-        assert arrivals(indices=[i]).query[0].tolist() == together.query[i].tolist()
-
-
 def test_rows_that_arrive_have_their_labels_and_are_not_in_the_support():
     drawn = arrivals(support=ShotsPerClass(3), indices=range(8))
     assert (LABELS[drawn.query] == drawn.query_labels).all()
@@ -197,3 +165,91 @@ def test_a_small_concentration_brings_few_classes_at_a_time_and_keeps_them():
 def test_arrivals_are_from_all_classes(spec):
     with pytest.raises(TaskError, match="items arrive from all 6 classes"):
         draw(LABELS, spec, 0, [0])
+
+
+SIZES = [14, 9, 12, 20, 11, 16, 10, 13]
+LABELS = np.repeat(np.arange(8), SIZES)[np.argsort(7919 * np.arange(sum(SIZES)) % 10_007)]
+FIXED = FixedSupport([row for k in range(8) for row in np.flatnonzero(k == LABELS)[: 1 + k % 3]])
+SUPPORTS = [ShotsPerClass(3), FIXED, FixedSupport.whole(LABELS)]
+RULES = [UniformOverPool(2), Balanced(2), Dirichlet(2, 1.0)]
+
+
+def row(value: np.ndarray, t: int) -> np.ndarray:
+    return value[t if len(value) > 1 else 0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("support", SUPPORTS, ids=["shots", "fixed", "elsewhere"])
+@pytest.mark.parametrize("n_classes", [None, 3])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_what_a_draw_with_unknown_classes_promises(rule, support, n_classes, share):
+    spec = TaskSpec(support, rule, n_query=10, n_classes=n_classes, unknown=UnknownClasses(2, share))
+    drawn = draw(LABELS, spec, seed=3, indices=range(150))
+    assert drawn.n_classes == (n_classes or 6)
+    seen = set()
+    for t in range(150):
+        classes = row(drawn.classes, t)
+        real = slice(None) if drawn.support_mask is None else drawn.support_mask[t]
+        rows, support_labels = drawn.support[t][real], row(drawn.support_labels, t)[real]
+        query, truth = drawn.query[t], drawn.query_labels[t]
+        assert sorted(set(classes)) == classes.tolist()
+        assert (LABELS[rows] == classes[support_labels]).all()
+        assert set(support_labels) == set(range(drawn.n_classes))
+        assert len(set(query)) == 10
+        assert (truth == -1).sum() == round(10 * share)
+        assert (LABELS[query[truth >= 0]] == classes[truth[truth >= 0]]).all()
+        strangers = set(LABELS[query[truth == -1]])
+        assert not strangers & set(classes)
+        assert len(strangers) <= 2
+        assert len(set(truth[truth >= 0])) <= 2
+        if not drawn.support_elsewhere:
+            assert not set(rows) & set(query)
+        seen |= strangers
+    assert seen == (set(range(8)) if share else set())
+
+
+@pytest.mark.parametrize("support", SUPPORTS, ids=["shots", "fixed", "elsewhere"])
+def test_a_task_with_unknown_classes_is_the_same_alone_in_a_range_and_in_any_order(support):
+    spec = TaskSpec(support, UniformOverPool(2), n_query=10, unknown=UnknownClasses(2, 0.3))
+    for index in (0, 63, 64, 150):
+        alone = draw(LABELS, spec, 7, [index])
+        for others, t in ((range(151), index), ([3, index, 2], 1)):
+            among = draw(LABELS, spec, 7, others)
+            assert (among.query[t] == alone.query[0]).all()
+            assert (among.query_labels[t] == alone.query_labels[0]).all()
+            assert (among.classes[t] == alone.classes[0]).all()
+            width = alone.support.shape[1]
+            assert (among.support[t][:width] == alone.support[0]).all()
+
+
+def test_a_spec_without_unknown_classes_draws_what_it_always_drew():
+    """Numbers of the version before unknown classes existed."""
+    drawn = draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
+    assert drawn.classes.tolist() == [[2, 3, 6]]
+    assert drawn.query.tolist() == [[16, 48, 66, 88]]
+
+
+def test_a_task_does_not_tell_which_items_are_unknown():
+    """Features and support are those of the rows; only the truth beside them has -1."""
+    bank = random_bank(n_classes=5, least=10, most=10)
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), n_query=8, unknown=UnknownClasses(1, 0.5))
+    drawn = draw(bank.labels, spec, 0, range(3))
+    task, truth = gather(bank, drawn)
+    assert (truth == -1).sum(-1).tolist() == [4, 4, 4]
+    assert task.n_classes == 4
+    assert (task.query.numpy() == bank.take(drawn.query)).all()
+    other = dataclasses.replace(drawn, query_labels=np.zeros_like(drawn.query_labels))
+    assert (gather(bank, other)[0].query == task.query).all()
+
+
+def test_impossible_numbers_of_unknown_classes_are_refused():
+    with pytest.raises(TaskError, match="count of unknown classes must be a whole number of at least 1"):
+        UnknownClasses(0, 0.5)
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 10, n_classes=6, unknown=UnknownClasses(3, 0.5))
+    with pytest.raises(TaskError, match="asks for 9 classes, 3 of them unknown, but the labels have 8"):
+        draw(LABELS, spec, 0, [0])
+    with pytest.raises(TaskError, match="known items of the query=7 cannot be shared equally by k_eff=2 classes"):
+        TaskSpec(ShotsPerClass(2), Balanced(2), 10, unknown=UnknownClasses(1, 0.3))
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 60, unknown=UnknownClasses(1, 0.8))
+    with pytest.raises(TaskError, match=r"the pool of its 1 unknown classes has .* fewer than the 48 queries"):
+        draw(LABELS, spec, 0, range(20))

@@ -1,10 +1,9 @@
-import numpy as np
 import pytest
 import torch
 
 from handful.errors import TrainingError
 from handful.extraction.items import list_items
-from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
+from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
 from tests.items_at_hand import image_folder
@@ -75,11 +74,3 @@ def test_validation_sees_what_extraction_will_see(pictures):
     rows, images = CentreViews(pictures, RECIPE)[[3, 7]]
     assert rows.tolist() == [3, 7]
     assert torch.equal(images[1], RECIPE.centre_view(pictures[7]))
-
-
-@pytest.mark.parametrize("processes", [1, 2, 3])
-@pytest.mark.parametrize("n_rows", [1, 7, 12])
-def test_all_rows_are_seen_and_all_processes_have_the_same_shapes(n_rows, processes):
-    shares = [RowBatches(n_rows, 4, process, processes) for process in range(processes)]
-    assert {tuple(map(len, share)) for share in shares} == {tuple(map(len, shares[0]))}
-    assert set(np.concatenate([row for share in shares for row in share])) == set(range(n_rows))

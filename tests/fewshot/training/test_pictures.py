@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -23,12 +21,6 @@ def test_pictures_are_the_same_from_memory_folder_and_archive(folder, tmp_path, 
     assert len(found) == len(expected) == 24
     for row in range(24):
         assert np.array_equal(np.asarray(found[row]), np.asarray(expected[row]))
-
-
-def test_a_worker_opens_its_own_archive(folder, tmp_path):
-    found = Pictures(list_items(zipped(folder, tmp_path / "photos.zip")), kept_bytes=0)
-    first = np.asarray(found[0])
-    assert np.array_equal(np.asarray(pickle.loads(pickle.dumps(found))[0]), first)
 
 
 def test_unreadable_pictures_are_named_before_training(folder):

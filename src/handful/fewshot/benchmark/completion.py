@@ -23,28 +23,14 @@ WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
 
 @dataclass
 class CellProgress:
-    """How far a cell is.
-
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    done, failed : int
-        Tasks that need not be tried again, and how many of them the method failed on.
-    wanted : int
-        Tasks to be done; equals `done` once the budget is used up.
-    cpu_seconds : float
-        Processor time spent on it.
-    machine_failed : int
-        Tasks that the machine failed on, when they were last tried; a resumed run tries them again.
-    """
+    """How far a cell is."""
 
     cell: Cell
-    done: int
-    failed: int
-    wanted: int
+    done: int  # tasks that need not be tried again
+    failed: int  # those of them that the method failed on
+    wanted: int  # tasks to be done; equals `done` once the budget is used up
     cpu_seconds: float
-    machine_failed: int = 0
+    machine_failed: int = 0  # tasks that the machine failed on, when last tried; a resumed run tries them again
 
     @property
     def timed(self) -> int:

@@ -25,42 +25,23 @@ RECALL = 0.9
 
 
 class Scores(NamedTuple):
-    """How well the queries of each task were labelled.
+    """How well the queries of each task were labelled."""
 
-    Attributes
-    ----------
-    accuracy : Float[Tensor, "task"]
-        Share of known queries with the right label.
-    macro_recall : Float[Tensor, "task"]
-        Recall of each class of the support that occurs, averaged over these classes.
-    n_predicted : Int[Tensor, "task"]
-        Number of classes that at least one query was assigned to, without rejected queries.
-    presence_precision, presence_recall : Float[Tensor, "task"]
-        Of the classes predicted, the share that occurs; of those that occur, the share predicted.
-    proportion_error : Float[Tensor, "task"]
-        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0
-        where they agree, 1 where they share no class. The unknown queries count as one more class.
-    negative_log_likelihood : Float[Tensor, "task"]
-        Mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries, in nats.
-    unknown_auroc, unknown_aupr, unknown_precision : Float[Tensor, "task"]
-        How well unknown queries are ranked before known ones: the area under the ROC curve, the average precision, and
-        the precision at the highest threshold that finds at least 90 % of the unknown queries.
-    unknown_share_error : Float[Tensor, "task"]
-        `|mean_Q o_n - #{n : y_n = -1} / |Q||`; only for methods that reject.
-    known_rejected : Float[Tensor, "task"]
-        Share of known queries with `o_n > ½`; only for methods that reject.
-    """
-
-    accuracy: Float[Tensor, "task"]
-    macro_recall: Float[Tensor, "task"]
-    n_predicted: Int[Tensor, "task"]
-    presence_precision: Float[Tensor, "task"]
-    presence_recall: Float[Tensor, "task"]
+    accuracy: Float[Tensor, "task"]  # share of known queries with the right label
+    macro_recall: Float[Tensor, "task"]  # recall of each class of the support that occurs, averaged over these classes
+    n_predicted: Int[Tensor, "task"]  # classes that at least one query was assigned to, without rejected queries
+    presence_precision: Float[Tensor, "task"]  # of the classes predicted, the share that occurs
+    presence_recall: Float[Tensor, "task"]  # of the classes that occur, the share predicted
+    # `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0 where
+    # they agree, 1 where they share no class. The unknown queries count as one more class.
     proportion_error: Float[Tensor, "task"]
-    negative_log_likelihood: Float[Tensor, "task"]
+    negative_log_likelihood: Float[Tensor, "task"]  # mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries
+    # How well unknown queries are ranked before known ones: the area under the ROC curve, the average precision, and
+    # the precision at the highest threshold that finds at least 90 % of the unknown queries.
     unknown_auroc: Float[Tensor, "task"]
     unknown_aupr: Float[Tensor, "task"]
     unknown_precision: Float[Tensor, "task"]
+    # Of methods that reject: `|mean_Q o_n - #{n : y_n = -1} / |Q||`, and the share of known queries with `o_n > ½`.
     unknown_share_error: Float[Tensor, "task"]
     known_rejected: Float[Tensor, "task"]
 

@@ -21,14 +21,11 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, at_least
-from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
+from handful.fewshot.numerics.distances import half_squared_distances, neighbour_affinities
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.graphs import neighbour_affinities
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import iterate
-from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.solvers.frame import Frame, iterate
 from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float

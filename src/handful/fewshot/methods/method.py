@@ -85,12 +85,12 @@ def limited(holds: Callable[[Any], bool], expected: str, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"holds": holds, "expected": expected})
 
 
-def above(bound: float, default: Any) -> Any:
+def above(bound: int, default: Any) -> Any:
     """Declare a number above a bound."""
     return limited(lambda value: value > bound, f"above {bound}", default)
 
 
-def at_least(bound: float, default: Any) -> Any:
+def at_least(bound: int, default: Any) -> Any:
     """Declare a number of at least a bound."""
     return limited(lambda value: value >= bound, f"at least {bound}", default)
 

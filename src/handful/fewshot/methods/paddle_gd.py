@@ -22,11 +22,10 @@ from torch import Tensor
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
 from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.moments import Moments, soft_moments
-from handful.fewshot.numerics.simplex import project_to_simplex, softmax
+from handful.fewshot.numerics.simplex import entropy, project_to_simplex, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.solvers.frame import Frame, data_fit, placed
 from handful.fewshot.task import TaskBatch

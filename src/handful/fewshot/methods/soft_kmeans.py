@@ -18,8 +18,7 @@ from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import iterate
-from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
+from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 

@@ -17,18 +17,14 @@ Written from the equations alone, which leave Σ_0 open. Labels hardly depend on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.named_gaussians import LEAST_MASS, NamedProblem, blocks, log_densities, sweep
+from handful.fewshot.solvers.named_gaussians import LEAST_MASS, NamedProblem, log_densities, solved, sweep
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -48,8 +44,7 @@ class StataOptions(Options):
 
 def solve(task: TaskBatch, options: StataOptions) -> Solution:
     """Alternate between labels and anchored Gaussians, one block of tasks after the other."""
-    labels = concatenated([_labels_and_means(block, options)[0] for block in blocks(task)])
-    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_prototypes, options))
+    return solved(task, options, _labels_and_means)
 
 
 def _labels_and_means(task: TaskBatch, options: StataOptions) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
@@ -76,10 +71,6 @@ def votes(problem: NamedProblem, z: Float[Tensor, "task query class"]) -> Float[
     """n_k: each query counts for its most probable class; classes that tie share it."""
     best = (z >= (1 - TIE) * z.amax(-1, keepdim=True)).to(z.dtype)
     return masked(best / best.sum(-1, keepdim=True), problem.query_mask).sum(-2)
-
-
-def _prototypes(options: StataOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return torch.cat([_labels_and_means(block, options)[1] for block in blocks(frame.task)])
 
 
 METHOD = Method(

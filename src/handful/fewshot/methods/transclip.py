@@ -17,18 +17,15 @@ or not. The authors' code reads the number of classes off the query's labels; he
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.named_gaussians import NamedProblem, blocks, log_densities, sweep
+from handful.fewshot.solvers.named_gaussians import NamedProblem, log_densities, solved, sweep
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -47,8 +44,7 @@ class TransclipOptions(Options):
 
 def solve(task: TaskBatch, options: TransclipOptions) -> Solution:
     """Alternate between labels and Gaussians, one block of tasks after the other."""
-    labels = concatenated([_labels_and_means(block, options)[0] for block in blocks(task)])
-    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_prototypes, options))
+    return solved(task, options, _labels_and_means)
 
 
 def _labels_and_means(task: TaskBatch, options: TransclipOptions) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
@@ -71,10 +67,6 @@ def first_means(problem: NamedProblem) -> Float[Tensor, "task class dim"]:
     prior = masked(problem.log_prior.exp(), problem.query_mask)
     least = prior.topk(min(FIRST_QUERIES, prior.shape[-2]), dim=-2).values[..., -1:, :]
     return problem.directions(problem.moments(prior.where(prior >= least, 0)), problem.names)
-
-
-def _prototypes(options: TransclipOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return torch.cat([_labels_and_means(block, options)[1] for block in blocks(frame.task)])
 
 
 METHOD = Method(

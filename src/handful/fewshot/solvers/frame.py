@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import Trace, concatenated
+from handful.fewshot.numerics.fixed_point import Trace, concatenated, fixed_point
 from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
 from handful.fewshot.numerics.lookup import Lookup, moments_of
 from handful.fewshot.numerics.moments import Moments, soft_moments
-from handful.fewshot.numerics.simplex import SoftLabels
+from handful.fewshot.numerics.simplex import SoftLabels, entropy
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
@@ -198,3 +197,45 @@ def _support_scatter(task: TaskBatch, means: Float[Tensor, "#task class dim"]) -
     if task.support_mask is not None:
         squares = squares.where(task.support_mask, 0)
     return 0.5 * squares.sum(-1)
+
+
+def iterate(
+    frame: Frame,
+    step: Callable[[Any, Any], tuple[Any, SoftLabels]],
+    change: Callable[[Any, Any, Any], Float[Tensor, "task"]],
+    problem: Any,
+    state: Any,
+    options: Any,
+    *,
+    measure: Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength],
+    find_prototypes: Callable[[Frame, Tensor], Tensor] = Frame.prototypes,
+) -> Solution:
+    """Iterate `state, u = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
+
+    `options` has `max_iter` and `tol`; if it has `record` and that is set, the objective of every iteration is traced.
+    `measure` computes the objective. Prototypes are the class means over the support and the query assigned by u.
+    """
+
+    def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
+        length = measure(frame.select(rows), u.weights)
+        return length.data + length.partition
+
+    outcome = fixed_point(
+        step,
+        change,
+        problem,
+        state,
+        n_tasks=frame.task.n_tasks,
+        device=frame.task.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if getattr(options, "record", False) else None,
+    )
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        trace=outcome.trace,
+        find_prototypes=find_prototypes,
+        measure=measure,
+    )

@@ -32,9 +32,8 @@ from torch import Tensor
 
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import tsallis_entropy, tsallis_slope
 from handful.fewshot.numerics.fixed_point import fixed_point
-from handful.fewshot.numerics.simplex import SoftLabels, lowest_log, softmax
+from handful.fewshot.numerics.simplex import SoftLabels, lowest_log, softmax, tsallis_entropy, tsallis_slope
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.solvers.frame import Frame, placed
 from handful.fewshot.task import TaskBatch

@@ -12,16 +12,21 @@ and given Gaussians with means μ_k and diagonal covariances Σ_k, the soft labe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor
 
+from handful.fewshot.numerics.distances import neighbour_affinities
+from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.graphs import neighbour_affinities
 from handful.fewshot.numerics.moments import Moments, soft_moments
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.rows import unit
+from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -108,6 +113,19 @@ def sweep(
     for _ in range(SWEEPS - 1):
         labels = softmax(fixed + problem.pulls @ labels.weights)
     return labels
+
+
+Fit: TypeAlias = Callable[[TaskBatch, Any], tuple[SoftLabels, Float[Tensor, "task class dim"]]]
+
+
+def solved(task: TaskBatch, options: Any, fit: Fit) -> Solution:
+    """Solve one block of tasks after the other; `fit` returns labels, and means in the coordinates of unit vectors."""
+    labels = concatenated([fit(block, options)[0] for block in blocks(task)])
+    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_means, fit, options))
+
+
+def _means(fit: Fit, options: Any, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return torch.cat([fit(block, options)[1] for block in blocks(frame.task)])
 
 
 def blocks(task: TaskBatch) -> Iterator[TaskBatch]:
