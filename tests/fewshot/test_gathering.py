@@ -6,7 +6,6 @@ from handful import fewshot
 from handful.errors import TaskError
 from handful.fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.fewshot.gathering import gather
-from handful.fewshot.numerics.lookup import Lookup
 from tests.banks_at_hand import random_bank
 
 
@@ -55,16 +54,3 @@ def test_a_draw_from_other_labels_is_refused():
     drawn = draw(np.repeat([0, 1], 500), TaskSpec(ShotsPerClass(5), UniformOverPool(2), 50), 0, range(5))
     with pytest.raises(TaskError, match="whose labels were used for the draw"):
         gather(random_bank(n_classes=2), drawn)
-
-
-def test_rows_of_a_bank_in_memory_are_read_when_asked_for():
-    bank = random_bank(n_classes=4, least=8, dtype="float32")
-    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(6))
-    task, _ = gather(bank, drawn)
-    assert isinstance(task.source("support"), Lookup)
-    solution = fewshot.solve("paddle", task)
-    assert isinstance(task.source("support"), Lookup)  # nobody has needed all of it at once
-    copied = fewshot.TaskBatch(task.support.clone(), task.support_labels, task.query.clone(), task.n_classes)
-    again = fewshot.solve("paddle", copied)
-    torch.testing.assert_close(solution.log_assignments.exp(), again.log_assignments.exp(), atol=1e-5, rtol=0)
-    torch.testing.assert_close(solution.prototypes, again.prototypes)

@@ -26,19 +26,6 @@ def test_what_a_method_lacks_is_said_when_asked_for():
         _ = plain().objective
 
 
-def test_prototypes_are_computed_once_and_only_on_demand():
-    calls = []
-
-    def find(log_u: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return torch.zeros(2, 3, 5)
-
-    solution = plain(find_prototypes=find)
-    assert not calls
-    assert solution.prototypes is solution.prototypes
-    assert len(calls) == 1
-
-
 def test_joining_is_concatenation():
     parts = [plain(n, find_prototypes=partial(constant, float(n))) for n in (1, 2)]
     joined = Solution.join(parts)

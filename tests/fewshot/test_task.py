@@ -34,63 +34,36 @@ def test_numpy_is_accepted_without_a_copy():
     assert task.support.data_ptr() == support.ctypes.data
 
 
+NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "support_labels": torch.tensor([[0, 1, 0, 1]])}
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         (
             {"support": with_value(pieces()["support"], (1, 2, 0), float("nan"))},
-            r"support has 1 row\(s\) with NaN or infinity, the first at task 1, row 2; drop or impute",
+            r"support has 1 row.* 1, row 2; drop",
         ),
-        (
-            {"query": with_value(pieces()["query"], (0, 4, 1), float("inf"))},
-            r"query has 1 row\(s\) with NaN or infinity, the first at task 0, row 4",
-        ),
-        (
-            {"support_labels": torch.tensor([[0, 1, 0, 1], [1, 1, 1, 1]])},
-            r"class 0 has none in task 1; add an example, or drop the class",
-        ),
-        (
-            {"support_labels": torch.tensor([[0, 1, 0, 5], [1, 1, 0, 0]])},
-            r"support_labels must lie in 0 … 1 \(n_classes=2\), got 5 at task 0, row 3; renumber",
-        ),
+        ({"query": with_value(pieces()["query"], (0, 4, 1), float("inf"))}, r"query has 1 row.*at task 0, row 4"),
+        ({"support_labels": torch.tensor([[0, 1, 0, 1], [1, 1, 1, 1]])}, r"class 0 has none in task 1; add an example"),
+        ({"support_labels": torch.tensor([[0, 1, 0, 5], [1, 1, 0, 0]])}, r"in 0 … 1 .*, got 5 at task 0, row 3"),
         ({"support_labels": torch.tensor([[0, 1, 0, -1], [1, 1, 0, 0]])}, r"got -1 at task 0, row 3"),
-        (
-            {"support_labels": torch.ones(2, 4)},
-            r"support_labels must be integers 0 … n_classes-1, got torch.float32; encode them",
-        ),
+        ({"support_labels": torch.ones(2, 4)}, r"must be integers 0 … n_classes-1, got torch.float32; encode them"),
         ({"query": torch.ones(2, 5, 3).half()}, r"query must be float32 or float64, got torch.float16; convert"),
         ({"query": torch.ones(2, 5, 3).double()}, r"support is torch.float32 but query is torch.float64"),
         ({"query": torch.ones(2, 5, 4)}, r"axis 'dim' has length 3 in support but 4 in query; they must agree"),
         (
             {"support_labels": torch.zeros(2, 3).long()},
-            r"axis 'support' has length 4 in support but 3 in support_labels",
+            r"axis 'support' has length 4 in support but 3 in",
         ),
-        (
-            {"support": torch.ones(3, 4, 3)},
-            r"axis 'task' of support has length 3 but query has 2 tasks; give one entry per task",
-        ),
-        (
-            {"query": torch.ones(5, 3)},
-            r"query must have the axes \(task, query, dim\), got shape \(5, 3\); for a single task",
-        ),
+        ({"support": torch.ones(3, 4, 3)}, r"axis 'task' of support has length 3 but query has 2 tasks; give one"),
+        ({"query": torch.ones(5, 3)}, r"query must have the axes \(task, query, dim\), got shape \(5, 3\)"),
         ({"query": torch.ones(2, 0, 3)}, r"axis 'query' of query is empty"),
         ({"query_mask": torch.ones(2, 5)}, r"query_mask must be boolean, True where a row is real, got torch.float32"),
         ({"query_mask": torch.ones(2, 6).bool()}, r"axis 'query' has length 5 in query but 6 in query_mask"),
-        (
-            {"query_mask": torch.tensor([[True] * 5, [False] * 5])},
-            r"query_mask leaves task 1 without any query; drop that task",
-        ),
-        ({"query": torch.ones(0, 5, 3)}, r"axis 'task' of support has length 2 but query has 0 tasks"),
-        (
-            {
-                "query": torch.ones(0, 5, 3),
-                "support": torch.ones(1, 4, 3),
-                "support_labels": torch.tensor([[0, 1, 0, 1]]),
-            },
-            r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)",
-        ),
+        ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, r"query_mask leaves task 1 without any query"),
+        (NO_TASK, r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)"),
         ({"n_classes": True}, r"n_classes must be a whole number of at least 1, got True"),
-        ({"n_classes": 0}, r"n_classes must be a whole number of at least 1, got 0"),
         ({"support": np.array([["a"]])}, r"support must be a tensor or a NumPy array of numbers, got ndarray"),
     ],
 )

@@ -8,8 +8,6 @@ from handful.fewshot.benchmark.paper import (
     PAPER_PLANS,
     TABLE_1_METHODS,
     accuracy_against_k_eff,
-    accuracy_against_weight,
-    best_weight_against_n_query,
     table1,
     table2,
 )
@@ -75,20 +73,6 @@ def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
     # Seven methods; three shots of four banks, and the one support of iNat.
     assert len(axes) == 7 * (3 * 4 + 1)
     assert set(map(tuple, axes.values())) == {(2, 3, 4, 5, 6, 7, 8, 9, 10)}
-
-
-def test_the_studies_of_the_weight_are_on_tiered_and_hold_the_default(banks):
-    plan = accuracy_against_weight(banks)
-    assert {(cell.bank, cell.method, cell.spec.n_query) for cell in plan} == {("tiered", "paddle", 75)}
-    assert {cell.spec.query.k_eff for cell in plan} == {2, 5, 10}
-    assert {cell.options["complexity_weight"] for cell in plan} >= {75.0}
-    wider = best_weight_against_n_query(banks)
-    assert {c.content_hash for c in plan} <= {c.content_hash for c in wider}
-    # λ = |Q| is tried at every |Q|, and values on both sides of it.
-    for n_query in {cell.spec.n_query for cell in wider}:
-        weights = {c.options["complexity_weight"] for c in wider if c.spec.n_query == n_query}
-        assert min(weights) < n_query < max(weights)
-        assert n_query in weights
 
 
 def test_missing_banks_are_named(banks):

@@ -3,7 +3,8 @@
 import torch
 
 from handful import fewshot
-from handful.fewshot.solvers.finetuning import LabelledPoints, fit_linear
+from handful.fewshot.methods.baseline_pp import BaselinePPOptions
+from handful.fewshot.solvers.finetuning import fit_linear
 from tests.tasks_at_hand import random_task
 
 
@@ -11,9 +12,7 @@ def test_it_is_a_linear_layer_without_bias_on_unit_features():
     task = random_task(0, spread=2.0)
     unit = fewshot.transform("l2", task)
     scaled = unit.with_features(3 * unit.support, 3 * unit.query)
-    layer = fit_linear(
-        LabelledPoints.of(scaled), 6, learning_rate=0.01, batch_size=4, weight_decay=1e-3, epochs=100, bias=False
-    )
+    layer = fit_linear(scaled, BaselinePPOptions(), bias=False)
     solution = fewshot.solve("baseline_pp", task, scale=3.0)
     torch.testing.assert_close(solution.log_assignments, layer.logits(scaled.query).log_softmax(-1))
 

@@ -3,13 +3,8 @@ import pytest
 import torch
 
 from handful import fewshot
-from handful.fewshot.methods.em_dirichlet import bound_step, log_dirichlet
+from handful.fewshot.methods.em_dirichlet import log_dirichlet
 from tests.tasks_at_hand import random_task
-
-
-def statistics_of(parameters: torch.Tensor, n: int = 40_000) -> torch.Tensor:
-    torch.manual_seed(0)
-    return torch.distributions.Dirichlet(parameters).sample((n,)).log().mean(0)
 
 
 def test_the_density_is_that_of_a_dirichlet_distribution():
@@ -17,24 +12,6 @@ def test_the_density_is_that_of_a_dirichlet_distribution():
     p = torch.tensor([[[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]], dtype=torch.float64)
     expected = torch.stack([torch.distributions.Dirichlet(a[0, k]).log_prob(p[0]) for k in range(2)], -1)
     torch.testing.assert_close(log_dirichlet(p.log(), a)[0], expected)
-
-
-def negative_log_likelihood(a: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    return torch.lgamma(a).sum(-1) - torch.lgamma(a.sum(-1)) - ((a - 1) * s).sum(-1)
-
-
-def test_each_bound_lowers_the_negative_log_likelihood_and_the_end_is_its_minimum():
-    true = torch.tensor([[0.3, 2.0, 5.0], [1.0, 1.0, 1.0]], dtype=torch.float64)
-    s = torch.stack([statistics_of(parameters) for parameters in true])
-    a, last = torch.ones_like(s), negative_log_likelihood(torch.ones_like(s), s)
-    for _ in range(3000):
-        a, _ = bound_step(s, a)
-        value = negative_log_likelihood(a, s)
-        assert (value <= last + 1e-12).all()
-        last = value
-    # At the minimum the derivative vanishes.
-    torch.testing.assert_close(torch.digamma(a) - torch.digamma(a.sum(-1, keepdim=True)), s, atol=1e-5, rtol=0)
-    torch.testing.assert_close(a, true, atol=0.1, rtol=0.05)
 
 
 def by_hand(support, labels, query, n_classes, n_iter, tau, power):

@@ -10,18 +10,6 @@ from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
 
 
-def test_without_smoothness_it_is_the_nearest_prototype():
-    task = random_task(0, spread=2.0)
-    solution = fewshot.solve("laplacian_shot", task, smoothness=0.0)
-    nearest = fewshot.solve("nearest_prototype", task)
-    assert torch.equal(solution.predictions, nearest.predictions)
-    # Its distances lack the half: the soft labels are those of features √2 times as large.
-    scaled = task.with_features(2**0.5 * task.support, 2**0.5 * task.query)
-    torch.testing.assert_close(
-        solution.log_assignments, fewshot.solve("nearest_prototype", scaled).log_assignments, atol=1e-9, rtol=1e-9
-    )
-
-
 @pytest.mark.parametrize("n_iter", [1, 2, 7])
 def test_the_iteration_is_that_of_a_loop(n_iter):
     task = random_task(1, spread=2.0)

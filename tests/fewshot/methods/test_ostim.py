@@ -1,8 +1,7 @@
 import torch
 
 from handful import fewshot
-from handful.fewshot.methods.ostim import OstimOptions, gradient
-from handful.fewshot.solvers.outlier_logit import OpenProblem
+from handful.fewshot.methods.ostim import OstimOptions
 from tests.tasks_at_hand import random_task
 
 
@@ -22,17 +21,6 @@ def loss(support, labels, query, w, o: OstimOptions) -> torch.Tensor:
         + o.marginal_weight * (marginal * marginal.log()).sum()
         - o.conditional_weight * (p * p.log()).sum(1).mean()
     )
-
-
-def test_the_gradient_is_that_of_the_loss():
-    task = random_task(0, n_tasks=2, spread=2.0)
-    options = OstimOptions(conditional_weight=0.7, marginal_weight=1.3, support_weight=0.4)
-    w = torch.randn(2, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = gradient(OpenProblem.of(task), w, options)
-    for t in range(2):
-        at = w[t].clone().requires_grad_()
-        loss(task.support[t], task.support_labels[t], task.query[t], at, options).backward()
-        torch.testing.assert_close(found[t], at.grad)
 
 
 def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():

@@ -37,16 +37,3 @@ def test_few_classes_present_gain_much_over_each_item_alone():
 def test_all_classes_present_lose_nothing():
     task, truth = tasks(5, 150, 10)
     assert accuracy("roll_call", task, truth) > accuracy("nearest_prototype", task, truth) - 1
-
-
-def test_tasks_with_their_own_support_fit_their_own_head():
-    task, _ = tasks(3, 5, 2)
-    apart = fewshot.TaskBatch(
-        task.support.expand(2, -1, -1), task.support_labels.expand(2, -1), task.query, task.n_classes
-    )
-    torch.testing.assert_close(
-        fewshot.solve("roll_call", apart).log_assignments.exp(),
-        fewshot.solve("roll_call", task).log_assignments.exp(),
-        atol=1e-5,
-        rtol=0,
-    )

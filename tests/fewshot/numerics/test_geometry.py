@@ -1,11 +1,10 @@
 """Both spaces do the same geometry, each checked against explicit vectors."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, gram_is_cheaper
+from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace
 from handful.fewshot.numerics.moments import Moments
 
 
@@ -44,19 +43,3 @@ def test_a_tiny_move_is_measured_in_single_precision():
     expected = exact.moves(*[(exact.support + exact.moments(x.double())).mean() for x in (nudged, u)])
     assert ((expected > 0) & (expected < 1e-4)).all()
     torch.testing.assert_close(measured.double(), expected, rtol=0.5, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("n_query", "n_classes", "dim", "expected"),
-    [
-        (75, 20, 512, True),
-        (75, 160, 512, True),
-        (75, 227, 640, True),
-        (2000, 20, 64, False),
-        (1000, 150, 384, False),
-        (300, 20, 512, True),
-        (500, 20, 512, False),
-    ],
-)
-def test_the_cheaper_space(n_query, n_classes, dim, expected):
-    assert gram_is_cheaper(n_query, n_classes, dim, max_iter=100) is expected

@@ -7,8 +7,7 @@ from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.reports.page import _measure, write_report
-from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.page import write_report
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
@@ -77,23 +76,3 @@ def test_ablations_bring_the_figures_of_convergence_and_of_the_label_cost(ablati
     assert figures_of(journal, tmp_path / "e", banks.get) == {"accuracy_against_k_eff"}
     # Nothing is solved for a figure that the run itself has not come to.
     assert figures_of(Journal.create(tmp_path / "begun", ablation.plan), tmp_path / "f", banks.get) == {"label_cost"}
-
-
-@pytest.mark.parametrize(
-    ("estimate", "said"),
-    [
-        (Estimate(0.92345, 0.0351, 9), "0.923 ± 0.035"),
-        (Estimate(60.7123, 2.04, 9), "60.7 ± 2.0"),
-        (Estimate(123.4, 31.0, 9), "123 ± 31"),
-        (Estimate(0.000812, 0.0000231, 9), "0.000812 ± 0.000023"),
-        (Estimate(0.9666667, 2e-9, 9), "0.967"),
-        (Estimate(1.0, 0.0, 9), "1"),
-        (Estimate(1000.0, 0.0, 9), "1000"),
-        (Estimate(0.0, 0.0, 9), "0"),
-        (Estimate(0.25, float("inf"), 1), "0.25 (n = 1)"),
-        (Estimate(float("nan"), float("nan"), 0), ""),
-        (Estimate(float("inf"), float("nan"), 9), "not finite"),
-    ],
-)
-def test_a_measure_has_the_digits_its_interval_deserves(estimate, said):
-    assert _measure(estimate, 9) == said

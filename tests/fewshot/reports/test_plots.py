@@ -41,17 +41,6 @@ def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
-def test_a_panel_for_each_k_eff_and_a_point_for_each_n_query_on_an_axis_as_wide_as_they_spread(tmp_path):
-    cells = [
-        Cell("toy", replace(SPEC, n_query=n, query=UniformOverPool(k)), "paddle")
-        for k, sizes in ((2, (6, 8)), (3, (5, 200)))
-        for n in sizes
-    ]
-    near, far = plots.accuracy_against_n_query(columns(tmp_path, cells)).axes
-    assert [list(axis.lines[0].get_xdata()) for axis in (near, far)] == [[6.0, 8.0], [5.0, 200.0]]
-    assert [axis.get_xscale() for axis in (near, far)] == ["linear", "log"]
-
-
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):
     found = columns(tmp_path, [Cell("toy", SPEC, "paddle")])
     assert plots.accuracy_against_k_eff(found) is None

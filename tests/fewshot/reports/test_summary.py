@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handful.fewshot import Arrivals, RangeOverPool
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.benchmark.versions import versions_text
 from handful.fewshot.reports.summary import (
@@ -72,19 +71,6 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     assert first.ranks()["soft_kmeans"] == 3.0
     assert second.ranks() == {"paddle": 1.0}
     assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
-
-
-@pytest.mark.parametrize(
-    ("query", "title"),
-    [
-        (RangeOverPool(4, 2), "toy, 2-shot, K_eff=2–4, |Q|=6"),
-        (Arrivals(4, 0.1), "toy, 2-shot, K_eff=4, arrivals, |Q|=6"),
-    ],
-)
-def test_a_column_says_how_its_queries_are_drawn(tmp_path, query, title):
-    cell = replace(PADDLE, spec=replace(SPEC, query=query))
-    (column,) = columns_of(results(made_up_run(tmp_path / "run", (cell,), [[0.5, 0.6]])))
-    assert column.title == title
 
 
 def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):

@@ -3,6 +3,7 @@
 import torch
 
 from handful.fewshot import TaskBatch
+from handful.fewshot.methods.baseline import BaselineOptions
 from handful.fewshot.solvers.finetuning import (
     LabelledPoints,
     LinearLayer,
@@ -43,7 +44,8 @@ def test_the_gradient_of_a_linear_layer_is_autograds():
 
 
 def test_a_linear_layer_moves_as_under_torchs_sgd():
-    data = LabelledPoints.of(random_task(1))
+    task = random_task(1)
+    data = LabelledPoints.of(task)
     v = torch.zeros(3, 6, 8, dtype=torch.float64, requires_grad=True)
     b = torch.zeros(3, 6, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.SGD([v, b], lr=0.01 * 5, weight_decay=1e-3)  # 18 points in batches of 4 are 5 steps
@@ -51,6 +53,6 @@ def test_a_linear_layer_moves_as_under_torchs_sgd():
         optimiser.zero_grad()
         cross_entropy(LinearLayer(v, b).logits(data.points), data).backward()
         optimiser.step()
-    layer = fit_linear(data, 6, learning_rate=0.01, batch_size=4, weight_decay=1e-3, epochs=25, bias=True)
+    layer = fit_linear(task, BaselineOptions(max_iter=25), bias=True)
     torch.testing.assert_close(layer.weights, v.detach())
     torch.testing.assert_close(layer.bias, b.detach())

@@ -1,7 +1,5 @@
 """Query rules, and queries of unknown classes."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,10 +18,8 @@ from handful.fewshot import (
     UniformOverPool,
     UnknownClasses,
     draw,
-    gather,
 )
 from handful.fewshot.tasks.query import round_to_sum
-from tests.banks_at_hand import random_bank
 
 LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
 
@@ -227,19 +223,6 @@ def test_a_spec_without_unknown_classes_draws_what_it_always_drew():
     drawn = draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
     assert drawn.classes.tolist() == [[2, 3, 6]]
     assert drawn.query.tolist() == [[16, 48, 66, 88]]
-
-
-def test_a_task_does_not_tell_which_items_are_unknown():
-    """Features and support are those of the rows; only the truth beside them has -1."""
-    bank = random_bank(n_classes=5, least=10, most=10)
-    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), n_query=8, unknown=UnknownClasses(1, 0.5))
-    drawn = draw(bank.labels, spec, 0, range(3))
-    task, truth = gather(bank, drawn)
-    assert (truth == -1).sum(-1).tolist() == [4, 4, 4]
-    assert task.n_classes == 4
-    assert (task.query.numpy() == bank.take(drawn.query)).all()
-    other = dataclasses.replace(drawn, query_labels=np.zeros_like(drawn.query_labels))
-    assert (gather(bank, other)[0].query == task.query).all()
 
 
 def test_impossible_numbers_of_unknown_classes_are_refused():

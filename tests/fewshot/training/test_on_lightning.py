@@ -51,25 +51,6 @@ def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
     assert all(row["five_way"] for row in rows if row["realistic"])
 
 
-def test_the_rate_of_each_epoch_is_the_recipes(split, tmp_path, on_lightning):
-    seen = []
-
-    class Watch(on_lightning.lightning.Callback):
-        def on_train_batch_end(self, trainer, *_):
-            seen.append((trainer.current_epoch, trainer.optimizers[0].param_groups[0]["lr"]))
-
-    recipe = Recipe(network="conv4", side=12, epochs=4, batch_size=16, drop_at=(1, 3))
-    original = on_lightning.lightning.Trainer.__init__
-
-    def watched(self, **settings):
-        original(self, **{**settings, "callbacks": [*settings["callbacks"], Watch()]})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(on_lightning.lightning.Trainer, "__init__", watched)
-        on_lightning.fit(Pictures(split.base), None, recipe, tmp_path, **HERE)
-    assert sorted(set(seen)) == [(epoch, recipe.learning_rate_at(epoch)) for epoch in range(4)]
-
-
 def test_without_validation_the_last_epoch_is_kept(split, tmp_path, on_lightning):
     on_lightning.fit(Pictures(split.base), None, RECIPE, tmp_path, **HERE)
     kept = Checkpoint.load(tmp_path)

@@ -165,7 +165,8 @@ class Cell:
         }
         if self.spec.unknown is not None:  # hashes of other cells stay what they were
             entries["spec"]["unknown"] = dataclasses.asdict(self.spec.unknown)
-        entries |= {name: _plain(dict(entries[name])) for name in ("parameters", "options")}
+        for name in ("parameters", "options"):  # arrays become lists
+            entries[name] = json.loads(json.dumps(dict(entries[name]), default=lambda array: array.tolist()))
         return entries
 
     @classmethod
@@ -286,14 +287,9 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         entry["bank"],
         TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry)),
         entry["method"],
-        split=entry["split"],
-        transform=entry["transform"],
-        parameters=entry["parameters"],
-        options=entry["options"],
-        seed=entry["seed"],
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
-        support_bank=entry["support_bank"],
+        **{name: entry[name] for name in ("split", "transform", "parameters", "options", "seed", "support_bank")},
     )
 
 
@@ -316,12 +312,3 @@ def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:
             "support lacks, and their share of the query"
         )
     return UnknownClasses(count, float(share)) if count else None
-
-
-def _plain(value: Any) -> Any:
-    """Turn arrays and tuples inside parameters into lists, so that JSON holds them."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -120,11 +120,6 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
             return [row for index in indices for row in run_range(cell, material, [index])]
 
 
-def run_job(job: Job) -> list[Row]:
-    """`run_range` of a job."""
-    return run_range(job.cell, job.material, job.indices)
-
-
 def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the transform that the cell's tasks undergo."""
     parameters = dict(cell.parameters)

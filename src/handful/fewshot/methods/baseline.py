@@ -19,12 +19,11 @@ from handful.fewshot.methods.method import Method, Options, above, among, at_lea
 from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.finetuning import LabelledPoints, fit_linear, fit_prototypes
+from handful.fewshot.solvers.finetuning import fit_linear, fit_prototypes
 from handful.fewshot.solvers.frame import Frame, placed
 from handful.fewshot.task import TaskBatch
 
 HEADS = ("linear", "prototypes")
-LEARNING_RATES = {"linear": 1e-2, "prototypes": 1e-3}
 
 
 @dataclass(frozen=True)
@@ -42,26 +41,11 @@ class BaselineOptions(Options):
 def solve(task: TaskBatch, options: BaselineOptions) -> Solution:
     """Train the head on the support and apply it to the query."""
     frame = Frame(task)
-    rate = LEARNING_RATES[options.head] if options.learning_rate is None else options.learning_rate
     if options.head == "prototypes":
-        prototypes = fit_prototypes(
-            LabelledPoints.of(task, frame.origin),
-            frame.support.mean(),
-            temperature=options.temperature,
-            learning_rate=rate,
-            steps=options.max_iter,
-        )
+        prototypes = fit_prototypes(frame, options)
         u = softmax(-options.temperature * half_squared_distances(frame.query, prototypes))
         return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
-    layer = fit_linear(
-        LabelledPoints.of(task),
-        task.n_classes,
-        learning_rate=rate,
-        batch_size=options.batch_size,
-        weight_decay=options.weight_decay,
-        epochs=options.max_iter,
-        bias=True,
-    )
+    layer = fit_linear(task, options, bias=True)
     return frame.solution(softmax(layer.logits(task.query)), n_iter=options.max_iter)
 
 

@@ -20,12 +20,11 @@ from handful.fewshot.numerics.distances import cosines
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.rows import unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.finetuning import LabelledPoints, fit_linear, fit_prototypes
+from handful.fewshot.solvers.finetuning import fit_linear, fit_prototypes
 from handful.fewshot.solvers.frame import Frame, placed
 from handful.fewshot.task import TaskBatch
 
 HEADS = ("cosine", "prototypes")
-LEARNING_RATES = {"cosine": 1e-2, "prototypes": 1e-3}
 # The authors' factors on cosines; the larger one is for more classes than this.
 SCALE, LARGE_SCALE, MANY_CLASSES = 2.0, 10.0, 200
 
@@ -46,34 +45,15 @@ class BaselinePPOptions(Options):
 def solve(task: TaskBatch, options: BaselinePPOptions) -> Solution:
     """Train the head on the support and apply it to the query."""
     frame = Frame(task)
-    rate = LEARNING_RATES[options.head] if options.learning_rate is None else options.learning_rate
     if options.head == "prototypes":
-        prototypes = fit_prototypes(
-            LabelledPoints.of(task, frame.origin),
-            frame.support.mean(),
-            temperature=options.temperature,
-            learning_rate=rate,
-            steps=options.max_iter,
-        )
-        similarity = cosines(task.query, prototypes + frame.origin.unsqueeze(-2))
-        return frame.solution(
-            softmax(options.temperature * similarity),
-            n_iter=options.max_iter,
-            find_prototypes=partial(placed, prototypes),
-        )
+        prototypes = fit_prototypes(frame, options)
+        u = softmax(options.temperature * cosines(task.query, prototypes + frame.origin.unsqueeze(-2)))
+        return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
     # Scaling the unit features scales the logits, in training and in prediction.
     default = SCALE if task.n_classes <= MANY_CLASSES else LARGE_SCALE
     scale = default if options.scale is None else options.scale
     scaled = task.with_features(scale * unit(task.support), scale * unit(task.query))
-    layer = fit_linear(
-        LabelledPoints.of(scaled),
-        task.n_classes,
-        learning_rate=rate,
-        batch_size=options.batch_size,
-        weight_decay=options.weight_decay,
-        epochs=options.max_iter,
-        bias=False,
-    )
+    layer = fit_linear(scaled, options, bias=False)
     return frame.solution(softmax(layer.logits(scaled.query)), n_iter=options.max_iter)
 
 

@@ -110,18 +110,14 @@ def tilted(dual: Float[Tensor, "#task class"], tilt: Float[Tensor, "task"]) -> F
     return (tilt.unsqueeze(-1) * dual).where(tilt.unsqueeze(-1) > 0, 0)
 
 
-def complexity_weight(frame: Frame, options: PaddleOptions) -> Float[Tensor, "task"]:
-    """λ of each task."""
-    given = options.complexity_weight
-    return frame.n_query if given is None else torch.full_like(frame.n_query, given)
-
-
 def description_length(
     frame: Frame, weights: Float[Tensor, "task query class"], options: PaddleOptions
 ) -> DescriptionLength:
     """F at U and the V and W that belong to it: `Σ u D + Σ u ln u`, and `-λ Σ_k (û_k + ε) ln(û_k + ε)`."""
     partition = entropy(frame.proportions(weights) + options.proportion_floor)
-    return DescriptionLength(data_length(frame, weights), complexity_weight(frame, options) * partition)
+    return DescriptionLength(
+        data_length(frame, weights), frame.complexity_weight(options.complexity_weight) * partition
+    )
 
 
 def mean_move(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]:
@@ -134,7 +130,7 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame, measure = Frame(task), partial(description_length, options=options)
     space = frame.space(options.geometry, options.max_iter)
-    problem = Problem(space, frame.n_query, complexity_weight(frame, options) / frame.n_query)
+    problem = Problem(space, frame.n_query, frame.complexity_weight(options.complexity_weight) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)
     return iterate(frame, advance, mean_move, problem, init(problem), options, measure=measure)
 

@@ -107,20 +107,14 @@ def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptio
     """`Σ u D` and `λ H(û)`, without a barrier."""
     proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
     prototypes = at.prototypes + frame.origin.unsqueeze(-2)
-    weight = complexity_weight(frame, options)
+    weight = frame.complexity_weight(options.complexity_weight)
     return DescriptionLength(data_fit(frame, at.assignments, prototypes), weight * entropy(proportions))
-
-
-def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "task"]:
-    """λ of each task."""
-    given = options.complexity_weight
-    return frame.n_query if given is None else torch.full_like(frame.n_query, given)
 
 
 def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
-    tilt = complexity_weight(frame, options) / frame.n_query
+    tilt = frame.complexity_weight(options.complexity_weight) / frame.n_query
     problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
 
     def objective(at: GradientIterate, rows: Tensor) -> Tensor:

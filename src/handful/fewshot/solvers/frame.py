@@ -112,6 +112,10 @@ class Frame:
         """`û_k = (1/|Q|) Σ_Q u_nk`."""
         return masked(weights, self.query_mask).sum(-2) / self.n_query.unsqueeze(-1)
 
+    def complexity_weight(self, given: float | None) -> Float[Tensor, "task"]:
+        """λ of each task: the given one, or |Q|."""
+        return self.n_query if given is None else torch.full_like(self.n_query, given)
+
     def select(self, rows: Tensor | slice) -> Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
