@@ -58,9 +58,9 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     >>> solution.predictions.tolist(), solution.proportions.round(decimals=3).tolist()
     ([[0, 0, 0]], [[1.0, 0.0]])
     """
-    if not isinstance(method, Method) and (not isinstance(method, str) or method not in METHODS):
+    chosen = method if isinstance(method, Method) else METHODS.get(str(method))
+    if chosen is None:
         raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
-    chosen = method if isinstance(method, Method) else METHODS[method]
     settings = chosen.make_options(**options)
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number that brings them near one"

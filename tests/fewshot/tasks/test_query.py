@@ -164,9 +164,9 @@ def test_arrivals_are_from_all_classes(spec):
 
 
 SIZES = [14, 9, 12, 20, 11, 16, 10, 13]
-LABELS = np.repeat(np.arange(8), SIZES)[np.argsort(7919 * np.arange(sum(SIZES)) % 10_007)]
-FIXED = FixedSupport([row for k in range(8) for row in np.flatnonzero(k == LABELS)[: 1 + k % 3]])
-SUPPORTS = [ShotsPerClass(3), FIXED, FixedSupport.whole(LABELS)]
+MIXED = np.repeat(np.arange(8), SIZES)[np.argsort(7919 * np.arange(sum(SIZES)) % 10_007)]
+FIXED = FixedSupport([row for k in range(8) for row in np.flatnonzero(k == MIXED)[: 1 + k % 3]])
+SUPPORTS = [ShotsPerClass(3), FIXED, FixedSupport.whole(MIXED)]
 RULES = [UniformOverPool(2), Balanced(2), Dirichlet(2, 1.0)]
 
 
@@ -180,7 +180,7 @@ def row(value: np.ndarray, t: int) -> np.ndarray:
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_what_a_draw_with_unknown_classes_promises(rule, support, n_classes, share):
     spec = TaskSpec(support, rule, n_query=10, n_classes=n_classes, unknown=UnknownClasses(2, share))
-    drawn = draw(LABELS, spec, seed=3, indices=range(150))
+    drawn = draw(MIXED, spec, seed=3, indices=range(150))
     assert drawn.n_classes == (n_classes or 6)
     seen = set()
     for t in range(150):
@@ -189,12 +189,12 @@ def test_what_a_draw_with_unknown_classes_promises(rule, support, n_classes, sha
         rows, support_labels = drawn.support[t][real], row(drawn.support_labels, t)[real]
         query, truth = drawn.query[t], drawn.query_labels[t]
         assert sorted(set(classes)) == classes.tolist()
-        assert (LABELS[rows] == classes[support_labels]).all()
+        assert (MIXED[rows] == classes[support_labels]).all()
         assert set(support_labels) == set(range(drawn.n_classes))
         assert len(set(query)) == 10
         assert (truth == -1).sum() == round(10 * share)
-        assert (LABELS[query[truth >= 0]] == classes[truth[truth >= 0]]).all()
-        strangers = set(LABELS[query[truth == -1]])
+        assert (MIXED[query[truth >= 0]] == classes[truth[truth >= 0]]).all()
+        strangers = set(MIXED[query[truth == -1]])
         assert not strangers & set(classes)
         assert len(strangers) <= 2
         assert len(set(truth[truth >= 0])) <= 2
@@ -208,9 +208,9 @@ def test_what_a_draw_with_unknown_classes_promises(rule, support, n_classes, sha
 def test_a_task_with_unknown_classes_is_the_same_alone_in_a_range_and_in_any_order(support):
     spec = TaskSpec(support, UniformOverPool(2), n_query=10, unknown=UnknownClasses(2, 0.3))
     for index in (0, 63, 64, 150):
-        alone = draw(LABELS, spec, 7, [index])
+        alone = draw(MIXED, spec, 7, [index])
         for others, t in ((range(151), index), ([3, index, 2], 1)):
-            among = draw(LABELS, spec, 7, others)
+            among = draw(MIXED, spec, 7, others)
             assert (among.query[t] == alone.query[0]).all()
             assert (among.query_labels[t] == alone.query_labels[0]).all()
             assert (among.classes[t] == alone.classes[0]).all()
@@ -220,7 +220,7 @@ def test_a_task_with_unknown_classes_is_the_same_alone_in_a_range_and_in_any_ord
 
 def test_a_spec_without_unknown_classes_draws_what_it_always_drew():
     """Numbers of the version before unknown classes existed."""
-    drawn = draw(LABELS, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
+    drawn = draw(MIXED, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
     assert drawn.classes.tolist() == [[2, 3, 6]]
     assert drawn.query.tolist() == [[16, 48, 66, 88]]
 
@@ -230,9 +230,9 @@ def test_impossible_numbers_of_unknown_classes_are_refused():
         UnknownClasses(0, 0.5)
     spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 10, n_classes=6, unknown=UnknownClasses(3, 0.5))
     with pytest.raises(TaskError, match="asks for 9 classes, 3 of them unknown, but the labels have 8"):
-        draw(LABELS, spec, 0, [0])
+        draw(MIXED, spec, 0, [0])
     with pytest.raises(TaskError, match="known items of the query=7 cannot be shared equally by k_eff=2 classes"):
         TaskSpec(ShotsPerClass(2), Balanced(2), 10, unknown=UnknownClasses(1, 0.3))
     spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 60, unknown=UnknownClasses(1, 0.8))
     with pytest.raises(TaskError, match=r"the pool of its 1 unknown classes has .* fewer than the 48 queries"):
-        draw(LABELS, spec, 0, range(20))
+        draw(MIXED, spec, 0, range(20))

@@ -73,6 +73,7 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     stated = torch.full_like(share, torch.nan) if solution.unknown is None else solution.unknown.double().mean(-1)
     rejected = stated.nan_to_num(0.0)
     of_classes = ((1 - rejected).unsqueeze(-1) * solution.proportions - counts / truth.shape[-1]).abs().sum(-1)
+    auroc, aupr, precision = _detection(_unlikeness(solution), ~known)
     return Scores(
         right.sum(-1) / n_known,
         recalls.sum(-1) / present.sum(-1),
@@ -81,7 +82,9 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
         both / present.sum(-1),
         (of_classes + (rejected - share).abs()) / 2,
         surprise.sum(-1) / n_known,
-        *_detection(_unlikeness(solution), ~known),
+        auroc,
+        aupr,
+        precision,
         (stated - share).abs(),
         (~kept & known).sum(-1) / n_known + 0 * stated,  # not a number for a method that cannot reject
     )

@@ -203,7 +203,9 @@ def fit(
         if validation is not None:
             centres = CentreViews(validation, recipe)
             # Every process gets as many rows, some twice: the processes can only gather features of equal shapes.
-            rows = DistributedSampler(centres, trainer.world_size, trainer.global_rank, shuffle=False)
+            rows: DistributedSampler[int] = DistributedSampler(
+                centres, trainer.world_size, trainer.global_rank, shuffle=False
+            )
             batches = BatchSampler(rows, recipe.images_a_step, drop_last=False)
             validation_batches = DataLoader(centres, sampler=batches, **loading)  # type: ignore[arg-type]
         state = folder / STATE
