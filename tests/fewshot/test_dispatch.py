@@ -8,7 +8,7 @@ import torch
 import handful
 from handful import fewshot
 from handful.errors import TaskError, UnknownNameError
-from handful.fewshot.dispatch import CHUNK_NUMBERS, refuse_beyond_reach, tasks_per_chunk
+from handful.fewshot.dispatch import CHUNK_NUMBERS, refuse_magnitudes, tasks_per_chunk
 from tests.tasks_at_hand import random_task
 
 
@@ -58,8 +58,8 @@ def test_the_task_is_named_with_its_magnitude_and_what_to_do():
 )
 def test_what_squares_cannot_hold(factor, sentence):
     with pytest.raises(TaskError, match=sentence):
-        refuse_beyond_reach(scaled(random_task(0, dtype=torch.float32), factor), 2, "do something")
-    refuse_beyond_reach(scaled(random_task(0), factor), 2, "do something")  # double precision holds them all
+        refuse_magnitudes(scaled(random_task(0, dtype=torch.float32), factor), 2, "do something")
+    refuse_magnitudes(scaled(random_task(0), factor), 2, "do something")  # double precision holds them all
 
 
 @pytest.mark.parametrize(

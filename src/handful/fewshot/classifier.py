@@ -87,9 +87,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
         """
-        found = self._answered(X)
-        _warn(found)
-        return found
+        answer = self._answered(X)
+        _warn(answer)
+        return answer
 
     def _answered(self, X: Any) -> Answer:
         """Label a batch; the caller warns, so that a warning names the line of the user."""
@@ -127,15 +127,15 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Label all rows of X jointly."""
-        found = self._answered(X)
-        _warn(found)
-        return found.labels
+        answer = self._answered(X)
+        _warn(answer)
+        return answer.labels
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
-        found = self._answered(X)
-        _warn(found)
-        return found.probabilities
+        answer = self._answered(X)
+        _warn(answer)
+        return answer.probabilities
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_features" in vars(self)
@@ -154,8 +154,8 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
 
 
-def _warn(found: Answer) -> None:
-    for warning in warnings_of(found.diagnostics):
+def _warn(answer: Answer) -> None:
+    for warning in warnings_of(answer.diagnostics):
         warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier
 
 

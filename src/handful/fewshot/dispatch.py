@@ -64,7 +64,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     settings = chosen.make_options(**options)
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number that brings them near one"
-    refuse_beyond_reach(task, chosen.degree, advice)
+    refuse_magnitudes(task, chosen.degree, advice)
     most = tasks_per_chunk(task, chosen.support_arrays)
     n_chunks = -(-task.n_tasks // most)
     size = -(-task.n_tasks // n_chunks)  # about equal sizes: a small last chunk would be inefficient
@@ -85,7 +85,7 @@ def tasks_per_chunk(task: TaskBatch, support_arrays: int) -> int:
     return max(1, CHUNK_NUMBERS // (n_query**2 + rows * n_classes + (n_query + n_classes) * task.dim))
 
 
-def refuse_beyond_reach(task: TaskBatch, degree: int, advice: str) -> None:
+def refuse_magnitudes(task: TaskBatch, degree: int, advice: str) -> None:
     """Refuse features whose powers up to `degree`, or whose sums of squares, do not fit their dtype.
 
     `advice` says what to do; it ends the sentence of the error.

@@ -135,8 +135,8 @@ class TaskBatch:
 
     def source(self, name: str) -> Tensor | Lookup:
         """`support` or `query`; an unread `Lookup` is returned as it is."""
-        found: Tensor | Lookup | None = self.__dict__.get(name)
-        return self.__dict__[_unread(name)] if found is None else found
+        points: Tensor | Lookup | None = self.__dict__.get(name)
+        return self.__dict__[_unread(name)] if points is None else points
 
     def unread(self) -> TaskBatch:
         """Return the same tasks without the copies of points that were read out of a table."""

@@ -7,7 +7,7 @@ import torch
 
 from handful.errors import CheckpointError
 from handful.fewshot.networks import NETWORKS
-from handful.fewshot.networks.checkpoint import MANIFEST, Checkpoint, _sealed_as
+from handful.fewshot.networks.checkpoint import MANIFEST, Checkpoint, _as_text
 from handful.fewshot.networks.views import CentreView, Normalisation
 from handful.machine.safetensors_format import write_tensors
 
@@ -69,7 +69,7 @@ def test_a_manifest_that_is_not_right_says_so(tmp_path, change, message):
     checkpoint().save(tmp_path)
     stated = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**stated, **change}))
-    write_tensors(tmp_path / stated["weights"], checkpoint().weights, None, _sealed_as({**stated, **change}))
+    write_tensors(tmp_path / stated["weights"], checkpoint().weights, None, _as_text({**stated, **change}))
     with pytest.raises(CheckpointError, match=message):
         Checkpoint.load(tmp_path)
 

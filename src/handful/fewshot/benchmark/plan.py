@@ -49,25 +49,10 @@ QUERY_RULES: Mapping[str, type[QueryRule]] = {
 }
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
-    "bank": None,
-    "method": None,
-    "split": "",
-    "transform": "",
-    "parameters": {},
-    "options": {},
-    "shots": 5,
-    "support_bank": "",
-    "query": "uniform",
-    "k_eff": 5,
-    "k_eff_least": None,
-    "concentration": None,
-    "n_query": 75,
-    "n_classes": 0,
-    "unknown_classes": 0,
-    "unknown_share": None,
-    "seed": 0,
-    "tasks": 1000,
-    "cpu_budget": 0.0,
+    **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
+    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "k_eff_least": None, "concentration": None},
+    **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
+    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
 }
 
 

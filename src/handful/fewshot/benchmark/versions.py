@@ -50,9 +50,9 @@ def versions_text() -> str:
     >>> [part.split()[0] for part in versions_text().split(", ")]
     ['handful', 'numpy', 'python', 'scikit-learn', 'torch']
     """
-    found = {"handful": handful.__version__, "python": platform.python_version()}
-    found |= {name: metadata.version(name) for name in COMPUTING}
-    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    versions = {"handful": handful.__version__, "python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in COMPUTING}
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 def modules_behind(method: str) -> list[str]:

@@ -57,11 +57,11 @@ def _solved(task: TaskBatch) -> Solution:
     log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
     shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])
     for t in range(n_tasks):
-        there = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
-        found = label_batch(frame.query[t].cpu().numpy()[there], reference)
-        log_q[t, there] = torch.from_numpy(np.log(np.maximum(found.probabilities, LEAST))).to(task.dtype)
-        shares[t] = torch.from_numpy(found.expected_counts / max(float(found.expected_counts.sum()), LEAST))
-        unknown[t, there] = torch.from_numpy(_unknown(found)).float()
+        real = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
+        answer = label_batch(frame.query[t].cpu().numpy()[real], reference)
+        log_q[t, real] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
+        shares[t] = torch.from_numpy(answer.expected_counts / max(float(answer.expected_counts.sum()), LEAST))
+        unknown[t, real] = torch.from_numpy(_unknown(answer)).float()
     log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
     return Solution(
@@ -75,12 +75,12 @@ def _solved(task: TaskBatch) -> Solution:
     )
 
 
-def _unknown(found: JointAnswer) -> Float[np.ndarray, "item"]:
+def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
     """Chances to be unknown, at most one half where nothing is rejected."""
-    if np.isnan(found.unknown).any():
+    if np.isnan(answer.unknown).any():
         # The least certain queries come first.
-        return np.asarray((1 - found.probabilities.max(1)).clip(min=0) / 2)
-    return found.unknown if found.is_open else np.minimum(found.unknown, REJECTED)
+        return np.asarray((1 - answer.probabilities.max(1)).clip(min=0) / 2)
+    return answer.unknown if answer.is_open else np.minimum(answer.unknown, REJECTED)
 
 
 def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:

@@ -74,7 +74,7 @@ class Checkpoint:
             "recipe": dict(self.recipe),
             "classes": list(self.classes),
         }
-        write_tensors(folder / file, self.weights, {"format": FORMAT}, _sealed_as(stated))
+        write_tensors(folder / file, self.weights, {"format": FORMAT}, _as_text(stated))
         with written_whole(folder / MANIFEST) as place:
             place.write_text(json.dumps(stated, indent=1, ensure_ascii=False), encoding="utf-8")
         for other in folder.glob("weights-*.safetensors"):
@@ -90,7 +90,7 @@ class Checkpoint:
             file, view = stated["weights"], stated["view"]
             if Path(file).name != file or "\0" in file:
                 raise ValueError(f"{file!r} is not a file of this folder")
-            weights, _ = read_tensors(folder / file, _sealed_as(stated))
+            weights, _ = read_tensors(folder / file, _as_text(stated))
             normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
             return cls(
                 architecture(stated["network"]).name,
@@ -110,7 +110,7 @@ class Checkpoint:
             ) from error
 
 
-def _sealed_as(stated: Mapping[str, Any]) -> str:
+def _as_text(stated: Mapping[str, Any]) -> str:
     return json.dumps(stated, sort_keys=True)
 
 

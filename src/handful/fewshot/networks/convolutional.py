@@ -63,9 +63,9 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Float[Tensor, "item _ _ _"]) -> Float[Tensor, "item _ _ _"]:
         """Add the output of the two convolutions to the input."""
-        said = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
-        kept = x if self.downsample is None else self.downsample(x)
-        return functional.relu(kept + said)
+        residual = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return functional.relu(shortcut + residual)
 
 
 class ResNet18(nn.Module):
@@ -110,8 +110,8 @@ class WideBlock(nn.Module):
 
     def forward(self, x: Float[Tensor, "item _ _ _"]) -> Float[Tensor, "item _ _ _"]:
         """Add the output of the two convolutions to the input."""
-        said = self.conv2(functional.relu(self.bn2(self.conv1(functional.relu(self.bn1(x))))))
-        return said + self.shortcut(x)  # type: ignore[no-any-return]
+        residual = self.conv2(functional.relu(self.bn2(self.conv1(functional.relu(self.bn1(x))))))
+        return residual + self.shortcut(x)  # type: ignore[no-any-return]
 
 
 class WideResNet28x10(nn.Module):

@@ -125,15 +125,15 @@ class GramSpace:
 
     def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
         """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes."""
-        found: Tensor | None = prototypes.__dict__.get("_products")
-        if found is None:
+        products: Tensor | None = prototypes.__dict__.get("_products")
+        if products is None:
             share = prototypes.on_support.unsqueeze(-2)
             if prototypes.on_query is None:
-                found = self.cross * share
+                products = self.cross * share
             else:
-                found = _gram_times(self.gram, prototypes.on_query).addcmul_(self.cross, share)
-            prototypes.__dict__["_products"] = found
-        return found
+                products = _gram_times(self.gram, prototypes.on_query).addcmul_(self.cross, share)
+            prototypes.__dict__["_products"] = products
+        return products
 
     def scores(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
         """`⟨z_n, w_k⟩ - ½‖w_k‖²`."""

@@ -106,8 +106,8 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    found = results(journal)
-    columns = columns_of(found)
+    outcomes = results(journal)
+    columns = columns_of(outcomes)
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
@@ -117,7 +117,7 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     for name, (figure, _) in figures.items():
         plots.save(figure, folder, name)
     page = folder / "index.html"
-    page.write_text(_page(journal, found, columns, figures), encoding="utf-8")
+    page.write_text(_page(journal, outcomes, columns, figures), encoding="utf-8")
     return page
 
 
@@ -166,18 +166,18 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
     if not solved:
         return {}
     cells = [result.cell for result in members]
-    found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
-    banks = {name: bank for name, bank in found.items() if bank is not None}
-    if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
+    wanted = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    banks = {name: bank for name, bank in wanted.items() if bank is not None}
+    if len(banks) < len(wanted) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
         return {}
     return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
 
 
 def _page(
-    journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
+    journal: Journal, outcomes: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
 ) -> str:
     table = accuracy_table(columns)
-    n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
+    n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         "Blue: no other entry in its column is ahead by more than an interval, on the tasks both have."
@@ -186,7 +186,7 @@ def _page(
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
         f"<p>{escape(_plainly(columns))}</p>",
-        f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
+        f"<p class='quiet'>{len(outcomes)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
@@ -197,13 +197,13 @@ def _page(
         *(_differences(column) for column in columns if len(column.results) > 1),
         _ranks(columns),
         "<h2>Every measure</h2>",
-        _wide(_measures(found)),
-        _failures(found),
+        _wide(_measures(outcomes)),
+        _failures(outcomes),
         "<h2>How this was made</h2>",
         _wide(_rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in made_with(journal).items()])),
         *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in remarks(journal)),
         "<details><summary>Plan and hashes</summary>",
-        _wide(_plan(found)),
+        _wide(_plan(outcomes)),
         "</details>",
     ]
     return (
@@ -288,10 +288,10 @@ def _ranks(columns: Sequence[Column]) -> str:
     return "<h2>Mean ranks</h2>" + _wide(_rows(("method", "mean rank", "columns"), body))
 
 
-def _measures(found: Sequence[Result]) -> str:
+def _measures(outcomes: Sequence[Result]) -> str:
     head = ("method", "tasks", *(metric.replace("_", " ") for metric in METRICS), "transform")
     body = []
-    for column in columns_of(found):
+    for column in columns_of(outcomes):
         body.append(f"<tr class='group'><th colspan='{len(head)}'><span>{escape(column.title)}</span></th></tr>")
         for result in column.results:
             n = len(result.tasks)
@@ -316,14 +316,14 @@ def _measure(estimate: Estimate, n_tasks: int) -> str:
     return f"{mean:.{digits}f} ± {half:.{digits}f}{fewer}"
 
 
-def _failures(found: Sequence[Result]) -> str:
-    failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in found if r.n_failed]
+def _failures(outcomes: Sequence[Result]) -> str:
+    failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in outcomes if r.n_failed]
     return "" if not failed else "<h2>Failures</h2>" + _wide(_rows(("method", "bank", "tasks", "first error"), failed))
 
 
-def _plan(found: Sequence[Result]) -> str:
+def _plan(outcomes: Sequence[Result]) -> str:
     body = []
-    for result in found:
+    for result in outcomes:
         cell = result.cell
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"

@@ -64,21 +64,21 @@ def accuracy_against_weight(columns: Sequence[Column]) -> Any:
 
 def best_weight_against_n_query(columns: Sequence[Column]) -> Any:
     """Return the most accurate λ against |Q|, one panel per K_eff, with the line λ = |Q|. None without two |Q|."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    panels: dict[str, list[tuple[int, float]]] = {}
     for column in columns:
         swept = [
             result for result in column.results if "complexity_weight" in result.cell.options and len(result.tasks)
         ]
         if len(swept) > 1:
             best = max(swept, key=lambda result: result.estimate().mean)
-            found.setdefault(_shots_and_k_eff(column), []).append(
+            panels.setdefault(_shots_and_k_eff(column), []).append(
                 (column.spec.n_query, float(best.cell.options["complexity_weight"]))
             )
-    found = {name: sorted(points) for name, points in found.items() if len({n for n, _ in points}) > 1}
-    if not found:
+    panels = {name: sorted(points) for name, points in panels.items() if len({n for n, _ in points}) > 1}
+    if not panels:
         return None
-    figure, axes = _panels(len(found))
-    for axis, (name, points) in zip(axes, found.items(), strict=True):
+    figure, axes = _panels(len(panels))
+    for axis, (name, points) in zip(axes, panels.items(), strict=True):
         n_query, weight = np.array(points).T
         axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
         axis.plot(n_query, weight, color=COLOURS[0], marker=MARKS[0], linestyle="--", label="best λ")

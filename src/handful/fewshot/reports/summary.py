@@ -154,7 +154,7 @@ class Column:
 
         def first(result: Result) -> bool:
             ahead = [paired_difference(other, result) for other in judged if other is not result]
-            return all(found.has_interval and not found.above_zero for found in ahead)
+            return all(lead.has_interval and not lead.above_zero for lead in ahead)
 
         return tuple(filter(first, judged))
 
@@ -200,7 +200,7 @@ def results(journal: Journal) -> list[Result]:
     [('prior_em', 4, 0), ('nearest_prototype', 4, 0)]
     """
     rows = journal.columns()
-    found = []
+    outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
     for cell in journal.plan:
@@ -209,8 +209,8 @@ def results(journal: Journal) -> list[Result]:
         errors = rows["error"][mine & ~succeeded]
         columns = {name: values[succeeded] for name, values in rows.items()}
         label = _variant(cell) if cell.method in varied else cell.method
-        found.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
-    return found
+        outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
+    return outcomes
 
 
 def made_with(journal: Journal) -> dict[str, int]:
@@ -236,12 +236,12 @@ def remarks(journal: Journal) -> list[str]:
     ]
 
 
-def columns_of(found: Sequence[Result]) -> list[Column]:
+def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     """Group results by their tasks, in the order in which these first occur.
 
     Parameters
     ----------
-    found : sequence of Result
+    outcomes : sequence of Result
         Results of cells.
 
     Returns
@@ -253,13 +253,13 @@ def columns_of(found: Sequence[Result]) -> list[Column]:
     --------
     >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> found = [Result(Cell("clinc150", spec, name), name, {}, 0, "") for name in ("prior_em", "nearest_prototype")]
-    >>> for column in columns_of(found):
+    >>> outcomes = [Result(Cell("clinc150", spec, name), name, {}, 0, "") for name in ("prior_em", "nearest_prototype")]
+    >>> for column in columns_of(outcomes):
     ...     print(f"{column.title}:", *(result.label for result in column.results))
     clinc150, 5-shot, K_eff=5: prior_em nearest_prototype
     """
     groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
-    for result in found:
+    for result in outcomes:
         groups.setdefault(_tasks_of(result.cell), []).append(result)
     return [Column(*key, tuple(members)) for key, members in groups.items()]
 

@@ -244,8 +244,8 @@ def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndar
     query = pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets)
     query_labels = np.take_along_axis(occurring, picks.present, axis=-1)
     if spec.unknown is not None:
-        strange = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, indices)
-        rows = pool.rows_at(np.take_along_axis(unknown, strange.present, axis=-1), strange.offsets)
+        unknown_picks = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, indices)
+        rows = pool.rows_at(np.take_along_axis(unknown, unknown_picks.present, axis=-1), unknown_picks.offsets)
         query = np.concatenate([query, rows], -1)
         query_labels = np.concatenate([query_labels, np.full_like(rows, UNKNOWN)], -1)
     return Draw(

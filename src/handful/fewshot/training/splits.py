@@ -230,8 +230,8 @@ def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> 
     folder = images / label
     if not folder.is_dir():
         raise TrainingError(f"class {label} has no folder {folder}; {benchmark.source}")
-    found = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
-    return (Row(f"{label}/{file}", label, split) for file in found)
+    files = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+    return (Row(f"{label}/{file}", label, split) for file in files)
 
 
 def _check_classes(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
