@@ -87,12 +87,10 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
         """
-        answer = self._answered(X)
-        _warn(answer)
-        return answer
+        return self._answered(X)
 
     def _answered(self, X: Any) -> Answer:
-        """Label a batch; the caller warns, so that a warning names the line of the user."""
+        """Label a batch; a warning names the line that called the method that called this one."""
         check_is_fitted(self)
         name, query = self._transform(), checked_features(self, X, reset=False)
         support, codes = torch.from_numpy(self._features), torch.from_numpy(self._codes)
@@ -107,6 +105,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
         best, chances = best_two(weights.numpy())
+        diagnostics = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
+        for warning in warnings_of(diagnostics):
+            warnings.warn(warning, stacklevel=3)
         return Answer(
             classes=self.classes_,
             codes=best,
@@ -121,21 +122,17 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}; use BatchClassifier.",
             proposals=(),
-            diagnostics=tuple(diagnostic for diagnostic in wrong if diagnostic is not None),
+            diagnostics=diagnostics,
             frame_of=frame_of(X),
         )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Label all rows of X jointly."""
-        answer = self._answered(X)
-        _warn(answer)
-        return answer.labels
+        return self._answered(X).labels
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
-        answer = self._answered(X)
-        _warn(answer)
-        return answer.probabilities
+        return self._answered(X).probabilities
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_features" in vars(self)
@@ -152,11 +149,6 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         METHODS[self.method].make_options(**(self.options or {}))
         named = METHODS[self.method].transform if self.feature_transform is None else self.feature_transform
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
-
-
-def _warn(answer: Answer) -> None:
-    for warning in warnings_of(answer.diagnostics):
-        warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:
