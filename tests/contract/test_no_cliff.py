@@ -66,7 +66,7 @@ def worlds() -> dict[str, World]:
 
 NAMES = sorted(worlds())
 # Copies that one item may have.
-COPIES = (1, 2, 5, 10, 11, 12, 14, 20, 50)
+COPIES = (1, 2, 10, 11, 50)
 # Largest change of a probability, a presence or a chance of being unknown: by what should not matter at all, and by one
 # more class that is far from everything.
 NOTHING, LITTLE = 1e-3, 0.02
@@ -100,10 +100,9 @@ def assert_same(found: Answer, expected: Answer, most: float) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=most)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
-def test_noise_of_a_millionth_changes_nothing(name, seed):
-    world, rng = worlds()[name], np.random.default_rng(seed)
+def test_noise_of_a_millionth_changes_nothing(name):
+    world, rng = worlds()[name], np.random.default_rng(0)
     small = 1e-6 * np.sqrt(np.square(world.X).mean())
     X, batch = (rows + small * rng.normal(size=rows.shape) for rows in (world.X, world.batch))
     assert_same(answer(world._replace(X=X, batch=batch)), usual(name), NOTHING)
@@ -128,10 +127,9 @@ def test_the_order_of_the_classes_and_examples_changes_nothing(name):
     assert_same(found, expected, NOTHING)
 
 
-@pytest.mark.parametrize("factor", [37.3, 1e-5])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_scale_of_the_features_changes_nothing(name, factor):
-    world = worlds()[name]
+def test_the_scale_of_the_features_changes_nothing(name):
+    world, factor = worlds()[name], 3.7e-5
     assert_same(answer(world._replace(X=factor * world.X, batch=factor * world.batch)), usual(name), NOTHING)
 
 

@@ -1,13 +1,8 @@
 """MethodClassifier: every method under the contract of scikit-learn, and what looks wrong with an answer."""
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -81,48 +76,6 @@ def test_the_answer_is_that_of_the_method(method, transform):
     np.testing.assert_array_equal(found.predict_proba(batch), answer.probabilities)
 
 
-def test_presence_of_the_certain_and_of_the_barely_possible():
-    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    classifier = MethodClassifier("nearest_prototype", feature_transform="raw").fit(X, ["right", "left"])
-    found = classifier.infer(40 * X[:1])
-    assert found.presence[1] == 1
-    assert 0 < found.presence[0] < 1e-15
-
-
-@quiet
-@given(seed=st.integers(0, 1000))
-def test_a_translation_does_not_matter_to_paddle_without_l2(seed):
-    X, y, batch = toy(seed)
-    raw, offset = MethodClassifier("paddle", feature_transform="raw"), np.arange(6.0)
-    expected = raw.fit(X, y).predict_proba(batch)
-    np.testing.assert_allclose(raw.fit(X + offset, y).predict_proba(batch + offset), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], [("a", 1), ("b", 2), ("a", 1)]])
-def test_labels_come_back_as_they_went_in(labels):
-    features = np.array([[0.0, 1.0], [1.0, 0.0], [0.1, 1.0]])
-    classifier = MethodClassifier("nearest_prototype", feature_transform="l2")
-    assert classifier.fit(features, labels).predict(features).tolist() == list(labels)
-
-
-def test_the_examples_are_its_own():
-    X, y, batch = toy(6)
-    fitted = MethodClassifier("nearest_prototype").fit(X, y)
-    tensors = MethodClassifier("nearest_prototype").fit(rows := torch.from_numpy(X.copy()), y)
-    expected = fitted.predict_proba(batch)
-    X[:] = rows[:] = 0
-    assert (fitted.predict_proba(batch) == expected).all()
-    assert (tensors.predict_proba(batch) == expected).all()
-
-
-def test_a_table_has_the_index_of_the_batch():
-    X, y, batch = toy(6)
-    fitted = MethodClassifier("nearest_prototype").fit(pd.DataFrame(X), y)
-    found = fitted.infer(pd.DataFrame(batch, index=np.arange(15) + 100))
-    assert type(found.probabilities) is np.ndarray
-    assert found.to_frame().index.tolist() == list(range(100, 115))
-
-
 def test_mistakes_are_refused_with_a_sentence():
     features = np.eye(3)
     with pytest.raises(OptionError, match="method must be one of roll_call, paddle, "):
@@ -137,16 +90,6 @@ def test_mistakes_are_refused_with_a_sentence():
         MethodClassifier().fit(features, None)
     with pytest.raises(TaskError, match="2 features"):
         MethodClassifier("nearest_prototype").fit(features, [0, 1, 2]).predict(features[:, :2])
-
-
-@quiet
-def test_parameters_changed_after_fit_are_used_at_once():
-    X, y, batch = toy(0)
-    classifier = MethodClassifier("paddle").fit(X, y).set_params(method="soft_kmeans", feature_transform="raw")
-    expected = MethodClassifier("soft_kmeans", feature_transform="raw").fit(X, y)
-    np.testing.assert_array_equal(classifier.predict_proba(batch), expected.predict_proba(batch))
-    with pytest.raises(OptionError, match="method must be one of"):
-        classifier.set_params(method="unheard_of").predict(batch)
 
 
 # -- what looks wrong --------------------------------------------------------------------------------------------------
@@ -194,10 +137,3 @@ def test_iterations_that_run_out(bank):
         (found,) = short.infer(batch).diagnostics
     assert found.value == 3
     assert not_converged(3, True) is None
-
-
-def test_a_method_without_tolerance_does_not_warn_of_missing_it():
-    X, y, batch = toy(8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotConvergedWarning)
-        assert MethodClassifier("tim_adm").fit(X, y).infer(batch).diagnostics == ()

@@ -1,35 +1,20 @@
-"""solve: names, chunks."""
+"""solve: names, chunks, and what lies beyond the reach of a method's arithmetic."""
 
 import dataclasses
 
 import pytest
+import torch
 
 import handful
 from handful import fewshot
-from handful.errors import UnknownNameError
-from handful.fewshot.dispatch import CHUNK_NUMBERS, tasks_per_chunk
+from handful.errors import TaskError, UnknownNameError
+from handful.fewshot.dispatch import CHUNK_NUMBERS, refuse_magnitudes, tasks_per_chunk
 from tests.tasks_at_hand import random_task
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(
-        UnknownNameError,
-        match="no method is called 'padle'; there are roll_call, paddle, soft_kmeans",
-    ):
+    with pytest.raises(UnknownNameError, match="no method is called 'padle'; there are roll_call, paddle, soft_kmeans"):
         fewshot.solve("padle", random_task(0))
-
-
-def test_a_method_may_be_given_itself():
-    task = random_task(0)
-    by_name, by_itself = (
-        fewshot.solve(method, task).log_assignments for method in ("paddle", fewshot.METHODS["paddle"])
-    )
-    assert by_name.equal(by_itself)
-
-
-def test_chunks_shrink_with_the_size_of_a_task():
-    small, large = random_task(0), random_task(0, n_classes=40, n_query=200, dim=100)
-    assert tasks_per_chunk(small, 0) > tasks_per_chunk(large, 0) >= 1
 
 
 def test_a_method_that_keeps_the_support_in_view_gets_smaller_chunks():
@@ -49,3 +34,51 @@ def test_chunks_are_equally_large(monkeypatch):
     monkeypatch.setattr(handful.fewshot.dispatch, "CHUNK_NUMBERS", 4 * (15**2 + 8 * 15 * 6 + (15 + 6) * 8))
     fewshot.solve("paddle", random_task(0, n_tasks=6))
     assert sizes == [3, 3]
+
+
+def scaled(task: fewshot.TaskBatch, factor: float) -> fewshot.TaskBatch:
+    return task.with_features(task.support * factor, task.query * factor)
+
+
+def test_the_task_is_named_with_its_magnitude_and_what_to_do():
+    task = random_task(0, dtype=torch.float32)
+    task.support[1] *= 1e20
+    with pytest.raises(TaskError, match=r"vector of task 1 has length .*e\+20.*; apply transform\('l2', task\) first"):
+        fewshot.solve("roll_call", task)
+
+
+@pytest.mark.parametrize(
+    ("factor", "sentence"),
+    [
+        (1e-42, "has lost digits"),
+        (1e-20, "needs lengths between"),
+        (1e20, "needs lengths between"),
+        (1e37, "needs lengths between"),
+    ],
+)
+def test_what_squares_cannot_hold(factor, sentence):
+    with pytest.raises(TaskError, match=sentence):
+        refuse_magnitudes(scaled(random_task(0, dtype=torch.float32), factor), 2, "do something")
+    refuse_magnitudes(scaled(random_task(0), factor), 2, "do something")  # double precision holds them all
+
+
+@pytest.mark.parametrize(
+    "method", ["paddle", "soft_kmeans", "nearest_prototype", "prior_em", "laplacian_shot", "baseline"]
+)
+def test_classes_that_tie_because_features_are_small(method):
+    task = random_task(0, dtype=torch.float32)
+    with pytest.raises(TaskError, match=r"too small for this method: every class has the same probability"):
+        fewshot.solve(method, scaled(task, 1e-6))
+
+
+def test_classes_that_tie_because_they_are_the_same():
+    """At any scale: four classes with the same example have the same probability."""
+    for factor in (1.0, 1e-6):
+        task = fewshot.TaskBatch.single(factor * torch.ones(4, 3), [0, 1, 2, 3], factor * torch.eye(3), 4)
+        found = fewshot.solve("nearest_prototype", task).log_assignments.exp()
+        torch.testing.assert_close(found, torch.full_like(found, 0.25))
+
+
+def test_no_answer_is_said_to_be_none():
+    with pytest.raises(TaskError, match="task 0 has no finite answer"):
+        fewshot.solve("tim_adm", random_task(0, dtype=torch.float32), temperature=1e38, max_iter=3)

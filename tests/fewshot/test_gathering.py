@@ -6,7 +6,6 @@ from handful import fewshot
 from handful.errors import TaskError
 from handful.fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from handful.fewshot.gathering import gather
-from handful.fewshot.numerics.lookup import Lookup
 from tests.banks_at_hand import random_bank
 
 
@@ -25,15 +24,6 @@ def test_features_and_labels_are_those_of_the_rows(dtype, n_classes):
         classes = drawn.classes[t if n_classes else 0]
         np.testing.assert_array_equal(classes[task.support_labels[t]], bank.labels[drawn.support[t]])
         np.testing.assert_array_equal(classes[truth[t]], bank.labels[drawn.query[t]])
-
-
-def test_a_fixed_support_is_gathered_once():
-    bank = random_bank(n_classes=3, least=8)
-    rows = [int(np.flatnonzero(bank.labels == k)[0]) for k in range(3)]
-    task, truth = gather(bank, draw(bank.labels, TaskSpec(FixedSupport(rows), UniformOverPool(2), 5), 0, range(7)))
-    assert task.support.shape == (1, 3, 6)
-    assert task.query.shape == (7, 5, 6)
-    assert fewshot.solve("paddle", task).predictions.shape == truth.shape
 
 
 def test_support_and_query_may_come_from_two_banks():
@@ -64,24 +54,3 @@ def test_a_draw_from_other_labels_is_refused():
     drawn = draw(np.repeat([0, 1], 500), TaskSpec(ShotsPerClass(5), UniformOverPool(2), 50), 0, range(5))
     with pytest.raises(TaskError, match="whose labels were used for the draw"):
         gather(random_bank(n_classes=2), drawn)
-
-
-def test_rows_of_a_bank_in_memory_are_read_when_asked_for():
-    bank = random_bank(n_classes=4, least=8, dtype="float32")
-    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(6))
-    task, _ = gather(bank, drawn)
-    assert isinstance(task.source("support"), Lookup)
-    solution = fewshot.solve("paddle", task)
-    assert isinstance(task.source("support"), Lookup)  # nobody has needed all of it at once
-    copied = fewshot.TaskBatch(task.support.clone(), task.support_labels, task.query.clone(), task.n_classes)
-    again = fewshot.solve("paddle", copied)
-    torch.testing.assert_close(solution.log_assignments.exp(), again.log_assignments.exp(), atol=1e-5, rtol=0)
-    torch.testing.assert_close(solution.prototypes, again.prototypes)
-
-
-def test_a_bank_with_a_feature_that_is_not_finite_is_copied_and_refused():
-    bank = random_bank(n_classes=4, least=8, dtype="float32")
-    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5), 0, range(1))
-    bank.stored[drawn.query[0, 3], 2] = float("nan")
-    with pytest.raises(TaskError, match=r"query has \d row\(s\) with NaN or infinity, the first at task 0"):
-        gather(bank, drawn)

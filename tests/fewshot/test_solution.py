@@ -19,29 +19,11 @@ def constant(value: float, log_u: torch.Tensor) -> torch.Tensor:
     return torch.full((len(log_u), 3, 5), value)
 
 
-def test_predictions_are_the_most_probable_classes():
-    solution = plain()
-    assert torch.equal(solution.predictions, solution.log_assignments.argmax(-1))
-
-
 def test_what_a_method_lacks_is_said_when_asked_for():
     with pytest.raises(UndefinedError, match="no prototypes"):
         _ = plain().prototypes
     with pytest.raises(UndefinedError, match="no objective"):
         _ = plain().objective
-
-
-def test_prototypes_are_computed_once_and_only_on_demand():
-    calls = []
-
-    def find(log_u: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return torch.zeros(2, 3, 5)
-
-    solution = plain(find_prototypes=find)
-    assert not calls
-    assert solution.prototypes is solution.prototypes
-    assert len(calls) == 1
 
 
 def test_joining_is_concatenation():

@@ -1,7 +1,5 @@
 """TaskBatch: what it accepts, and the sentences with which it refuses."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -36,20 +34,7 @@ def test_numpy_is_accepted_without_a_copy():
     assert task.support.data_ptr() == support.ctypes.data
 
 
-def test_there_is_no_room_for_query_labels():
-    assert {f.name for f in dataclasses.fields(TaskBatch)} == {
-        *("support", "support_labels", "query", "n_classes", "support_mask", "query_mask")
-    }
-
-
-def test_it_is_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        TaskBatch(**pieces()).n_classes = 3
-
-
-def test_sizes():
-    task = TaskBatch(**pieces(query_mask=torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]).bool()))
-    assert (task.n_tasks, task.dim, task.n_query.tolist()) == (2, 3, [3, 5])
+NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "support_labels": torch.tensor([[0, 1, 0, 1]])}
 
 
 @pytest.mark.parametrize(
@@ -57,81 +42,34 @@ def test_sizes():
     [
         (
             {"support": with_value(pieces()["support"], (1, 2, 0), float("nan"))},
-            r"support has 1 row\(s\) with NaN or infinity, the first at task 1, row 2; drop or impute",
+            r"support has 1 row.* 1, row 2; drop",
         ),
-        (
-            {"query": with_value(pieces()["query"], (0, 4, 1), float("inf"))},
-            r"query has 1 row\(s\) with NaN or infinity, the first at task 0, row 4",
-        ),
-        (
-            {"support_labels": torch.tensor([[0, 1, 0, 1], [1, 1, 1, 1]])},
-            r"class 0 has none in task 1; add an example, or drop the class",
-        ),
-        (
-            {"support_labels": torch.tensor([[0, 1, 0, 5], [1, 1, 0, 0]])},
-            r"support_labels must lie in 0 … 1 \(n_classes=2\), got 5 at task 0, row 3; renumber",
-        ),
+        ({"query": with_value(pieces()["query"], (0, 4, 1), float("inf"))}, r"query has 1 row.*at task 0, row 4"),
+        ({"support_labels": torch.tensor([[0, 1, 0, 1], [1, 1, 1, 1]])}, r"class 0 has none in task 1; add an example"),
+        ({"support_labels": torch.tensor([[0, 1, 0, 5], [1, 1, 0, 0]])}, r"in 0 … 1 .*, got 5 at task 0, row 3"),
         ({"support_labels": torch.tensor([[0, 1, 0, -1], [1, 1, 0, 0]])}, r"got -1 at task 0, row 3"),
-        (
-            {"support_labels": torch.ones(2, 4)},
-            r"support_labels must be integers 0 … n_classes-1, got torch.float32; encode them",
-        ),
+        ({"support_labels": torch.ones(2, 4)}, r"must be integers 0 … n_classes-1, got torch.float32; encode them"),
         ({"query": torch.ones(2, 5, 3).half()}, r"query must be float32 or float64, got torch.float16; convert"),
         ({"query": torch.ones(2, 5, 3).double()}, r"support is torch.float32 but query is torch.float64"),
         ({"query": torch.ones(2, 5, 4)}, r"axis 'dim' has length 3 in support but 4 in query; they must agree"),
         (
             {"support_labels": torch.zeros(2, 3).long()},
-            r"axis 'support' has length 4 in support but 3 in support_labels",
+            r"axis 'support' has length 4 in support but 3 in",
         ),
-        (
-            {"support": torch.ones(3, 4, 3)},
-            r"axis 'task' of support has length 3 but query has 2 tasks; give one entry per task",
-        ),
-        (
-            {"query": torch.ones(5, 3)},
-            r"query must have the axes \(task, query, dim\), got shape \(5, 3\); for a single task",
-        ),
+        ({"support": torch.ones(3, 4, 3)}, r"axis 'task' of support has length 3 but query has 2 tasks; give one"),
+        ({"query": torch.ones(5, 3)}, r"query must have the axes \(task, query, dim\), got shape \(5, 3\)"),
         ({"query": torch.ones(2, 0, 3)}, r"axis 'query' of query is empty"),
         ({"query_mask": torch.ones(2, 5)}, r"query_mask must be boolean, True where a row is real, got torch.float32"),
         ({"query_mask": torch.ones(2, 6).bool()}, r"axis 'query' has length 5 in query but 6 in query_mask"),
-        (
-            {"query_mask": torch.tensor([[True] * 5, [False] * 5])},
-            r"query_mask leaves task 1 without any query; drop that task",
-        ),
-        ({"query": torch.ones(0, 5, 3)}, r"axis 'task' of support has length 2 but query has 0 tasks"),
-        (
-            {
-                "query": torch.ones(0, 5, 3),
-                "support": torch.ones(1, 4, 3),
-                "support_labels": torch.tensor([[0, 1, 0, 1]]),
-            },
-            r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)",
-        ),
+        ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, r"query_mask leaves task 1 without any query"),
+        (NO_TASK, r"axis 'task' of query is empty \(shape \(0, 5, 3\)\)"),
         ({"n_classes": True}, r"n_classes must be a whole number of at least 1, got True"),
-        ({"n_classes": 0}, r"n_classes must be a whole number of at least 1, got 0"),
         ({"support": np.array([["a"]])}, r"support must be a tensor or a NumPy array of numbers, got ndarray"),
     ],
 )
 def test_mistakes_are_refused_with_a_sentence(changes, sentence):
     with pytest.raises(TaskError, match=sentence):
         TaskBatch(**pieces(**changes))
-
-
-def test_a_masked_out_class_counts_as_missing():
-    mask = torch.tensor([[True, True, True, True], [False, False, True, True]])
-    with pytest.raises(TaskError, match="class 1 has none in task 1"):
-        TaskBatch(**pieces(support_mask=mask))
-
-
-def test_a_sum_that_overflows_is_no_reason_to_refuse():
-    large = torch.full((2, 4, 3), 3e38)
-    assert not large.sum().isfinite()
-    TaskBatch(**pieces(support=large))
-
-
-def test_a_single_task_needs_the_axes_of_one():
-    with pytest.raises(TaskError, match=r"query of a single task must have 2 axes, got shape \(2,\); for several"):
-        TaskBatch.single([[0.0, 1.0]], [0], [0.0, 1.0], 1)
 
 
 def test_padding_keeps_every_task():
@@ -143,11 +81,6 @@ def test_padding_keeps_every_task():
         assert torch.equal(padded.query[t, :q], task.query[0])
         assert padded.support_mask[t].sum() == s
         assert padded.n_query[t] == q
-
-
-def test_tasks_of_different_kind_are_not_padded_together():
-    with pytest.raises(TaskError, match=r"must agree in n_classes and dim, got n_classes \[5, 6\] and dim \[6, 8\]"):
-        TaskBatch.pad([ragged_tasks(0)[0], random_task(0, n_tasks=1)])
 
 
 def test_selecting_tasks_keeps_a_shared_support_shared():
@@ -175,10 +108,9 @@ def test_rows_of_a_table_are_copied_out_on_first_use():
         TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), Lookup(table[:, :2], query.rows), 2)
 
 
-def test_the_number_of_classes_may_be_one_of_numpys():
-    assert type(TaskBatch(**pieces(n_classes=np.int64(2))).n_classes) is int
-
-
-def test_no_task_cannot_be_stacked():
-    with pytest.raises(TaskError, match="no task to stack"):
-        TaskBatch.pad([])
+def test_blocks_are_all_tasks_in_order_and_fit_the_cache():
+    task = random_task(0, n_tasks=5)
+    assert len(list(task.blocks(100))) == 1
+    parts = list(task.blocks(100, 250))
+    assert [part.n_tasks for part in parts] == [2, 2, 1]
+    assert torch.equal(torch.cat([part.query for part in parts]), task.query)

@@ -6,11 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful import fewshot
-from handful.errors import TaskError, TransformError, UnknownNameError
+from handful.errors import TaskError, TransformError
 from handful.fewshot import TaskBatch
-from handful.fewshot.numerics.lookup import Lookup
-from handful.fewshot.transforms import parameters_of
-from tests.banks_at_hand import random_bank
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 # What the transforms that need more than a task are given here.
@@ -43,45 +40,11 @@ def test_l2_gives_unit_vectors_and_keeps_zero():
     assert (unit.query[:, 0] == 0).all()
 
 
-def test_l2_times_gives_vectors_of_that_length():
-    task = fewshot.transform("l2_times", random_task(0), factor=5.0)
-    for features in (task.support, task.query):
-        torch.testing.assert_close(features.norm(dim=-1), torch.full(features.shape[:-1], 5.0, dtype=features.dtype))
-
-
 @given(seed=st.integers(0, 1000))
 def test_range_scaling_puts_the_query_into_the_unit_cube(seed):
     scaled = fewshot.transform("range_scale", random_task(seed)).query
     torch.testing.assert_close(scaled.amin(1), torch.zeros(3, 8, dtype=torch.float64))
     torch.testing.assert_close(scaled.amax(1), torch.ones(3, 8, dtype=torch.float64))
-
-
-def test_a_constant_dimension_is_not_divided_by_zero():
-    task = random_task(1)
-    query = task.query.clone()
-    query[..., 0] = 2.0
-    task = task.with_features(task.support, query)
-    for name in ("range_scale", "range_scale_public_code"):
-        assert fewshot.transform(name, task).support.isfinite().all()
-
-
-def test_a_shared_support_is_scaled_for_each_task():
-    task = random_task(2)
-    shared = TaskBatch(task.support[:1], task.support_labels[:1], task.query, task.n_classes)
-    scaled = fewshot.transform("range_scale", shared)
-    assert len(scaled.support) == 3
-    alone = fewshot.transform("range_scale", shared.select(slice(2, 3)))
-    torch.testing.assert_close(scaled.support[2], alone.support[0])
-
-
-def test_an_unknown_transform_is_refused_with_the_known_ones():
-    with pytest.raises(UnknownNameError, match="no transform is called 'sphere'; there are raw, l2"):
-        fewshot.transform("sphere", random_task(0))
-
-
-def test_what_a_transform_needs_is_known_by_name():
-    needed = {name: parameters_of(name) for name in fewshot.TRANSFORMS if parameters_of(name)}
-    assert needed == {"cl2n": ("base_mean",), "l2_times": ("factor",)}
 
 
 def test_a_missing_or_needless_parameter_is_refused():
@@ -123,26 +86,6 @@ def test_pt_maps_chain_has_the_distances_of_the_published_one():
         expected = published_chain(torch.cat([task.support[t], task.query[t]]), task.support.shape[1])
         ours = torch.cat([result.support[t], result.query[t]])
         torch.testing.assert_close(torch.cdist(ours, ours), torch.cdist(expected, expected), atol=1e-7, rtol=0)
-
-
-def test_pt_maps_power_keeps_the_sign_of_a_negative_feature():
-    task = TaskBatch.single([[4.0, -9.0], [-4.0, 9.0]], [0, 1], [[1.0, 1.0], [1.0, 2.0]], n_classes=2)
-    expected = torch.tensor([2.0, -3.0]) / 13**0.5
-    torch.testing.assert_close(fewshot.transform("pt_map_preprocess", task).support[0, 0], expected)
-
-
-@pytest.mark.parametrize("name", ["l2", "l2_times", "cl2n"])
-def test_transforms_of_single_points_leave_rows_of_a_bank_unread(name):
-    bank = random_bank(n_classes=4, least=8, dtype="float16")
-    drawn = fewshot.draw(
-        bank.labels, fewshot.TaskSpec(fewshot.ShotsPerClass(2), fewshot.UniformOverPool(2), 5), 0, range(6)
-    )
-    task, _ = fewshot.gather(bank, drawn)
-    result = apply(name, task)
-    assert isinstance(result.source("support"), Lookup)
-    copied = apply(name, TaskBatch(task.support, task.support_labels, task.query, task.n_classes))
-    assert torch.equal(result.support, copied.support)
-    assert torch.equal(result.query, copied.query)
 
 
 @pytest.mark.parametrize("name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n"])

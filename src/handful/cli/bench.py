@@ -20,7 +20,6 @@ from handful.errors import OptionError, PlanError
 if TYPE_CHECKING:
     from handful.fewshot.benchmark.completion import CellProgress
     from handful.fewshot.benchmark.plan import Banks, Plan
-    from handful.fewshot.benchmark.time_left import TimeLeft
 
 # Plans of the paper. Written out here because the module that makes them imports torch, which help should not wait for;
 # a test compares.
@@ -81,8 +80,7 @@ def run(
         list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False),
+        str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
     ] = None,
     tasks: Annotated[
         int | None, typer.Option(min=1, help="Tasks of each cell; by default what the plan says.", show_default=False)
@@ -317,7 +315,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
 
     from handful.cli.rate import Rate
     from handful.cli.terminal import now_and_then
-    from handful.fewshot.benchmark.time_left import time_left
+    from handful.fewshot.benchmark.completion import time_left
 
     console = Console(stderr=True)
     current = {state.cell.content_hash: state for state in states}
@@ -357,7 +355,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
             pace = (time.monotonic() - begun) / spent if spent > 0 else 0.0
 
             def left(of: Sequence[CellProgress]) -> str:
-                return time_said(time_left(of), pace) if pace else ""
+                return time_said(*time_left(of), pace) if pace else ""
 
             everything = list(current.values())
             bars.update(one, completed=state.done, total=state.wanted, left=left([state]))
@@ -367,15 +365,14 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
         yield report
 
 
-def time_said(left: TimeLeft, pace: float) -> str:
-    """Format the time left, at `pace` seconds of wall time per second of processor time.
+def time_said(cpu_seconds: float, unknown_cells: int, pace: float) -> str:
+    """Format what `time_left` returned, at `pace` seconds of wall time per second of processor time.
 
     Examples
     --------
-    >>> from handful.fewshot.benchmark.time_left import TimeLeft
-    >>> time_said(TimeLeft(90.0, 0), 0.5), time_said(TimeLeft(90.0, 2), 0.5)
+    >>> time_said(90.0, 0, 0.5), time_said(90.0, 2, 0.5)
     ('0:00:45 left', '0:00:45 left and 2 cells not timed yet')
     """
-    known = f"{timedelta(seconds=round(left.cpu_seconds * pace))} left"
-    cells = "cell" if left.unknown_cells == 1 else "cells"
-    return known + (f" and {left.unknown_cells} {cells} not timed yet" if left.unknown_cells else "")
+    known = f"{timedelta(seconds=round(cpu_seconds * pace))} left"
+    cells = "cell" if unknown_cells == 1 else "cells"
+    return known + (f" and {unknown_cells} {cells} not timed yet" if unknown_cells else "")

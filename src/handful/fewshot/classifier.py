@@ -76,18 +76,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.options = options
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the examples, at least one of every class.
-
-        Parameters
-        ----------
-        X, y : [row, feature], [row]
-            Examples and their labels.
-
-        Returns
-        -------
-        MethodClassifier
-            The classifier itself.
-        """
+        """Keep the examples, at least one of every class."""
         self._transform()
         self._features, labels = checked_rows(self, X, checked_labels(self, y), reset=True)
         self.classes_, self._codes = distinct(labels)
@@ -96,22 +85,12 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def infer(self, X: Any) -> Answer:
         """Label all rows of X jointly.
 
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        Answer
-            Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
+        Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
         """
-        found = self._answered(X)
-        _warn(found)
-        return found
+        return self._answered(X)
 
     def _answered(self, X: Any) -> Answer:
-        """Label a batch; the caller warns, so that a warning names the line of the user."""
+        """Label a batch; a warning names the line that called the method that called this one."""
         check_is_fitted(self)
         name, query = self._transform(), checked_features(self, X, reset=False)
         support, codes = torch.from_numpy(self._features), torch.from_numpy(self._codes)
@@ -126,6 +105,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
         best, chances = best_two(weights.numpy())
+        diagnostics = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
+        for warning in warnings_of(diagnostics):
+            warnings.warn(warning, stacklevel=3)
         return Answer(
             classes=self.classes_,
             codes=best,
@@ -140,43 +122,17 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}; use BatchClassifier.",
             proposals=(),
-            diagnostics=tuple(diagnostic for diagnostic in wrong if diagnostic is not None),
+            diagnostics=diagnostics,
             frame_of=frame_of(X),
         )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Label all rows of X jointly.
-
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        [row]
-            Labels.
-        """
-        found = self._answered(X)
-        _warn(found)
-        return found.labels
+        """Label all rows of X jointly."""
+        return self._answered(X).labels
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : [row, feature]
-            The items.
-
-        Returns
-        -------
-        [row, class]
-            Probabilities.
-        """
-        found = self._answered(X)
-        _warn(found)
-        return found.probabilities
+        """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`."""
+        return self._answered(X).probabilities
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_features" in vars(self)
@@ -193,11 +149,6 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         METHODS[self.method].make_options(**(self.options or {}))
         named = METHODS[self.method].transform if self.feature_transform is None else self.feature_transform
         return WITHOUT_BASE_CLASSES if parameters_of(named) else named
-
-
-def _warn(found: Answer) -> None:
-    for warning in warnings_of(found.diagnostics):
-        warnings.warn(warning, stacklevel=3)  # the line that called a method of the classifier
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:

@@ -49,11 +49,7 @@ def gather(
     support = _points(source, draw.support)
     labels = torch.from_numpy(draw.support_labels.astype(np.int64)).expand(len(support), -1)
     task = TaskBatch(
-        support,
-        labels,
-        _points(bank, draw.query),
-        draw.n_classes,
-        None if mask is None else torch.from_numpy(mask),
+        support, labels, _points(bank, draw.query), draw.n_classes, None if mask is None else torch.from_numpy(mask)
     )
     return task, torch.from_numpy(draw.query_labels.astype(np.int64))
 

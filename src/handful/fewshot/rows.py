@@ -24,12 +24,12 @@ def magnitudes(vectors: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
 
     Lengths take half the time of maxima. They are wrong only for a few vectors, for which the maximum is computed.
     """
-    found: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
     least, _ = squares_fit(vectors.dtype)
-    odd = ~((found > least) & (found < torch.inf))
+    odd = ~((lengths > least) & (lengths < torch.inf))
     if bool(odd.any()):
-        found[odd] = largest_of(vectors[odd])
-    return found
+        lengths[odd] = largest_of(vectors[odd])
+    return lengths
 
 
 def to_near_one(sizes: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

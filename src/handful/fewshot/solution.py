@@ -110,22 +110,20 @@ class Solution:
         first = parts[0]
         if len(parts) == 1:
             return first
-        masks = [p.query_mask for p in parts if p.query_mask is not None]
-        prototypes = [p.find_prototypes for p in parts if p.find_prototypes is not None]
-        measures = [p.measure for p in parts if p.measure is not None]
-        traces = [p.trace for p in parts if p.trace is not None]
-        unknown = [p.unknown for p in parts if p.unknown is not None]
-        sizes = [len(p.n_iter) for p in parts]
+
+        def joined(name: str) -> Tensor | None:
+            return None if getattr(first, name) is None else torch.cat([getattr(part, name) for part in parts])
+
+        sizes = [len(part.n_iter) for part in parts]
+        finders = [part.find_prototypes for part in parts if part.find_prototypes is not None]
+        measures = [part.measure for part in parts if part.measure is not None]
+        traces = [part.trace for part in parts if part.trace is not None]
+        names = ("log_assignments", "proportions", "n_iter", "converged", "query_mask", "unknown")
         return Solution(
-            torch.cat([p.log_assignments for p in parts]),
-            torch.cat([p.proportions for p in parts]),
-            torch.cat([p.n_iter for p in parts]),
-            torch.cat([p.converged for p in parts]),
-            torch.cat(masks) if masks else None,
-            _join_traces(traces) if traces else None,
-            partial(_join_prototypes, prototypes, sizes) if prototypes else None,
-            partial(_join_lengths, measures, sizes) if measures else None,
-            torch.cat(unknown) if unknown else None,
+            **{name: joined(name) for name in names},  # type: ignore[arg-type]
+            trace=_join_traces(traces) if traces else None,
+            find_prototypes=partial(_join_prototypes, finders, sizes) if finders else None,
+            measure=partial(_join_lengths, measures, sizes) if measures else None,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsIndex, TypeAlias
@@ -19,6 +19,8 @@ from handful.shapes import Bool, Float, Int
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
 NARROW_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.uint8)
+# Numbers of the tasks that are solved together: what a block reads again at every step should stay in the cache.
+BLOCK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -117,8 +119,8 @@ class TaskBatch:
             torch.cat([t.support_labels for t in wide]),
             torch.cat([t.query for t in wide]),
             tasks[0].n_classes,
-            torch.cat([_present(t.support_mask, t.support_labels) for t in wide]),
-            torch.cat([_present(t.query_mask, t.query[..., 0]) for t in wide]),
+            torch.cat([t.present("support") for t in wide]),
+            torch.cat([t.present("query") for t in wide]),
             check=False,
         )
 
@@ -133,8 +135,8 @@ class TaskBatch:
 
     def source(self, name: str) -> Tensor | Lookup:
         """`support` or `query`; an unread `Lookup` is returned as it is."""
-        found: Tensor | Lookup | None = self.__dict__.get(name)
-        return self.__dict__[_unread(name)] if found is None else found
+        points: Tensor | Lookup | None = self.__dict__.get(name)
+        return self.__dict__[_unread(name)] if points is None else points
 
     def unread(self) -> TaskBatch:
         """Return the same tasks without the copies of points that were read out of a table."""
@@ -192,6 +194,22 @@ class TaskBatch:
             of_sets.append((of_points if mask is None else of_points.where(mask, 0)).amax(-1))
         return torch.maximum(*of_sets)
 
+    def present(self, name: str) -> Bool[Tensor, "#task row"]:
+        """Return True where a row of `support` or `query` is real, and not padding."""
+        mask: Tensor | None = getattr(self, f"{name}_mask")
+        return torch.ones(self.source(name).shape[:2], dtype=torch.bool, device=self.device) if mask is None else mask
+
+    def zeroed(self, name: str) -> Float[Tensor, "#task row dim"]:
+        """`support` or `query`, with zeros instead of padding."""
+        points: Tensor = getattr(self, name)
+        mask: Tensor | None = getattr(self, f"{name}_mask")
+        return points if mask is None else points.where(mask.unsqueeze(-1), 0)
+
+    def blocks(self, numbers: int, most: int | None = None) -> Iterator[TaskBatch]:
+        """Cut the batch into blocks that fit the cache: at most `most` numbers, at `numbers` each task."""
+        size = max(1, (most or BLOCK_NUMBERS) // numbers)
+        return (self.select(slice(first, first + size)) for first in range(0, self.n_tasks, size))
+
     def select(self, rows: Tensor | slice) -> TaskBatch:
         """Return the chosen tasks; arrays that all tasks share stay shared."""
 
@@ -231,8 +249,8 @@ class TaskBatch:
             pad(self.support_labels, (0, extra_s)).expand(n, -1),
             pad(self.query, (0, 0, 0, extra_q)),
             self.n_classes,
-            pad(_present(self.support_mask, self.support_labels), (0, extra_s)).expand(n, -1),
-            pad(_present(self.query_mask, self.query[..., 0]), (0, extra_q)),
+            pad(self.present("support"), (0, extra_s)).expand(n, -1),
+            pad(self.present("query"), (0, extra_q)),
             check=False,
         )
 
@@ -254,10 +272,6 @@ def _points(name: str, value: Any) -> Tensor | Lookup:
 def _unread(name: str) -> str:
     """Name of the attribute that holds points that have not been read yet."""
     return f"_unread_{name}"
-
-
-def _present(mask: Tensor | None, like: Tensor) -> Tensor:
-    return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
 
 
 def _check_shapes(task: TaskBatch) -> None:
@@ -326,7 +340,7 @@ def _check_values(task: TaskBatch) -> None:
         source = task.source(name)
         if isinstance(source, Tensor):  # the rows of a table are checked by its owner
             _check_finite(name, source, getattr(task, f"{name}_mask"))
-    real = _present(task.support_mask, task.support_labels)
+    real = task.present("support")
     labels = task.support_labels
     wrong = real & ((labels < 0) | (labels >= task.n_classes))
     if bool(wrong.any()):
@@ -336,7 +350,7 @@ def _check_values(task: TaskBatch) -> None:
             f"{int(labels[t, row])} at task {t}, row {row}; renumber the labels or raise n_classes"
         )
     counts = torch.zeros(len(labels), task.n_classes, dtype=torch.int64, device=labels.device)
-    counts.scatter_add_(1, labels.where(real, 0), real.long())
+    counts.scatter_add_(1, labels.where(real, 0), real.long().expand_as(labels))
     if bool((counts == 0).any()):
         t, k = (counts == 0).nonzero()[0].tolist()
         raise TaskError(

@@ -86,11 +86,8 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
 def task_cl2n(task: TaskBatch) -> TaskBatch:
     """`z ← (z - z̄) / ‖z - z̄‖`, with z̄ the mean over support and query of the task (Boudiaf et al., CVPR 2023)."""
     task = _near_one(task)
-    sums, counts = [], []
-    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
-        real = torch.ones_like(points[..., :1], dtype=torch.bool) if mask is None else mask.unsqueeze(-1)
-        sums.append(points.where(real, 0).sum(-2, keepdim=True))
-        counts.append(real.sum(-2, keepdim=True))
+    sums = [task.zeroed(name).sum(-2, keepdim=True) for name in ("support", "query")]
+    counts = [task.present(name).sum(-1)[:, None, None] for name in ("support", "query")]
     mean = (sums[0] + sums[1]) / (counts[0] + counts[1])
     return task.with_features(unit(task.support - mean), unit(task.query - mean))
 

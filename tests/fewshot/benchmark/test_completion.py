@@ -7,7 +7,7 @@ import pytest
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark import completion, run
-from handful.fewshot.benchmark.completion import complete, progress
+from handful.fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.local import in_process
 from handful.fewshot.benchmark.plan import Cell, bound_plan
@@ -190,20 +190,6 @@ def test_what_the_method_failed_on_is_kept_with_its_attempts(tmp_path, banks, mo
     assert columns["error"].tolist() == ["ValueError: no answer"] * 4
 
 
-def test_tasks_that_the_machine_failed_on_are_tried_again_though_the_budget_is_used_up(tmp_path, banks, monkeypatch):
-    journal = Journal.create(
-        tmp_path / "run", bound_plan([Cell("toy", SPEC, "paddle", n_tasks=500, cpu_budget=1e-3)], banks)
-    )
-    with monkeypatch.context() as patch:
-        failing(MemoryError(), patch, tasks=3)  # a range of two, and then each of them alone
-        complete(journal, banks)
-    assert journal.columns()["task"][:2].tolist() == [0, 1]
-    assert counts(journal)[0][3] == 2
-    complete(journal, banks)
-    (state,) = progress(journal)
-    assert (state.machine_failed, state.done) == (0, state.wanted)
-
-
 def made_by_another(journal, monkeypatch, **versions):
     """Let the first half of a run have been made by other versions."""
     with monkeypatch.context() as patch:
@@ -244,13 +230,6 @@ def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, m
     complete(journal, banks)  # nothing is left, so nothing is mixed
 
 
-def test_another_code_of_a_method_that_is_done_is_no_mix(tmp_path, banks, monkeypatch):
-    journal = Journal.create(tmp_path / "run", small_plan(banks))
-    made_by_another(journal, monkeypatch, code_version=lambda method: "old" if method == "paddle" else _code(method))
-    complete(journal, banks)  # paddle was complete
-    assert journal.table().num_rows == 60
-
-
 _code = completion.code_version
 
 
@@ -285,8 +264,28 @@ def test_a_shard_that_was_written_when_the_interruption_came_is_not_written_agai
     assert values(journal) == values(undisturbed(tmp_path / "other", banks))
 
 
-def test_the_plan_on_disk_is_the_one_that_is_run(tmp_path, banks):
-    journal = Journal.create(tmp_path / "run", small_plan(banks))
-    Journal(journal.folder).extend(small_plan(banks)[:1])
-    complete(journal, banks)
-    assert journal.table().num_rows == 20
+def state(method, done, wanted, seconds, *, failed=0, budget=None):
+    cell = Cell("toy", SPEC, method, n_tasks=wanted, cpu_budget=budget)
+    return CellProgress(cell, done, failed, wanted, seconds)
+
+
+def test_each_cell_is_judged_by_its_own_tasks():
+    quick, slow = state("paddle", 900, 1000, 0.9), state("tim", 10, 1000, 20.0)
+    assert time_left([quick]) == (pytest.approx(0.1), 0)
+    assert time_left([slow]) == (pytest.approx(1980.0), 0)
+    assert time_left([quick, slow]) == (pytest.approx(1980.1), 0)
+
+
+def test_a_cell_that_has_not_begun_is_judged_by_others_of_its_method_or_counted():
+    begun, later, unknown = state("paddle", 10, 10, 5.0), state("paddle", 0, 10, 0.0), state("tim", 0, 10, 0.0)
+    assert time_left([begun, later]) == (5.0, 0)
+    assert time_left([begun, later, unknown]) == (5.0, 1)
+    assert time_left([unknown]) == (0.0, 1)
+
+
+def test_a_budget_bounds_what_is_left_and_failures_have_no_time():
+    assert time_left([state("tim", 10, 1000, 20.0, budget=50.0)]) == (30.0, 0)
+    assert time_left([state("tim", 10, 1000, 60.0, budget=50.0)]) == (0.0, 0)
+    assert time_left([state("tim", 10, 20, 10.0, failed=5)]) == (20.0, 0)
+    assert time_left([state("tim", 10, 20, 0.0, failed=10)]) == (0.0, 1)
+    assert time_left([state("tim", 20, 20, 10.0)]) == (0.0, 0)

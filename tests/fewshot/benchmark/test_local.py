@@ -40,12 +40,12 @@ def test_jobs_are_taken_only_when_there_is_room(jobs, workers):
 def test_an_interruption_does_not_wait_for_what_is_at_work(jobs, monkeypatch):
     leave, waited = threading.Event(), []
 
-    def slow(job):
-        if job is not jobs[0]:
+    def slow(*job):
+        if job != tuple(jobs[0]):
             waited.append(leave.wait(60))
         return [{"task": 0}]
 
-    monkeypatch.setattr(local, "run_job", slow)
+    monkeypatch.setattr(local, "run_range", slow)
     results = in_process(2)(jobs)
     next(results)
     results.close()

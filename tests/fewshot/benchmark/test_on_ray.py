@@ -43,7 +43,7 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
     journal = Journal.create(tmp_path / "there", small_plan(banks))
     monkeypatch.setattr(ray_cluster, "RETRIES", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "run_remotely", dies)
+        patch.setattr(module, "run_range", dies)
         complete(journal, banks, on_ray())
     assert [(s.done, s.machine_failed) for s in progress(journal)] == [(17, 3), (20, 0), (20, 0)]
     rows = journal.columns(journal.plan[0])

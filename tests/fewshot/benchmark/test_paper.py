@@ -4,15 +4,10 @@ import pytest
 
 from handful import FeatureBank
 from handful.errors import PlanError
-from handful.fewshot import METHODS
 from handful.fewshot.benchmark.paper import (
     PAPER_PLANS,
     TABLE_1_METHODS,
     accuracy_against_k_eff,
-    accuracy_against_weight,
-    best_weight_against_n_query,
-    optimisation,
-    partition_term,
     table1,
     table2,
 )
@@ -78,36 +73,6 @@ def test_accuracy_against_k_eff_has_the_axis_of_the_stored_results(banks):
     # Seven methods; three shots of four banks, and the one support of iNat.
     assert len(axes) == 7 * (3 * 4 + 1)
     assert set(map(tuple, axes.values())) == {(2, 3, 4, 5, 6, 7, 8, 9, 10)}
-
-
-def test_the_partition_term_is_left_out_on_the_seven_columns_of_its_table(banks):
-    plan = partition_term(banks)
-    assert {cell.bank for cell in plan} == {"mini", "tiered", "inat"}
-    assert Counter(cell.method for cell in plan) == {"soft_kmeans": 7, "paddle": 7}
-
-
-def test_the_optimisation_is_compared_as_the_figure_says(banks):
-    plan = optimisation(banks)
-    assert {(cell.bank, cell.spec.support.shots, cell.spec.query.k_eff) for cell in plan} == {("tiered", 20, 5)}
-    # Adam's step in the paper, and the criterion its time to convergence is read at: our defaults.
-    assert [cell.method for cell in plan] == ["alpha_tim", "paddle_gd", "paddle"]
-    assert plan[1].options == plan[2].options == {}
-    options = METHODS["paddle_gd"].make_options()
-    assert (options.learning_rate, options.tol) == (1e-3, 1e-6)
-
-
-def test_the_studies_of_the_weight_are_on_tiered_and_hold_the_default(banks):
-    plan = accuracy_against_weight(banks)
-    assert {(cell.bank, cell.method, cell.spec.n_query) for cell in plan} == {("tiered", "paddle", 75)}
-    assert {cell.spec.query.k_eff for cell in plan} == {2, 5, 10}
-    assert {cell.options["complexity_weight"] for cell in plan} >= {75.0}
-    wider = best_weight_against_n_query(banks)
-    assert {c.content_hash for c in plan} <= {c.content_hash for c in wider}
-    # λ = |Q| is tried at every |Q|, and values on both sides of it.
-    for n_query in {cell.spec.n_query for cell in wider}:
-        weights = {c.options["complexity_weight"] for c in wider if c.spec.n_query == n_query}
-        assert min(weights) < n_query < max(weights)
-        assert n_query in weights
 
 
 def test_missing_banks_are_named(banks):

@@ -64,12 +64,6 @@ def test_cells_survive_json(cell):
     assert again.spec == cell.spec
 
 
-def test_features_are_part_of_a_bound_cell():
-    a, b = CELL.bound({"toy": random_bank(0)}), CELL.bound({"toy": random_bank(1)})
-    assert a.content_hash != b.content_hash
-    assert a == CELL.bound({"toy": random_bank(0)})
-
-
 def test_impossible_cells_are_refused():
     for change, sentence in [
         ({"method": "magic"}, "no method is called 'magic'"),
@@ -151,24 +145,3 @@ def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
     assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
     closed = Cell("toy", TaskSpec(ShotsPerClass(5), UniformOverPool(5)), "paddle")
     assert closed.content_hash == "5d4cfdf5c5be6c2a"  # without a trace of unknown classes
-
-
-@pytest.mark.parametrize(
-    ("entry", "rule"),
-    [
-        ({"query": "range", "k_eff": 10, "k_eff_least": 2}, RangeOverPool(10, 2)),
-        ({"query": "range", "k_eff": 10}, RangeOverPool(10, 1)),
-        ({"query": "arrivals", "k_eff": 4}, Arrivals(4, 0.1)),
-        ({"query": "arrivals", "k_eff": 4, "concentration": 0.01}, Arrivals(4, 0.01)),
-        ({"query": "dirichlet", "k_eff": 4}, Dirichlet(4, 2.0)),
-        ({"query": "uniform", "k_eff": 4, "concentration": 1.0}, UniformOverPool(4)),
-    ],
-)
-def test_an_entry_names_its_query_rule(entry, rule):
-    (cell,) = grid([{"bank": "toy", "method": "paddle", **entry}], {})
-    assert cell.spec.query == rule
-
-
-def test_only_a_range_has_a_least_number_of_classes():
-    with pytest.raises(PlanError, match="k_eff_least=2 is where a range begins, and query = 'uniform' has none"):
-        grid([{"bank": "toy", "method": "paddle", "k_eff_least": 2}], {})

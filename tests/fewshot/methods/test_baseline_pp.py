@@ -1,11 +1,10 @@
 """Baseline++: cosine logits in both heads, the scale, the length of features."""
 
-import pytest
 import torch
 
-import handful
 from handful import fewshot
-from handful.fewshot.solvers.finetuning import LabelledPoints, fit_linear
+from handful.fewshot.methods.baseline_pp import BaselinePPOptions
+from handful.fewshot.solvers.finetuning import fit_linear
 from tests.tasks_at_hand import random_task
 
 
@@ -13,9 +12,7 @@ def test_it_is_a_linear_layer_without_bias_on_unit_features():
     task = random_task(0, spread=2.0)
     unit = fewshot.transform("l2", task)
     scaled = unit.with_features(3 * unit.support, 3 * unit.query)
-    layer = fit_linear(
-        LabelledPoints.of(scaled), 6, learning_rate=0.01, batch_size=4, weight_decay=1e-3, epochs=100, bias=False
-    )
+    layer = fit_linear(scaled, BaselinePPOptions(), bias=False)
     solution = fewshot.solve("baseline_pp", task, scale=3.0)
     torch.testing.assert_close(solution.log_assignments, layer.logits(scaled.query).log_softmax(-1))
 
@@ -27,29 +24,9 @@ def test_the_scale_is_two_and_beyond_two_hundred_classes_ten():
         assert torch.equal(a.log_assignments, b.log_assignments)
 
 
-def test_the_length_of_a_feature_is_irrelevant():
-    task = random_task(2)
-    lengths = 1 + torch.rand(3, 15, 1, generator=torch.Generator().manual_seed(0)).double()
-    a = fewshot.solve("baseline_pp", task)
-    b = fewshot.solve("baseline_pp", task.with_features(2 * task.support, lengths * task.query))
-    torch.testing.assert_close(a.log_assignments, b.log_assignments)
-
-
 def test_prototypes_are_those_of_baseline_and_labels_by_cosine():
     task = random_task(3, spread=2.0)
     solution = fewshot.solve("baseline_pp", task, head="prototypes")
     torch.testing.assert_close(solution.prototypes, fewshot.solve("baseline", task, head="prototypes").prototypes)
     cosines = torch.nn.functional.cosine_similarity(task.query.unsqueeze(2), solution.prototypes.unsqueeze(1), dim=-1)
     torch.testing.assert_close(solution.log_assignments, (15 * cosines).log_softmax(-1))
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("head", "linear"), ("max_iter", -1), ("learning_rate", 0.0), ("scale", 0.0)),
-        *(("batch_size", 0), ("weight_decay", -1.0), ("temperature", 0.0)),
-    ],
-)
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
-        fewshot.solve("baseline_pp", random_task(0), **{option: value})

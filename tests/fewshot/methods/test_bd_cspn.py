@@ -1,9 +1,7 @@
 """BD-CSPN: labels by cosine of the moved query; the public code's by distance of the query where it was."""
 
-import pytest
 import torch
 
-import handful
 from handful import fewshot
 from handful.fewshot.solvers.rectification import rectify
 from tests.tasks_at_hand import random_task
@@ -26,16 +24,3 @@ def test_in_public_code_the_query_is_labelled_by_distance_where_it_was():
     rectified = rectify(task, 50.0, public_code=True)
     torch.testing.assert_close(solution.prototypes, rectified.prototypes)
     assert torch.equal(solution.predictions, torch.cdist(task.query, rectified.prototypes).argmin(-1))
-
-
-def test_lengths_of_features_are_irrelevant_in_the_published_method():
-    """All features times one factor: cosines, and so labels, stay."""
-    task = random_task(2)
-    scaled = task.with_features(7 * task.support, 7 * task.query)
-    a, b = fewshot.solve("bd_cspn", task), fewshot.solve("bd_cspn", scaled)
-    torch.testing.assert_close(a.log_assignments, b.log_assignments)
-
-
-def test_options_outside_their_range_are_refused():
-    with pytest.raises(handful.errors.OptionError, match=r"sharpness must be at least 0, got -1.0"):
-        fewshot.solve("bd_cspn", random_task(0), sharpness=-1.0)

@@ -2,16 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-import handful
 from handful import fewshot
-from handful.errors import OptionError
-from handful.fewshot.methods.em_dirichlet import bound_step, fitted, log_dirichlet, named
+from handful.fewshot.methods.em_dirichlet import log_dirichlet
 from tests.tasks_at_hand import random_task
-
-
-def statistics_of(parameters: torch.Tensor, n: int = 40_000) -> torch.Tensor:
-    torch.manual_seed(0)
-    return torch.distributions.Dirichlet(parameters).sample((n,)).log().mean(0)
 
 
 def test_the_density_is_that_of_a_dirichlet_distribution():
@@ -19,43 +12,6 @@ def test_the_density_is_that_of_a_dirichlet_distribution():
     p = torch.tensor([[[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]], dtype=torch.float64)
     expected = torch.stack([torch.distributions.Dirichlet(a[0, k]).log_prob(p[0]) for k in range(2)], -1)
     torch.testing.assert_close(log_dirichlet(p.log(), a)[0], expected)
-
-
-def negative_log_likelihood(a: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    return torch.lgamma(a).sum(-1) - torch.lgamma(a.sum(-1)) - ((a - 1) * s).sum(-1)
-
-
-def test_each_bound_lowers_the_negative_log_likelihood_and_the_end_is_its_minimum():
-    true = torch.tensor([[0.3, 2.0, 5.0], [1.0, 1.0, 1.0]], dtype=torch.float64)
-    s = torch.stack([statistics_of(parameters) for parameters in true])
-    a, last = torch.ones_like(s), negative_log_likelihood(torch.ones_like(s), s)
-    for _ in range(3000):
-        a, _ = bound_step(s, a)
-        value = negative_log_likelihood(a, s)
-        assert (value <= last + 1e-12).all()
-        last = value
-    # At the minimum the derivative vanishes.
-    torch.testing.assert_close(torch.digamma(a) - torch.digamma(a.sum(-1, keepdim=True)), s, atol=1e-5, rtol=0)
-    torch.testing.assert_close(a, true, atol=0.1, rtol=0.05)
-
-
-def test_a_class_without_mass_keeps_its_parameters():
-    torch.manual_seed(0)
-    log_p = torch.distributions.Dirichlet(torch.ones(3)).sample((1, 20)).double().log()
-    u = torch.tensor([0.3, 0.0, 0.7], dtype=torch.float64).expand(1, 20, 3)
-    before = torch.full((1, 3, 3), 1.5, dtype=torch.float64)
-    after = fitted(u, log_p, before, max_bounds=3)
-    assert torch.equal(after[0, 1], before[0, 1])
-    assert not torch.isclose(after[0, [0, 2]], before[0, [0, 2]]).any()
-
-
-@pytest.mark.parametrize("value", [1e-12, 1e-6, 1e-3, 1.0, 1e3, 1e6])
-def test_a_bound_is_minimised_without_losing_its_digits(value):
-    a = torch.full((1, 4), value, dtype=torch.float64)
-    for s in (-34.5, -1.4, -1e-9):
-        new, _ = bound_step(torch.full_like(a, s), a)
-        assert new.isfinite().all()
-        assert (new > 0).all()
 
 
 def by_hand(support, labels, query, n_classes, n_iter, tau, power):
@@ -103,40 +59,3 @@ def test_it_is_what_the_equations_say(n_classes, expected, power):
         arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
         u = by_hand(*arrays, n_classes, 3, 2.0, power)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(u), atol=2e-2, rtol=0)
-
-
-def test_a_smaller_number_of_expected_classes_finds_fewer():
-    task = random_task(1, n_tasks=8, n_classes=12, n_present=6, n_query=40, shots=1)
-    found = []
-    for expected in (12, 2):
-        counts = (
-            fewshot.solve("em_dirichlet", task, expected_classes=expected, temperature=10.0, max_bounds=50).proportions
-            * 40
-        )
-        found.append(float((counts > 0.5).sum()))
-    assert found[1] < found[0]
-
-
-def test_a_cluster_takes_the_most_probable_name_of_its_queries():
-    p = torch.tensor([[[0.6, 0.3, 0.1], [0.4, 0.5, 0.1], [0.1, 0.1, 0.8]]], dtype=torch.float64)
-    u = torch.tensor([[[0.0, 1.0, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
-    # Cluster 1 has the queries 0 and 1, to which name 0 is more probable together; cluster 0 has a part of query 1.
-    expected = torch.tensor([[[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
-    torch.testing.assert_close(named(u, p), expected)
-
-
-def test_a_cluster_without_queries_keeps_its_name():
-    p = torch.tensor([[[0.1, 0.9], [0.2, 0.8]]], dtype=torch.float64)
-    u = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]], dtype=torch.float64)
-    torch.testing.assert_close(named(u, p), u)
-
-
-def test_it_has_no_prototypes():
-    with pytest.raises(handful.errors.UndefinedError):
-        _ = fewshot.solve("em_dirichlet", random_task(0), max_iter=1, max_bounds=5).prototypes
-
-
-@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"expected_classes": 0}, {"max_iter": 0}, {"max_bounds": 0}])
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("em_dirichlet", random_task(0), **options)

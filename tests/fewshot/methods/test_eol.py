@@ -1,12 +1,9 @@
 import math
 
-import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
-from handful.fewshot.methods.eol import EolOptions, ScaledPrototypes, gradient
-from handful.fewshot.solvers.outlier_logit import OpenProblem
+from handful.fewshot.methods.eol import EolOptions
 from tests.tasks_at_hand import random_task
 
 
@@ -31,21 +28,6 @@ def loss(support, labels, query, w, eta, delta, o: EolOptions) -> torch.Tensor:
     return o.support_weight * fit + o.conditional_weight * conditional + o.marginal_weight * marginal
 
 
-def test_the_gradient_is_that_of_the_loss():
-    task = random_task(0, n_tasks=2, spread=2.0)
-    options = EolOptions(unknown_share=0.3, conditional_weight=0.7, marginal_weight=1.3, support_weight=0.4)
-    generator = torch.Generator().manual_seed(0)
-    w, eta, delta = (
-        torch.randn(2, *shape, dtype=torch.float64, generator=generator) / 3 for shape in ((6, 8), (1, 6), (1, 6))
-    )
-    found = gradient(OpenProblem.of(task), ScaledPrototypes(w, eta, delta), options)
-    for t in range(2):
-        at = [part[t].clone().requires_grad_() for part in (w, eta, delta)]
-        loss(task.support[t], task.support_labels[t], task.query[t], *at, options).backward()
-        for slope, part in zip(found, at, strict=True):
-            torch.testing.assert_close(slope[t], part.grad)
-
-
 def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
     task = random_task(1, n_tasks=2, spread=2.0)
     options = EolOptions(max_iter=25)
@@ -68,11 +50,3 @@ def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
         torch.testing.assert_close(solution.unknown[t], 1 - inlier[len(labels) :], atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.log_assignments[t].exp(), closed, atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.prototypes[t], refined, atol=1e-7, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "options", [{"unknown_share": 0.0}, {"unknown_share": 1.0}, {"temperature": 0.0}, {"support_weight": -1.0}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("eol", random_task(0), **options)

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, enet_path
 
-import handful
 from handful import fewshot
-from handful.fewshot.methods import ici
 from tests.tasks_at_hand import random_task
 
 
@@ -45,55 +42,3 @@ def test_it_is_the_published_procedure(step):
         assert solution.predictions[t].tolist() == predictions.tolist()
         assert solution.n_iter[t] == n_rounds
     assert solution.converged.all()
-
-
-def test_without_rounds_it_is_logistic_regression():
-    task = fewshot.transform("l2", random_task(4, n_tasks=1, spread=2.0))
-    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-8).fit(task.support[0], task.support_labels[0])
-    solution = fewshot.solve("ici", task, max_iter=0)
-    torch.testing.assert_close(
-        solution.log_assignments[0].exp(), torch.from_numpy(model.predict_proba(task.query[0])), atol=1e-3, rtol=0
-    )
-    assert not solution.converged.any()
-
-
-def test_two_classes_have_two_probabilities():
-    task = fewshot.transform("l2", random_task(5, n_classes=2, n_present=2))
-    model = LogisticRegression(C=10.0, max_iter=1000, tol=1e-8).fit(task.support[0], task.support_labels[0])
-    solution = fewshot.solve("ici", task, max_iter=0)
-    torch.testing.assert_close(
-        solution.log_assignments[0].exp(), torch.from_numpy(model.predict_proba(task.query[0])), atol=1e-3, rtol=0
-    )
-
-
-def test_no_class_takes_in_more_than_a_step():
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.randint(3, (40,), generator=generator)
-    basis = torch.linalg.qr(torch.randn(40, 2, dtype=torch.float64, generator=generator)).Q
-    waiting = torch.rand(40, generator=generator) < 0.8
-    chosen = ici.most_credible(basis, labels, waiting, 3, ici.IciOptions(step=4))
-    assert waiting[chosen].all()
-    assert torch.bincount(labels[chosen], minlength=3).tolist() == [4, 4, 4]
-
-
-def test_principal_coordinates_keep_all_distances():
-    points = torch.randn(12, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    coordinates, basis = ici.principal_coordinates(points, 3)
-    torch.testing.assert_close(torch.cdist(coordinates, coordinates), torch.cdist(points, points))
-    assert coordinates.shape[1] <= 12
-    torch.testing.assert_close(basis.mT @ basis, torch.eye(3, dtype=torch.float64))
-
-
-def test_it_has_neither_prototypes_nor_objective():
-    solution = fewshot.solve("ici", random_task(6), max_iter=1)
-    for part in ("prototypes", "objective"):
-        with pytest.raises(handful.errors.UndefinedError):
-            getattr(solution, part)
-
-
-@pytest.mark.parametrize(
-    "values", [{"n_components": 0}, {"step": 0}, {"inverse_penalty": 0.0}, {"max_iter": -1}, {"ties": "random"}]
-)
-def test_values_out_of_range_are_refused(values):
-    with pytest.raises(handful.errors.OptionError, match=next(iter(values))):
-        fewshot.solve("ici", random_task(0), **values)

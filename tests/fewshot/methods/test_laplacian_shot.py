@@ -4,24 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-import handful
 from handful import fewshot
-from handful.fewshot import TaskBatch
-from handful.fewshot.numerics.graphs import neighbour_affinities
+from handful.fewshot.numerics.distances import neighbour_affinities
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
-
-
-def test_without_smoothness_it_is_the_nearest_prototype():
-    task = random_task(0, spread=2.0)
-    solution = fewshot.solve("laplacian_shot", task, smoothness=0.0)
-    nearest = fewshot.solve("nearest_prototype", task)
-    assert torch.equal(solution.predictions, nearest.predictions)
-    # Its distances lack the half: the soft labels are those of features √2 times as large.
-    scaled = task.with_features(2**0.5 * task.support, 2**0.5 * task.query)
-    torch.testing.assert_close(
-        solution.log_assignments, fewshot.solve("nearest_prototype", scaled).log_assignments, atol=1e-9, rtol=1e-9
-    )
 
 
 @pytest.mark.parametrize("n_iter", [1, 2, 7])
@@ -38,30 +24,3 @@ def test_the_iteration_is_that_of_a_loop(n_iter):
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.from_numpy(y), atol=1e-9, rtol=1e-7)
         energy = (y * distances[t]).sum() - 1.3 * (y * (graph[t] @ y)).sum() + (y * np.log(y)).sum()
         assert solution.objective[t].item() == pytest.approx(energy)
-
-
-def test_neighbours_decide_where_distances_do_not():
-    support = torch.tensor([[-1.0, 0.0], [1.0, 0.0]])
-    query = torch.tensor([[-0.6, 0.0], [-0.5, 0.0], [0.01, 0.0]])
-    task = TaskBatch.single(support, [0, 1], query, n_classes=2)
-    assert fewshot.solve("nearest_prototype", task).predictions.tolist() == [[0, 0, 1]]
-    assert fewshot.solve("laplacian_shot", task, smoothness=0.7).predictions.tolist() == [[0, 0, 0]]
-
-
-def test_each_task_stops_when_its_energy_stands_still():
-    task = random_task(2, n_tasks=8, spread=2.0)
-    solution = fewshot.solve("laplacian_shot", task, max_iter=200)
-    assert solution.converged.all()
-    assert len(solution.n_iter.unique()) > 1
-    for t, n in enumerate(solution.n_iter.tolist()):
-        part = task.select(slice(t, t + 1))
-        before, after = (fewshot.solve("laplacian_shot", part, max_iter=i, tol=0.0).objective[0] for i in (n - 1, n))
-        assert abs(after - before) <= 1e-6 * abs(before)
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("smoothness", -1.0), ("n_neighbours", 0), ("max_iter", 0), ("tol", -1.0)]
-)
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
-        fewshot.solve("laplacian_shot", random_task(0), **{option: value})

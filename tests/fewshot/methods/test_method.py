@@ -37,3 +37,34 @@ def test_numbers_of_numpy_become_pythons():
     assert options == METHODS["paddle"].make_options(max_iter=3, tol=0.5, record=True)
     assert [type(options.max_iter), type(options.tol), type(options.record)] == [int, float, bool]
     assert METHODS["paddle"].make_options(complexity_weight=None).complexity_weight is None
+
+
+# Values outside the range of each option; "head", "ties" and "geometry" are names.
+OUTSIDE = {
+    "alpha_tim": {"tsallis_alpha_marginal": 0.0, "tsallis_alpha_conditional": 0.0},
+    "baseline": {"head": "cosine", "max_iter": -1, "learning_rate": 0.0, "batch_size": 0, "weight_decay": -1.0},
+    "baseline_pp": {"head": "linear", "scale": 0.0, "temperature": 0.0},
+    "bd_cspn": {"sharpness": -1.0},
+    "em_dirichlet": {"temperature": 0.0, "expected_classes": 0, "max_iter": 0, "max_bounds": 0},
+    "eol": {"unknown_share": 1.0, "temperature": 0.0, "support_weight": -1.0},
+    "ici": {"n_components": 0, "step": 0, "inverse_penalty": 0.0, "max_iter": -1, "ties": "random"},
+    "laplacian_shot": {"smoothness": -1.0, "n_neighbours": 0, "max_iter": 0, "tol": -1.0},
+    "oslo": {"inlier_temperature": 0.0, "label_temperature": -1.0, "max_iter": 0},
+    "ostim": {"marginal_weight": -1.0, "learning_rate": 0.0},
+    "paddle": {"complexity_weight": -1.0, "proportion_floor": -1e-9, "max_iter": 0, "geometry": "sphere"},
+    "paddle_gd": {"proportion_floor": 0.0},
+    "prior_em": {"max_iter": 0, "tol": -1.0},
+    "pt_map": {"step_size": 2.0, "cost_weight": 0.0, "column_mass": 0.0, "max_sweeps": 0},
+    "soft_kmeans": {"max_iter": 0},
+    "stata": {"anchor_weight": 0.0, "n_neighbours": 0},
+    "tim": {"temperature": 0.0, "conditional_weight": -1.0, "max_iter": -1},
+    "tim_adm": {"support_weight": 0.0},
+    "transclip": {"temperature": 0.0, "max_iter": 0},
+}
+
+
+@pytest.mark.parametrize("method", OUTSIDE)
+def test_options_outside_their_range_are_refused(method):
+    for name, value in OUTSIDE[method].items():
+        with pytest.raises(OptionError, match=f"{name} must be .*got {value!r}"):
+            METHODS[method].make_options(**{name: value})

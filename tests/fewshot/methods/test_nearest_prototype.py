@@ -1,10 +1,8 @@
 """Nearest prototype: what it says, and that it is where other methods start."""
 
-import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import UndefinedError
 from tests.tasks_at_hand import random_task
 
 
@@ -20,14 +18,3 @@ def test_every_query_goes_to_the_nearest_support_mean():
     distances = torch.cdist(task.query, class_means(task))
     assert torch.equal(solution.predictions, distances.argmin(-1))
     torch.testing.assert_close(solution.log_assignments, (-0.5 * distances.square()).log_softmax(-1))
-
-
-def test_it_is_the_first_iteration_of_soft_kmeans():
-    task = random_task(1)
-    first = fewshot.solve("soft_kmeans", task, max_iter=1)
-    torch.testing.assert_close(fewshot.solve("nearest_prototype", task).log_assignments, first.log_assignments)
-
-
-def test_it_has_no_objective():
-    with pytest.raises(UndefinedError, match="no objective"):
-        _ = fewshot.solve("nearest_prototype", random_task(2)).objective

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
 from tests.tasks_at_hand import random_task
 
 
@@ -52,25 +51,3 @@ def test_it_is_what_the_equations_say(n_steps):
         assert solution.unknown[t].tolist() == pytest.approx(unknown, abs=1e-12)
         assert solution.predictions[t].tolist() == closest
         torch.testing.assert_close(solution.prototypes[t], torch.tensor(prototypes, dtype=torch.float64))
-
-
-def test_proportions_are_those_of_what_is_not_rejected():
-    solution = fewshot.solve("oslo", random_task(3, spread=1.5))
-    kept = 1 - solution.unknown
-    expected = (kept[..., None] * solution.log_assignments.exp()).sum(1) / kept.sum(1)[:, None]
-    torch.testing.assert_close(solution.proportions, expected)
-
-
-def test_an_item_opposite_to_all_classes_is_unknown():
-    task = fewshot.TaskBatch.single(
-        [[1.0, 0.1, 0.0], [1.0, 0.0, 0.1]], [0, 1], [[1.0, 0.1, 0.0], [-1.0, 0.0, 0.0]], n_classes=2
-    )
-    unknown = fewshot.solve("oslo", task).unknown[0]
-    assert unknown[0] < 1e-6
-    assert unknown[1] > 1 - 1e-6
-
-
-@pytest.mark.parametrize("options", [{"inlier_temperature": 0.0}, {"label_temperature": -1.0}, {"max_iter": 0}])
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("oslo", random_task(0), **options)

@@ -1,10 +1,7 @@
-import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
-from handful.fewshot.methods.ostim import OstimOptions, gradient
-from handful.fewshot.solvers.outlier_logit import OpenProblem
+from handful.fewshot.methods.ostim import OstimOptions
 from tests.tasks_at_hand import random_task
 
 
@@ -26,17 +23,6 @@ def loss(support, labels, query, w, o: OstimOptions) -> torch.Tensor:
     )
 
 
-def test_the_gradient_is_that_of_the_loss():
-    task = random_task(0, n_tasks=2, spread=2.0)
-    options = OstimOptions(conditional_weight=0.7, marginal_weight=1.3, support_weight=0.4)
-    w = torch.randn(2, 6, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = gradient(OpenProblem.of(task), w, options)
-    for t in range(2):
-        at = w[t].clone().requires_grad_()
-        loss(task.support[t], task.support_labels[t], task.query[t], at, options).backward()
-        torch.testing.assert_close(found[t], at.grad)
-
-
 def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
     task = random_task(1, n_tasks=2, spread=2.0)
     options = OstimOptions(learning_rate=0.02, max_iter=25)
@@ -54,11 +40,3 @@ def test_it_is_the_same_loop_with_autograd_and_the_adam_of_torch():
         closed = p[:, :-1] / p[:, :-1].sum(1, keepdim=True)
         torch.testing.assert_close(solution.log_assignments[t].exp(), closed, atol=1e-7, rtol=1e-6)
         torch.testing.assert_close(solution.prototypes[t], w.detach(), atol=1e-7, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0.0}, {"marginal_weight": -1.0}, {"learning_rate": 0.0}, {"max_iter": -1}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("ostim", random_task(0), **options)

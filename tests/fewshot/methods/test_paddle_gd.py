@@ -40,20 +40,6 @@ def test_gradients_equal_autograd():
     torch.testing.assert_close(ours.prototypes, w.grad)
 
 
-def test_gradients_equal_finite_differences():
-    task, problem, at = posed()
-    ours = paddle_gd.gradients(problem, at, FLOOR)
-    h = 1e-6
-    for t, n, k, j in [(0, 0, 0, 0), (1, 7, 3, 5), (2, 14, 5, 7)]:
-        bump_u, bump_w = torch.zeros_like(at.assignments), torch.zeros_like(at.prototypes)
-        bump_u[t, n, k], bump_w[t, k, j] = h, h
-        u, w = at.assignments, at.prototypes
-        by_u = (loss(problem, task, u + bump_u, w) - loss(problem, task, u - bump_u, w)) / (2 * h)
-        by_w = (loss(problem, task, u, w + bump_w) - loss(problem, task, u, w - bump_w)) / (2 * h)
-        torch.testing.assert_close(ours.assignments[t, n, k], by_u, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(ours.prototypes[t, k, j], by_w, atol=1e-5, rtol=1e-5)
-
-
 def test_assignments_keep_moving():
     """In the public code U is frozen after one step."""
     task = random_task(32, spread=2.0)

@@ -1,12 +1,10 @@
 """EM for the proportions: an independent referee, PADDLE with frozen prototypes, the likelihood."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import handful
 from handful import fewshot
 from handful.fewshot import TaskBatch
 from tests.fewshot.methods.test_nearest_prototype import class_means
@@ -41,26 +39,6 @@ def test_it_is_saerens_em(seed, n_iter):
         torch.testing.assert_close(solution.proportions[t], expected.mean(0), atol=1e-9, rtol=1e-7)
 
 
-def test_it_is_quapys_emq():
-    aggregative = pytest.importorskip("quapy.method.aggregative", reason="QuaPy, a second referee, is not installed")
-    task = random_task(3, spread=2.0, n_query=40)
-    ours = fewshot.solve("prior_em", task, tol=1e-9, max_iter=5000)
-    for t in range(task.n_tasks):
-        theirs, _ = aggregative.EMQ.EM(np.full(6, 1 / 6), posteriors(task, t), epsilon=1e-9)
-        torch.testing.assert_close(ours.proportions[t], torch.from_numpy(theirs), atol=1e-4, rtol=0)
-
-
-def test_it_is_paddle_with_frozen_prototypes():
-    """A support of very many copies holds PADDLE's prototypes where they are."""
-    task = random_task(4, spread=1.5)
-    heavy = TaskBatch(
-        class_means(task).repeat(1, 20_000, 1), torch.arange(6).repeat(3, 20_000), task.query, task.n_classes
-    )
-    a = fewshot.solve("prior_em", task, max_iter=30, tol=0.0)
-    b = fewshot.solve("paddle", heavy, max_iter=30, tol=0.0)
-    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=5e-3, rtol=0)
-
-
 def test_the_likelihood_never_falls_and_the_objective_is_its_negative_at_the_end():
     task = random_task(5, spread=2.0)
     solution = fewshot.solve("prior_em", task, record=True, tol=1e-12, max_iter=20_000)
@@ -69,14 +47,3 @@ def test_the_likelihood_never_falls_and_the_objective_is_its_negative_at_the_end
     halves = 0.5 * torch.cdist(task.query, class_means(task)).square()
     likelihood = (solution.proportions.log().unsqueeze(-2) - halves).logsumexp(-1).sum(-1)
     torch.testing.assert_close(solution.objective, -likelihood, atol=1e-6, rtol=1e-7)
-
-
-def test_prototypes_stay():
-    task = random_task(6)
-    torch.testing.assert_close(fewshot.solve("prior_em", task).prototypes, class_means(task))
-
-
-@pytest.mark.parametrize(("option", "value"), [("max_iter", 0), ("tol", -1.0)])
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=f"{option} must be .*got"):
-        fewshot.solve("prior_em", random_task(0), **{option: value})

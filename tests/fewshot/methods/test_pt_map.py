@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import handful
 from handful import fewshot
 from tests.fewshot.methods.test_nearest_prototype import class_means
 from tests.tasks_at_hand import random_task
@@ -31,11 +30,6 @@ def test_its_plan_is_pots():
         torch.testing.assert_close(solution.log_assignments[t].exp(), expected, atol=1e-8, rtol=0)
 
 
-def test_every_class_gets_the_same_share():
-    proportions = fewshot.solve("pt_map", at_hand(1)).proportions
-    torch.testing.assert_close(proportions, torch.full_like(proportions, 1 / 6), atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("column_mass", [None, 10.0])
 def test_prototypes_move_as_in_a_loop(column_mass):
     task = at_hand(2)
@@ -49,35 +43,3 @@ def test_prototypes_move_as_in_a_loop(column_mass):
             weights, points = torch.cat([one_hot[t], plan]), torch.cat([task.support[t], task.query[t]])
             w = w + 0.2 * (weights.T @ points / weights.sum(0).unsqueeze(-1) - w)
         torch.testing.assert_close(solution.prototypes[t], w, atol=1e-7, rtol=0)
-
-
-def test_with_column_sums_that_cannot_be_met_sinkhorn_ends_in_the_balanced_plan_times_a_factor():
-    """What the public code computes when it is told K_eff, and why `column_mass` may be a factor on the plan."""
-    task = at_hand(3)
-    cost = 10 * torch.cdist(task.query[0], class_means(task)[0]).square()
-    plan = (-cost).exp()
-    for _ in range(20_000):
-        plan = plan / plan.sum(1, keepdim=True)
-        plan = plan * (5.0 / plan.sum(0))
-    balanced = fewshot.solve("pt_map", task, max_iter=0, tol=1e-12, max_sweeps=20_000).log_assignments[0].exp()
-    torch.testing.assert_close(plan, balanced * 5.0 / (15 / 6), atol=1e-7, rtol=0)
-
-
-def test_a_plan_that_is_not_done_is_reported():
-    assert not fewshot.solve("pt_map", at_hand(4), max_sweeps=1, tol=1e-14).converged.any()
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("step_size", 2.0),
-        ("cost_weight", 0.0),
-        ("column_mass", 0.0),
-        ("max_iter", -1),
-        ("max_sweeps", 0),
-        ("tol", -1.0),
-    ],
-)
-def test_options_outside_their_range_are_refused(option, value):
-    with pytest.raises(handful.errors.OptionError, match=f"{option} must .*got"):
-        fewshot.solve("pt_map", random_task(0), **{option: value})

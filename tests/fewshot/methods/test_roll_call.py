@@ -1,10 +1,8 @@
 """Roll call as a method; what every method promises is checked in tests/contract."""
 
 import numpy as np
-import pytest
 import torch
 
-import handful
 from handful import fewshot
 from handful.datasets import load_clinc150
 
@@ -39,29 +37,3 @@ def test_few_classes_present_gain_much_over_each_item_alone():
 def test_all_classes_present_lose_nothing():
     task, truth = tasks(5, 150, 10)
     assert accuracy("roll_call", task, truth) > accuracy("nearest_prototype", task, truth) - 1
-
-
-def test_tasks_with_their_own_support_fit_their_own_head():
-    task, _ = tasks(3, 5, 2)
-    apart = fewshot.TaskBatch(
-        task.support.expand(2, -1, -1), task.support_labels.expand(2, -1), task.query, task.n_classes
-    )
-    torch.testing.assert_close(
-        fewshot.solve("roll_call", apart).log_assignments.exp(),
-        fewshot.solve("roll_call", task).log_assignments.exp(),
-        atol=1e-5,
-        rtol=0,
-    )
-
-
-def test_prototypes_are_the_means_of_the_support():
-    task, _ = tasks(3, 5, 1)
-    found = fewshot.solve("roll_call", task).prototypes[0]
-    means = torch.stack([task.support[0][task.support_labels[0] == k].mean(0) for k in range(150)])
-    torch.testing.assert_close(found, means, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("option", ["max_iter", "tol"])
-def test_there_is_nothing_to_tune(option):
-    with pytest.raises(handful.errors.OptionError, match=f"roll_call has no option '{option}'; it has none"):
-        fewshot.METHODS["roll_call"].make_options(**{option: 1})

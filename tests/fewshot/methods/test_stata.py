@@ -3,9 +3,6 @@ import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
-from handful.fewshot.methods.stata import votes
-from handful.fewshot.solvers.named_gaussians import NamedProblem
 from tests.tasks_at_hand import random_task
 
 
@@ -55,38 +52,3 @@ def test_it_is_what_the_equations_say(shots, tau, alpha, n_iter):
         z, mu = by_hand(*arrays, task.n_classes, n_iter, alpha, tau)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
         torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
-
-
-def test_a_class_that_nobody_votes_for_stays_at_its_name():
-    task = fewshot.TaskBatch.single(
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 2], [[1.0, 0.4, 0.1], [1.0, 0.5, 0.2]], n_classes=3
-    )
-    prototypes = fewshot.solve("stata", task).prototypes[0]
-    torch.testing.assert_close(prototypes[1:], task.support[0, 1:])
-    assert prototypes[0, 1] > 0.2
-
-
-def test_a_heavier_anchor_moves_less():
-    task = random_task(5, shots=1)
-    moved = [
-        (
-            fewshot.solve("stata", task, anchor_weight=a, temperature=5.0).prototypes
-            - fewshot.solve("stata", task, anchor_weight=1e9, temperature=5.0).prototypes
-        ).norm()
-        for a in (0.1, 1.0, 100.0)
-    ]
-    assert moved[0] > moved[1] > moved[2]
-
-
-def test_classes_that_tie_share_a_vote():
-    problem = NamedProblem.of(random_task(1, n_tasks=1, n_query=2, n_classes=3), 5.0, 1)
-    z = torch.tensor([[[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]]], dtype=torch.float64)
-    assert votes(problem, z).tolist() == [[0.5, 0.5, 1.0]]
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": 0.0}, {"anchor_weight": 0.0}, {"n_neighbours": 0}, {"max_iter": 0}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("stata", random_task(0), **options)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import handful
 from handful import fewshot
 from tests.tasks_at_hand import random_task
 
@@ -56,16 +55,3 @@ def test_it_descends_and_records():
     solution = fewshot.solve("tim", task, max_iter=40, learning_rate=1e-3, temperature=0.5, record=True)
     assert (solution.trace.observed.diff(dim=-1) < 0).all()
     torch.testing.assert_close(solution.trace.observed[:, -1], solution.objective)
-
-
-def test_the_marginal_weight_balances_the_classes():
-    task = random_task(4, spread=2.0)
-    options = {"temperature": 0.3, "learning_rate": 1e-2, "max_iter": 200}
-    free, balanced = (fewshot.solve("tim", task, marginal_weight=b, **options) for b in (0.0, 3.0))
-    assert (balanced.proportions.amax(-1) < free.proportions.amax(-1)).all()
-
-
-@pytest.mark.parametrize("field", ["temperature", "support_weight", "learning_rate", "max_iter"])
-def test_values_out_of_range_are_refused(field):
-    with pytest.raises(handful.errors.OptionError, match=field):
-        fewshot.solve("tim", random_task(0), **{field: -1 if field == "max_iter" else -1.0})

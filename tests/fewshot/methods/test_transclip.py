@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from handful import fewshot
-from handful.errors import OptionError
 from tests.tasks_at_hand import random_task
 
 
@@ -50,14 +49,3 @@ def test_it_is_what_the_equations_say(shots, tau, n_iter):
         z, mu = by_hand(*arrays, task.n_classes, n_iter, tau)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(z), atol=1e-9, rtol=1e-7)
         torch.testing.assert_close(solution.prototypes[t], torch.tensor(mu))
-
-
-def test_few_queries_give_every_class_a_first_mean():
-    solution = fewshot.solve("transclip", random_task(4, n_query=3))
-    assert solution.log_assignments.isfinite().all()
-
-
-@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"n_neighbours": 0}, {"max_iter": 0}])
-def test_impossible_options_are_refused(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fewshot.solve("transclip", random_task(0), **options)

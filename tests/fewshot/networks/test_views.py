@@ -3,13 +3,9 @@ import pytest
 import torch
 from PIL import Image
 
-from handful.fewshot.networks.views import BILINEAR, CentreView, Normalisation, as_pixels
+from handful.fewshot.networks.views import CentreView, Normalisation
 
 PLAIN = Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-
-
-def test_the_constant_is_pillows():
-    assert Image.Resampling.BILINEAR == BILINEAR
 
 
 @pytest.mark.parametrize("size", [(96, 96), (192, 96), (96, 150), (300, 200), (20, 31), (84, 84)])
@@ -31,17 +27,3 @@ def test_channels_are_normalised_each_by_its_own():
     expected = torch.tensor([(1 - 0.1) / 2, (0 - 0.2) / 4, (0.2 - 0.3) / 8])
     view = CentreView(8, 8, Normalisation((0.1, 0.2, 0.3), (2.0, 4.0, 8.0)))(picture)
     torch.testing.assert_close(view, expected[:, None, None].expand(3, 8, 8))
-
-
-def test_pixels_are_channel_height_width():
-    picture = Image.new("RGB", (5, 4))
-    picture.putpixel((3, 1), (255, 0, 0))
-    pixels = as_pixels(picture)
-    assert pixels.shape == (3, 4, 5)
-    assert pixels[0, 1, 3] == 1
-    assert pixels.sum() == 1
-
-
-def test_it_says_in_words_what_it_does():
-    said = CentreView(84, 96).describe()
-    assert said.startswith("shorter side to 96 (bilinear), centre crop 84, (x / 255 - (0.485, 0.456, 0.406))")

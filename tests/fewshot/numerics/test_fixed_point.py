@@ -47,12 +47,6 @@ def test_tasks_that_do_not_converge_take_all_iterations():
     assert outcome.answer.value.tolist() == [2.0**16, 1.0]
 
 
-def test_without_tolerance_all_iterations_are_taken():
-    outcome = run([8.0, 1.0], tol=0.0, max_iter=3)
-    assert outcome.answer.value.tolist() == [1.0, 0.125]
-    assert not outcome.converged.any()
-
-
 def test_a_trace_repeats_the_last_value_of_a_task_that_stopped():
     outcome = run([4.0, 16.0], tol=1.0, observe=lambda answer, rows: answer.value + 100 * rows)
     assert outcome.trace.observed.tolist() == [[2.0, 1.0, 1.0, 1.0], [108.0, 104.0, 102.0, 101.0]]

@@ -1,11 +1,10 @@
 """Both spaces do the same geometry, each checked against explicit vectors."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, gram_is_cheaper
+from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace
 from handful.fewshot.numerics.moments import Moments
 
 
@@ -31,14 +30,6 @@ def test_scores_and_shifts_agree(seed, shared):
     torch.testing.assert_close(feature.moves(placed[feature][0], start_f), gram.moves(placed[gram][0], start_g))
 
 
-def test_scores_are_negative_distances_up_to_a_constant():
-    feature, _, weights = both_spaces(0)
-    prototypes = (feature.support + feature.moments(weights[0])).mean()
-    expected = -0.5 * torch.cdist(feature.query, prototypes).square()
-    difference = feature.scores(prototypes) - expected
-    torch.testing.assert_close(difference, difference[..., :1].expand_as(difference))
-
-
 def test_a_tiny_move_is_measured_in_single_precision():
     """The difference of two norms would drown a move of 1e-5 in rounding; the difference of weights does not."""
     generator = torch.Generator().manual_seed(2)
@@ -52,19 +43,3 @@ def test_a_tiny_move_is_measured_in_single_precision():
     expected = exact.moves(*[(exact.support + exact.moments(x.double())).mean() for x in (nudged, u)])
     assert ((expected > 0) & (expected < 1e-4)).all()
     torch.testing.assert_close(measured.double(), expected, rtol=0.5, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("n_query", "n_classes", "dim", "expected"),
-    [
-        (75, 20, 512, True),
-        (75, 160, 512, True),
-        (75, 227, 640, True),
-        (2000, 20, 64, False),
-        (1000, 150, 384, False),
-        (300, 20, 512, True),
-        (500, 20, 512, False),
-    ],
-)
-def test_the_cheaper_space(n_query, n_classes, dim, expected):
-    assert gram_is_cheaper(n_query, n_classes, dim, max_iter=100) is expected

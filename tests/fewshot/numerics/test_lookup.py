@@ -46,12 +46,6 @@ def test_moments_are_those_of_the_points(order, seed):
     torch.testing.assert_close(found.sums, expected.sums)
 
 
-def test_a_class_without_points_has_no_moments():
-    found = moments_of(lookup(0, n_tasks=1, n_points=2), torch.tensor([[0, 2]]), None, 4)
-    assert found.mass.tolist() == [[1, 0, 1, 0]]
-    assert (found.sums[0, [1, 3]] == 0).all()
-
-
 def test_a_function_of_points_sees_each_row_that_is_named_once():
     points = Lookup(torch.arange(8.0).reshape(4, 2), torch.tensor([[3, 1], [1, 3]]))
     seen = []

@@ -21,27 +21,3 @@ def test_labelled_moments_are_soft_moments_of_one_hot_labels(seed):
         ours, expected = labelled_moments(points, labels, given_mask, 5), soft_moments(points, weights)
         torch.testing.assert_close(ours.mass, expected.mass)
         torch.testing.assert_close(ours.sums, expected.sums)
-
-
-@given(seed=st.integers(0, 1000), cut=st.integers(1, 9))
-def test_moments_add(seed, cut):
-    points, labels, _ = points_and_labels(seed)
-    whole = labelled_moments(points, labels, None, 5)
-    parts = labelled_moments(points[:, :cut], labels[:, :cut], None, 5) + labelled_moments(
-        points[:, cut:], labels[:, cut:], None, 5
-    )
-    torch.testing.assert_close(whole.mass, parts.mass)
-    torch.testing.assert_close(whole.sums, parts.sums)
-
-
-def test_moving_the_origin():
-    points, labels, _ = points_and_labels(0)
-    origin = torch.tensor([[1.0, -2.0, 3.0, 0.5]], dtype=torch.float64)
-    moved = labelled_moments(points - origin, labels, None, 5)
-    torch.testing.assert_close(labelled_moments(points, labels, None, 5).about(origin).sums, moved.sums)
-
-
-def test_mean():
-    points = torch.tensor([[[1.0], [3.0], [10.0]]])
-    means = labelled_moments(points, torch.tensor([[0, 0, 1]]), None, 2).mean()
-    assert means.tolist() == [[[2.0], [10.0]]]

@@ -32,25 +32,3 @@ def test_it_is_the_group_lasso_path(seed, n_components):
     theirs = torch.from_numpy(coefficients).norm(dim=0).mT
     ours = (path.residuals - path.levels.unsqueeze(-1)).clamp(min=0).flip(0)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
-
-
-def test_at_the_largest_level_nothing_is_corrected_and_below_it_something_is():
-    path = outlier_path(*random_problem(3), N_LEVELS, SMALLEST)
-    zero = path.uncorrected()
-    assert zero[-1].all()
-    assert not zero[-2].all()
-    torch.testing.assert_close(path.levels[0] / path.levels[-1], torch.tensor(SMALLEST, dtype=torch.float64))
-
-
-def test_a_wrong_label_is_corrected_longest():
-    basis, labels, n_classes = random_problem(4)
-    generator = torch.Generator().manual_seed(4)
-    points = torch.randn(30, 2, dtype=torch.float64, generator=generator) * 0.05
-    points += torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]], dtype=torch.float64)[labels]
-    basis = torch.linalg.qr(points - points.mean(0)).Q
-    wrong = labels.clone()
-    wrong[17] = (labels[17] + 1) % n_classes
-    first_level = outlier_path(basis, wrong, n_classes, 100, 1e-3).uncorrected().int().argmax(0)
-    of_its_class = first_level[wrong == wrong[17]]
-    assert first_level[17] == of_its_class.max()
-    assert (of_its_class == of_its_class.max()).sum() == 1

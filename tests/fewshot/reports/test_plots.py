@@ -3,15 +3,13 @@ from dataclasses import replace
 
 import pytest
 
-from handful import fewshot
 from handful.errors import MissingExtraError
-from handful.fewshot import ShotsPerClass, UniformOverPool, UnknownClasses
+from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.reports import plots
 from handful.fewshot.reports.summary import columns_of, results
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 from tests.plans_at_hand import SPEC
-from tests.tasks_at_hand import random_task
 
 pytest.importorskip("matplotlib")
 
@@ -20,17 +18,6 @@ def columns(tmp_path, cells):
     return columns_of(
         results(made_up_run(tmp_path / "run", tuple(cells), [noisy(0.5, seed=k) for k in range(len(cells))]))
     )
-
-
-def test_tasks_with_other_unknown_classes_have_a_panel_of_their_own(tmp_path):
-    specs = [
-        replace(SPEC, query=UniformOverPool(k), unknown=UnknownClasses(2, share))
-        for k in (2, 3)
-        for share in (0.0, 0.5)
-    ]
-    figure = plots.accuracy_against_k_eff(columns(tmp_path, [Cell("toy", spec, "paddle") for spec in specs]))
-    assert [axis.get_title() for axis in figure.axes] == [f"toy, 2-shot, 2 unknown at {s} %" for s in (0, 50)]
-    assert all(list(axis.lines[0].get_xdata()) == [2.0, 3.0] for axis in figure.axes)
 
 
 def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
@@ -54,31 +41,6 @@ def test_a_line_for_each_method_and_a_point_for_each_k_eff(tmp_path):
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
-def test_a_panel_for_each_k_eff_and_a_point_for_each_n_query_on_an_axis_as_wide_as_they_spread(tmp_path):
-    cells = [
-        Cell("toy", replace(SPEC, n_query=n, query=UniformOverPool(k)), "paddle")
-        for k, sizes in ((2, (6, 8)), (3, (5, 200)))
-        for n in sizes
-    ]
-    near, far = plots.accuracy_against_n_query(columns(tmp_path, cells)).axes
-    assert [list(axis.lines[0].get_xdata()) for axis in (near, far)] == [[6.0, 8.0], [5.0, 200.0]]
-    assert [axis.get_xscale() for axis in (near, far)] == ["linear", "log"]
-
-
-def test_panels_come_in_the_order_of_the_plan(tmp_path):
-    cells = [
-        Cell("toy", replace(SPEC, support=ShotsPerClass(shots), query=UniformOverPool(k)), "paddle")
-        for shots in (5, 10)
-        for k in (2, 3)
-    ]
-    found = columns(tmp_path, cells)
-    figure = plots.accuracy_against_k_eff(found)
-    assert [axis.get_title() for axis in figure.axes] == ["toy, 5-shot", "toy, 10-shot"]
-    narrow = plots.accuracy_against_k_eff(found, across=1)
-    assert narrow.get_figwidth() == figure.get_figwidth() / 2
-    assert [axis.get_title() for axis in narrow.axes] == ["toy, 5-shot", "toy, 10-shot"]
-
-
 def test_nothing_is_drawn_of_what_does_not_vary(tmp_path):
     found = columns(tmp_path, [Cell("toy", SPEC, "paddle")])
     assert plots.accuracy_against_k_eff(found) is None
@@ -98,27 +60,6 @@ def test_weights_are_drawn_against_accuracy_and_the_best_against_n_query(tmp_pat
     assert [len(axis.lines) for axis in plots.accuracy_against_weight(found).axes] == [2, 2]  # the curve, and λ = |Q|
     (axis,) = plots.best_weight_against_n_query(found).axes
     assert axis.lines[1].get_ydata().tolist() == [6.0, 2.0]
-
-
-def test_weights_after_another_transform_are_another_line(tmp_path):
-    cells = [
-        Cell("toy", SPEC, "paddle", transform=transform, options={"complexity_weight": w})
-        for transform in ("", "l2")
-        for w in (2.0, 6.0)
-    ]
-    (axis,) = plots.accuracy_against_weight(columns(tmp_path, cells)).axes
-    assert [line.get_label() for line in axis.lines if not line.get_label().startswith("_")] == [
-        "paddle",
-        "paddle (l2)",
-    ]
-
-
-def test_the_criterion_is_drawn_against_time():
-    task = random_task(0)
-    traces = {name: fewshot.solve(name, task, record=True).trace for name in ("paddle", "paddle_gd")}
-    (axis,) = plots.convergence(traces).axes
-    assert [len(line.get_xdata()) for line in axis.lines] == [len(trace.seconds) for trace in traces.values()]
-    assert axis.get_yscale() == "log"
 
 
 def test_the_label_cost_is_two_inside_and_one_at_the_ends():

@@ -1,5 +1,3 @@
-from html.parser import HTMLParser
-
 import numpy as np
 import pytest
 
@@ -55,43 +53,6 @@ def test_latex_is_booktabs_with_every_special_letter_escaped(table):
     assert len({line.count("&") for line in text.splitlines() if line.endswith(r"\\")}) == 1
 
 
-class Balance(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.cells = [], 0
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.cells += tag == "td"
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_html_is_whole(table):
-    parser = Balance()
-    parser.feed(render_html(table))
-    assert parser.open == []
-    assert parser.cells == 4
-    assert "paper 63.2" in render_html(table)
-
-
-def test_a_transform_other_than_asked_for_is_noted(tmp_path):
-    plan = (Cell("my_own", OWN, "nearest_prototype"),)
-    journal = made_up_run(tmp_path / "run", plan, [noisy(0.5)], transform="l2")
-    (note,) = accuracy_table(columns_of(results(journal))).notes
-    assert note.startswith("nearest_prototype on my_own ran with l2 instead of cl2n")
-
-
-def test_a_note_is_made_once_for_methods_and_banks_that_share_it(tmp_path):
-    plan = [Cell(bank, OWN, method) for bank in ("a", "b") for method in ("nearest_prototype", "laplacian_shot")]
-    plan += [Cell("c", OWN, "laplacian_shot"), Cell("c", MINI, "laplacian_shot")]
-    journal = made_up_run(tmp_path / "run", tuple(plan), [noisy(0.5)] * 6, transform="l2")
-    first, second = accuracy_table(columns_of(results(journal))).notes
-    assert first.startswith("nearest_prototype, laplacian_shot on a, b ran with l2")
-    assert second.startswith("laplacian_shot on c ran with l2")
-
-
 def test_differences_are_from_the_best(columns):
     ((label, estimate),) = differences_table(columns[0])
     assert label == "paddle − nearest_prototype"
@@ -109,19 +70,6 @@ def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
     assert r"nearest\_prototype & -- & --" in latex
     assert "<td>50.0<span class='interval'>, no interval</span>" in html
     assert not any(word in text for text in (latex, html, paddle) for word in ("nan", "inf", "∞"))
-
-
-def test_differences_say_where_there_is_nothing_to_compare(tmp_path):
-    plan = [Cell("mini", MINI, method) for method in ("paddle", "tim", "nearest_prototype", "prior_em")]
-    numbers = [noisy(0.6), [None, 0.4], [], [*noisy(0.5, seed=1)]]
-    (column,) = columns_of(results(made_up_run(tmp_path / "run", tuple(plan), numbers)))
-    found = differences_table(column)
-    assert {label: e.n for label, e in found} == {
-        "paddle − prior_em": 100,
-        "paddle − tim": 1,
-        "paddle − nearest_prototype": 0,
-    }
-    assert found[-1][0] == "paddle − nearest_prototype"
 
 
 def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, columns):

@@ -3,11 +3,11 @@
 import torch
 
 from handful.fewshot import TaskBatch
+from handful.fewshot.methods.baseline import BaselineOptions
 from handful.fewshot.solvers.finetuning import (
     LabelledPoints,
     LinearLayer,
     fit_linear,
-    fit_prototypes,
     linear_gradient,
     prototype_gradient,
 )
@@ -43,19 +43,9 @@ def test_the_gradient_of_a_linear_layer_is_autograds():
     torch.testing.assert_close(ours.bias, b.grad)
 
 
-def test_prototypes_move_as_under_torchs_adam():
-    data, start = posed()
-    w = start.clone().requires_grad_()
-    optimiser = torch.optim.Adam([w], lr=1e-2)
-    for _ in range(25):
-        optimiser.zero_grad()
-        cross_entropy(-7.5 * torch.cdist(data.points, w).square(), data).backward()
-        optimiser.step()
-    torch.testing.assert_close(fit_prototypes(data, start, temperature=15.0, learning_rate=1e-2, steps=25), w.detach())
-
-
 def test_a_linear_layer_moves_as_under_torchs_sgd():
-    data = LabelledPoints.of(random_task(1))
+    task = random_task(1)
+    data = LabelledPoints.of(task)
     v = torch.zeros(3, 6, 8, dtype=torch.float64, requires_grad=True)
     b = torch.zeros(3, 6, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.SGD([v, b], lr=0.01 * 5, weight_decay=1e-3)  # 18 points in batches of 4 are 5 steps
@@ -63,19 +53,6 @@ def test_a_linear_layer_moves_as_under_torchs_sgd():
         optimiser.zero_grad()
         cross_entropy(LinearLayer(v, b).logits(data.points), data).backward()
         optimiser.step()
-    layer = fit_linear(data, 6, learning_rate=0.01, batch_size=4, weight_decay=1e-3, epochs=25, bias=True)
+    layer = fit_linear(task, BaselineOptions(max_iter=25), bias=True)
     torch.testing.assert_close(layer.weights, v.detach())
     torch.testing.assert_close(layer.bias, b.detach())
-
-
-def test_without_bias_there_is_none():
-    data = LabelledPoints.of(random_task(2))
-    layer = fit_linear(data, 6, learning_rate=0.01, batch_size=4, weight_decay=0.0, epochs=5, bias=False)
-    assert (layer.bias == 0).all()
-    assert (layer.weights != 0).any()
-
-
-def test_sizes_count_real_points():
-    tasks = ragged_tasks(3)
-    sizes = LabelledPoints.of(TaskBatch.pad(tasks)).size()
-    assert sizes.tolist() == [task.support.shape[1] for task in tasks]

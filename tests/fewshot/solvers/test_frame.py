@@ -1,15 +1,11 @@
-"""Frame: centring, proportions, the data's description length."""
+"""Frame: the data's description length, and what an iteration ends with."""
 
 import torch
 
+from handful import fewshot
 from handful.fewshot import TaskBatch
 from handful.fewshot.solvers.frame import Frame, data_fit
 from tests.tasks_at_hand import ragged_tasks, random_task
-
-
-def test_the_support_mean_is_the_origin():
-    frame = Frame(random_task(0))
-    torch.testing.assert_close(frame.support.sums.sum(-2), torch.zeros(3, 8, dtype=torch.float64))
 
 
 def test_data_fit_is_its_definition_with_masks():
@@ -26,9 +22,19 @@ def test_data_fit_is_its_definition_with_masks():
         torch.testing.assert_close(fits[t], of_query + of_support)
 
 
-def test_the_geometry_is_chosen_by_cost_or_by_name():
-    frame = Frame(random_task(0, dim=64))
-    assert type(frame.space("auto", 100)).__name__ == "GramSpace"
-    assert type(frame.space("feature", 100)).__name__ == "FeatureSpace"
-    wide = Frame(random_task(0, dim=2, n_query=200))
-    assert type(wide.space("auto", 100)).__name__ == "FeatureSpace"
+def test_the_solution_belongs_to_the_last_assignments():
+    task = random_task(0)
+    solution = fewshot.solve("paddle", task, max_iter=6, tol=0.0)
+    u = solution.log_assignments.exp()
+    torch.testing.assert_close(solution.proportions, u.mean(1))
+    one_hot = torch.nn.functional.one_hot(task.support_labels, 6).double()
+    weights, points = torch.cat([one_hot, u], 1), torch.cat([task.support, task.query], 1)
+    expected = weights.mT @ points / weights.sum(1).unsqueeze(-1)
+    torch.testing.assert_close(solution.prototypes, expected)
+
+
+def test_recording_changes_no_answer():
+    task = random_task(1)
+    a, b = (fewshot.solve("paddle", task, record=record) for record in (True, False))
+    torch.testing.assert_close(a.log_assignments.exp(), b.log_assignments.exp(), atol=1e-9, rtol=0)
+    assert b.trace is None

@@ -3,17 +3,9 @@ import math
 import pytest
 import torch
 
-from handful import fewshot
 from handful.fewshot.rows import unit
-from handful.fewshot.solvers.named_gaussians import (
-    BLOCK_NUMBERS,
-    LEAST_VARIANCE,
-    NamedProblem,
-    blocks,
-    log_densities,
-    sweep,
-)
-from tests.tasks_at_hand import ragged_tasks, random_task
+from handful.fewshot.solvers.named_gaussians import NamedProblem, log_densities
+from tests.tasks_at_hand import random_task
 
 
 def test_the_names_answer_is_the_softmax_of_their_cosines():
@@ -26,19 +18,6 @@ def test_the_names_answer_is_the_softmax_of_their_cosines():
     torch.testing.assert_close(problem.names + problem.origin, names)
 
 
-def test_a_pull_joins_neighbours_in_either_direction():
-    angles = torch.tensor([0.0, 0.1, 0.3, 0.9, 3.0], dtype=torch.float64)
-    query = torch.stack([angles.cos(), angles.sin()], -1)
-    task = fewshot.TaskBatch.single([[1.0, 0.0], [0.0, 1.0]], [0, 1], [[0.0, 0.0]], n_classes=2)
-    task = fewshot.TaskBatch(task.support.double(), task.support_labels, query[None], 2)
-    pulls = NamedProblem.of(task, temperature=1.0, n_neighbours=1).pulls[0]
-    # 0 and 1 choose each other, 2 chooses 1, 3 chooses 2, and 4 chooses 3, at an obtuse angle.
-    expected = torch.zeros(5, 5, dtype=torch.float64)
-    for n, m, weight in ((0, 1, 2 * math.cos(0.1)), (1, 2, math.cos(0.2)), (2, 3, math.cos(0.6))):
-        expected[n, m] = expected[m, n] = weight / 2
-    torch.testing.assert_close(pulls, expected)
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_log_densities_are_those_of_a_normal_distribution(shared):
     generator = torch.Generator().manual_seed(0)
@@ -47,58 +26,3 @@ def test_log_densities_are_those_of_a_normal_distribution(shared):
     normal = torch.distributions.Normal(means.unsqueeze(1), variances.sqrt().unsqueeze(1))
     expected = normal.log_prob(points.unsqueeze(2)).sum(-1) + 1.5 * math.log(2 * math.pi)
     torch.testing.assert_close(log_densities(points, means, variances), expected)
-
-
-def test_a_variance_of_zero_counts_as_the_least_one():
-    points, means = torch.zeros(1, 1, 2), torch.full((1, 1, 2), 1e-3)
-    found = log_densities(points, means, torch.zeros(1, 1, 2))
-    torch.testing.assert_close(found, torch.full_like(found, -0.5 * (2e-6 / LEAST_VARIANCE) - math.log(LEAST_VARIANCE)))
-
-
-def test_scatter_is_the_weighted_sum_of_squares_and_ignores_padding():
-    task = fewshot.TaskBatch.pad(ragged_tasks(2))
-    problem = NamedProblem.of(task, 5.0, 2)
-    z = torch.rand(task.n_tasks, task.query_slots, task.n_classes, dtype=torch.float64)
-    scatter, mass = problem.scatter(z, problem.names)
-    real = task.query_mask[..., None, None]
-    squares = (problem.points.unsqueeze(2) - problem.names.unsqueeze(1)).square() * z.unsqueeze(-1)
-    torch.testing.assert_close(scatter, squares.where(real, 0).sum(1))
-    torch.testing.assert_close(mass, z.where(task.query_mask.unsqueeze(-1), 0).sum(1))
-
-
-def test_directions_have_unit_length_and_a_class_without_mass_keeps_what_it_had():
-    problem = NamedProblem.of(random_task(4), 5.0, 2)
-    z = torch.rand(3, 15, 6, dtype=torch.float64)
-    z[..., 2] = 0
-    found = problem.directions(problem.moments(z), problem.names)
-    torch.testing.assert_close((found + problem.origin).norm(dim=-1), torch.ones(3, 6, dtype=torch.float64))
-    assert torch.equal(found[:, 2], problem.names[:, 2])
-    assert not torch.isclose(found[:, 1], problem.names[:, 1]).any()
-
-
-def test_without_neighbours_and_densities_the_names_answer_stays():
-    task = random_task(5, n_query=1)
-    problem = NamedProblem.of(task, 5.0, 3)
-    labels = sweep(problem, torch.zeros_like(problem.log_prior), problem.log_prior.exp())
-    torch.testing.assert_close(labels.log(), problem.log_prior)
-
-
-def test_a_sweep_brings_labels_of_neighbours_together():
-    problem = NamedProblem.of(random_task(6), 5.0, 3)
-    before = problem.log_prior.exp()
-    after = sweep(problem, torch.zeros_like(before), before).weights
-
-    def agreement(z: torch.Tensor) -> torch.Tensor:
-        return (z * (problem.pulls @ z)).sum((-2, -1))
-
-    assert (agreement(after) > agreement(before)).all()
-
-
-def test_blocks_hold_all_tasks_in_order(monkeypatch):
-    task = random_task(8, n_tasks=5)
-    assert len(list(blocks(task))) == 1
-    assert BLOCK_NUMBERS > 2 * (15 + 6) * 8
-    monkeypatch.setattr("handful.fewshot.solvers.named_gaussians.BLOCK_NUMBERS", 2 * (15 + 6) * 8)
-    parts = list(blocks(task))
-    assert [part.n_tasks for part in parts] == [2, 2, 1]
-    assert torch.equal(torch.cat([part.query for part in parts]), task.query)

@@ -36,25 +36,3 @@ def test_prototypes_are_those_of_a_loop(sharpness, public_code):
     for t in range(task.n_tasks):
         expected = torch.from_numpy(by_hand(task, t, sharpness, public_code))
         torch.testing.assert_close(rectified.prototypes[t], expected)
-
-
-def test_the_query_gets_the_mean_of_the_support():
-    task = random_task(1)
-    torch.testing.assert_close(rectify(task, 10.0, public_code=False).query.mean(1), task.support.mean(1))
-
-
-def test_a_class_without_points_leaves_all_where_they_were_in_public_code():
-    # Class 1's only points lie opposite their mean, which a far one dominates, so they resemble class 0 more.
-    support = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-0.1, 1.0], [3.0, -0.9]], dtype=torch.float64)
-    task = TaskBatch.single(support, [0, 0, 1, 1], torch.tensor([[1.0, 0.05]], dtype=torch.float64), n_classes=2)
-    lonely = task.with_features(task.support * torch.tensor([[[1.0], [1.0], [0.0], [0.0]]]), task.query)
-    means = torch.tensor([[1.0, 0.05], [0.0, 0.0]], dtype=torch.float64)
-    torch.testing.assert_close(rectify(lonely, 10.0, public_code=True).prototypes[0], means)
-    assert rectify(lonely, 10.0, public_code=False).prototypes.isfinite().all()
-
-
-def test_a_very_sharp_weight_is_the_point_most_like_its_prototype():
-    task = random_task(2)
-    prototypes = rectify(task, 1e6, public_code=False).prototypes
-    points = torch.cat([task.support, rectify(task, 1.0, public_code=False).query], 1)
-    assert (torch.cdist(prototypes, points).amin(-1) < 1e-6).all()

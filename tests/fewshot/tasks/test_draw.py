@@ -1,3 +1,7 @@
+"""draw: what every task promises, and specs that are refused."""
+
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,40 +83,6 @@ def test_a_task_is_the_same_alone_in_a_range_and_in_any_order(problem, seed, ind
     assert task(draw(labels, spec, seed, [3, index, 2]), 1) == alone
 
 
-def test_a_range_that_ends_in_a_chunk_of_one_task():
-    labels = np.repeat(np.arange(3), 10)
-    for support in (ShotsPerClass(2), FixedSupport([0, 10, 20])):
-        drawn = draw(labels, TaskSpec(support, UniformOverPool(2), 5), 0, range(65))
-        assert drawn.query.shape == (65, 5)
-        assert drawn.classes.shape == (1, 3)
-        assert drawn.support.shape == ((65, 6) if isinstance(support, ShotsPerClass) else (1, 3))
-
-
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint64"])
-def test_any_whole_numbers_serve_as_labels(kind):
-    labels = np.repeat(np.arange(3), 10)
-    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 5)
-    assert (draw(labels.astype(kind), spec, 0, [0]).query == draw(labels, spec, 0, [0]).query).all()
-
-
-def test_tasks_and_seeds_differ():
-    labels = np.repeat(np.arange(5), 30)
-    spec = TaskSpec(ShotsPerClass(3), UniformOverPool(2), 20)
-    drawn = [draw(labels, spec, seed, range(50)) for seed in (0, 1)]
-    assert len({tuple(row) for d in drawn for row in d.query}) == 100
-    assert len({tuple(row) for d in drawn for row in d.support}) == 100
-
-
-def test_the_support_does_not_depend_on_the_query_rule():
-    labels = np.repeat(np.arange(5), 30)
-    supports = [
-        draw(labels, TaskSpec(ShotsPerClass(3), query, 20), 0, range(9)).support
-        for query in (UniformOverPool(2), Balanced(5), Dirichlet(3))
-    ]
-    assert (supports[0] == supports[1]).all()
-    assert (supports[0] == supports[2]).all()
-
-
 def test_a_published_task_never_changes():
     labels = np.repeat(np.arange(4), 10)
     drawn = draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 6), 2020, [3])
@@ -142,3 +112,31 @@ def test_more_classes_than_there_are_is_refused():
     for sizes in ({"n_classes": 3}, {}):
         with pytest.raises(TaskError, match="asks for 3 classes but the labels have 2"):
             draw([0, 0, 1, 1], TaskSpec(ShotsPerClass(1), UniformOverPool(3), 1, **sizes), 0, [0])
+
+
+def test_specs_are_values():
+    one, two = (TaskSpec(FixedSupport([1, 2]), Dirichlet(2, 1.0), 6) for _ in range(2))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("query", "sizes", "sentence"),
+    [
+        (UniformOverPool(5), {"n_query": 0}, "at least 1"),
+        (UniformOverPool(5), {"n_classes": 4}, "k_eff=5 .* n_classes=4"),
+        (Balanced(4), {"n_query": 75}, "ask for 72 or 76 queries"),
+        (Balanced(4), {"n_query": 3}, "ask for 4 or 4 queries"),
+    ],
+)
+def test_impossible_specs_are_refused(query, sizes, sentence):
+    with pytest.raises(TaskError, match=sentence):
+        TaskSpec(ShotsPerClass(5), query, **sizes)
+
+
+@pytest.mark.parametrize("rule", [UniformOverPool, Balanced, Dirichlet])
+@pytest.mark.parametrize("k_eff", [0, -1, True])
+def test_impossible_numbers_of_classes_are_refused(rule, k_eff):
+    with pytest.raises(TaskError, match="k_eff must be a whole number of at least 1"):
+        rule(k_eff)

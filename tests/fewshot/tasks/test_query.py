@@ -1,8 +1,10 @@
+"""Query rules, and queries of unknown classes."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import beta, chisquare, kstest, multivariate_hypergeom
+from scipy.stats import beta, chisquare, kstest
 
 from handful.errors import TaskError
 from handful.fewshot import (
@@ -28,24 +30,12 @@ def counts(query, n_query, n_tasks, labels=LABELS, seed=0) -> np.ndarray:
     return np.stack([np.bincount(row, minlength=labels.max() + 1) for row in drawn.query_labels])
 
 
-def test_balanced_queries_are_shared_equally():
-    found = counts(Balanced(3), 12, 50)
-    assert (np.sort(found, -1)[:, -3:] == 4).all()
-    assert (found.sum(-1) == 12).all()
-
-
 @given(seed=st.integers(0, 1000), concentration=st.sampled_from([0.1, 1.0, 2.0, 50.0]), k_eff=st.integers(1, 6))
 def test_dirichlet_counts_sum_to_the_query_and_fit_the_classes(seed, concentration, k_eff):
     found = counts(Dirichlet(k_eff, concentration), 8, 5, seed=seed)
     assert (found.sum(-1) == 8).all()
     assert ((found > 0).sum(-1) <= k_eff).all()
     assert (found <= np.bincount(LABELS) - 2).all()
-
-
-def test_concentration_governs_the_imbalance():
-    labels = np.repeat(np.arange(5), 200)
-    spread = [counts(Dirichlet(5, a), 75, 200, labels).std(-1).mean() for a in (0.5, 2.0, 1000.0)]
-    assert spread[0] > 1.5 * spread[1] > 4 * spread[2]
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 12), total=st.integers(1, 200))
@@ -55,19 +45,6 @@ def test_rounding_keeps_the_sum_and_stays_within_one(seed, n, total):
     assert found.sum() == total
     assert (found >= 0).all()
     assert (np.abs(found - proportions * total) < 1 + 1e-9).all()
-
-
-@pytest.mark.parametrize(
-    ("exact", "expected"),
-    [
-        ([1.6, 1.7, 1.7], [1, 2, 2]),  # 6 is one too many: the one nearest ½ goes down
-        ([1.4, 1.3, 1.3], [2, 1, 1]),  # 3 is one too few: the one nearest ½ goes up
-        ([2.6, 1.6, 0.4, 0.4], [3, 2, 0, 0]),  # the sum is right already
-    ],
-)
-def test_rounding_moves_what_is_nearest_one_half(exact, expected):
-    total = round(sum(exact))
-    assert round_to_sum(np.array(exact) / total, total).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -92,25 +69,6 @@ def test_queries_that_do_not_fit_are_refused(query, n_query, sentence):
 def test_impossible_concentrations_are_refused(concentration):
     with pytest.raises(TaskError, match="positive number"):
         Dirichlet(3, concentration)
-
-
-@pytest.mark.slow
-def test_uniform_draws_follow_class_sizes():
-    found = counts(UniformOverPool(6), 30, 40_000)
-    free = np.bincount(LABELS) - 2
-    assert chisquare(found.sum(0), 30 * 40_000 * free / free.sum()).pvalue > 1e-4
-    # Not only the means: the count of each class is hypergeometric.
-    for k, m in enumerate(free):
-        values = np.arange(m + 1)
-        law = np.exp(multivariate_hypergeom.logpmf(np.stack([values, 30 - values], -1), [m, free.sum() - m], 30))
-        law = np.where(np.isfinite(law), law, 0) * 40_000
-        seen = np.bincount(found[:, k], minlength=m + 1)
-        often = law > 5
-        rest = [seen[~often].sum()], [law[~often].sum()]
-        if rest[1][0] < 1:
-            continue
-        pooled = np.concatenate([seen[often], rest[0]]), np.concatenate([law[often], rest[1]])
-        assert chisquare(pooled[0], pooled[1] * pooled[0].sum() / pooled[1].sum()).pvalue > 1e-4
 
 
 @pytest.mark.slow
@@ -141,11 +99,6 @@ def test_a_range_draws_every_number_of_classes_and_every_class_equally_often():
     assert chisquare(found.sum(0)).pvalue > 1e-4
 
 
-def test_a_range_of_one_number_is_that_number():
-    found = counts(RangeOverPool(k_eff=3, least=3), 60, 50, np.repeat(np.arange(6), 100)) > 0
-    assert (found.sum(-1) == 3).all()
-
-
 @pytest.mark.parametrize(
     ("least", "most", "n_query"),
     [(1, 4, 64), (2, 10, 64), (5, 25, 64), (7, 25, 1000), (25, 50, 1000), (50, 100, 1000), (150, 150, 1000)],
@@ -168,16 +121,6 @@ def test_ranges_of_the_published_protocol_are_drawn_by_address(least, most, n_qu
     assert draw(labels, spec, 4, [0]).query[0].tolist() != drawn.query[0].tolist()
 
 
-def test_a_range_begins_at_or_below_its_end():
-    with pytest.raises(TaskError, match="least=4 and k_eff=3"):
-        RangeOverPool(k_eff=3, least=4)
-
-
-def test_a_range_of_too_few_rows_is_refused():
-    with pytest.raises(TaskError, match="pool of its query's 1 to 2 classes"):
-        counts(RangeOverPool(k_eff=2), 60, 50)
-
-
 def arrivals(concentration=0.1, n_query=10, indices=range(12), seed=0, support=None):
     spec = TaskSpec(support or FixedSupport.whole(range(6)), Arrivals(6, concentration), n_query)
     return draw(LABELS, spec, seed, indices)
@@ -189,24 +132,6 @@ def test_in_one_round_every_row_arrives_at_most_once():
     again = arrivals(indices=range(13, 26)).query.ravel()
     assert len(set(again.tolist())) == 130
     assert rows.tolist() != again.tolist()
-
-
-@pytest.mark.parametrize("n_query", [64, 1000])
-def test_large_batches_of_a_stream_follow_each_other(n_query):
-    labels = np.repeat(np.arange(150), 150)
-    spec = TaskSpec(FixedSupport.whole(range(150)), Arrivals(150, 0.01), n_query)
-    first, second = draw(labels, spec, 0, range(22)), draw(labels, spec, 0, [3])
-    assert second.query[0].tolist() == first.query[3].tolist()
-    assert len(set(first.query.ravel().tolist())) == 22 * n_query
-    assert draw(labels, spec, 1, [3]).query[0].tolist() != second.query[0].tolist()
-    if n_query == 64:
-        assert max(len(set(row)) for row in first.query_labels.tolist()) < 20
-
-
-def test_a_batch_is_the_same_alone_and_among_others():
-    together = arrivals(indices=range(30))  # of three rounds
-    for i in (0, 5, 11, 29):
-        assert arrivals(indices=[i]).query[0].tolist() == together.query[i].tolist()
 
 
 def test_rows_that_arrive_have_their_labels_and_are_not_in_the_support():
@@ -225,12 +150,6 @@ def test_a_small_concentration_brings_few_classes_at_a_time_and_keeps_them():
     assert found[0] < found[1] < found[2]
 
 
-@pytest.mark.parametrize("concentration", [0.0, -1.0, np.inf])
-def test_arrivals_need_a_positive_concentration(concentration):
-    with pytest.raises(TaskError, match="concentration must be a positive number"):
-        Arrivals(3, concentration)
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -244,6 +163,76 @@ def test_arrivals_are_from_all_classes(spec):
         draw(LABELS, spec, 0, [0])
 
 
-def test_fewer_rows_than_a_batch_are_refused():
-    with pytest.raises(TaskError, match="the pool of all classes has 135 rows left"):
-        arrivals(n_query=136)
+SIZES = [14, 9, 12, 20, 11, 16, 10, 13]
+MIXED = np.repeat(np.arange(8), SIZES)[np.argsort(7919 * np.arange(sum(SIZES)) % 10_007)]
+FIXED = FixedSupport([row for k in range(8) for row in np.flatnonzero(k == MIXED)[: 1 + k % 3]])
+SUPPORTS = [ShotsPerClass(3), FIXED, FixedSupport.whole(MIXED)]
+RULES = [UniformOverPool(2), Balanced(2), Dirichlet(2, 1.0)]
+
+
+def row(value: np.ndarray, t: int) -> np.ndarray:
+    return value[t if len(value) > 1 else 0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("support", SUPPORTS, ids=["shots", "fixed", "elsewhere"])
+@pytest.mark.parametrize("n_classes", [None, 3])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_what_a_draw_with_unknown_classes_promises(rule, support, n_classes, share):
+    spec = TaskSpec(support, rule, n_query=10, n_classes=n_classes, unknown=UnknownClasses(2, share))
+    drawn = draw(MIXED, spec, seed=3, indices=range(150))
+    assert drawn.n_classes == (n_classes or 6)
+    seen = set()
+    for t in range(150):
+        classes = row(drawn.classes, t)
+        real = slice(None) if drawn.support_mask is None else drawn.support_mask[t]
+        rows, support_labels = drawn.support[t][real], row(drawn.support_labels, t)[real]
+        query, truth = drawn.query[t], drawn.query_labels[t]
+        assert sorted(set(classes)) == classes.tolist()
+        assert (MIXED[rows] == classes[support_labels]).all()
+        assert set(support_labels) == set(range(drawn.n_classes))
+        assert len(set(query)) == 10
+        assert (truth == -1).sum() == round(10 * share)
+        assert (MIXED[query[truth >= 0]] == classes[truth[truth >= 0]]).all()
+        strangers = set(MIXED[query[truth == -1]])
+        assert not strangers & set(classes)
+        assert len(strangers) <= 2
+        assert len(set(truth[truth >= 0])) <= 2
+        if not drawn.support_elsewhere:
+            assert not set(rows) & set(query)
+        seen |= strangers
+    assert seen == (set(range(8)) if share else set())
+
+
+@pytest.mark.parametrize("support", SUPPORTS, ids=["shots", "fixed", "elsewhere"])
+def test_a_task_with_unknown_classes_is_the_same_alone_in_a_range_and_in_any_order(support):
+    spec = TaskSpec(support, UniformOverPool(2), n_query=10, unknown=UnknownClasses(2, 0.3))
+    for index in (0, 63, 64, 150):
+        alone = draw(MIXED, spec, 7, [index])
+        for others, t in ((range(151), index), ([3, index, 2], 1)):
+            among = draw(MIXED, spec, 7, others)
+            assert (among.query[t] == alone.query[0]).all()
+            assert (among.query_labels[t] == alone.query_labels[0]).all()
+            assert (among.classes[t] == alone.classes[0]).all()
+            width = alone.support.shape[1]
+            assert (among.support[t][:width] == alone.support[0]).all()
+
+
+def test_a_spec_without_unknown_classes_draws_what_it_always_drew():
+    """Numbers of the version before unknown classes existed."""
+    drawn = draw(MIXED, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
+    assert drawn.classes.tolist() == [[2, 3, 6]]
+    assert drawn.query.tolist() == [[16, 48, 66, 88]]
+
+
+def test_impossible_numbers_of_unknown_classes_are_refused():
+    with pytest.raises(TaskError, match="count of unknown classes must be a whole number of at least 1"):
+        UnknownClasses(0, 0.5)
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 10, n_classes=6, unknown=UnknownClasses(3, 0.5))
+    with pytest.raises(TaskError, match="asks for 9 classes, 3 of them unknown, but the labels have 8"):
+        draw(MIXED, spec, 0, [0])
+    with pytest.raises(TaskError, match="known items of the query=7 cannot be shared equally by k_eff=2 classes"):
+        TaskSpec(ShotsPerClass(2), Balanced(2), 10, unknown=UnknownClasses(1, 0.3))
+    spec = TaskSpec(ShotsPerClass(2), UniformOverPool(2), 60, unknown=UnknownClasses(1, 0.8))
+    with pytest.raises(TaskError, match=r"the pool of its 1 unknown classes has .* fewer than the 48 queries"):
+        draw(MIXED, spec, 0, range(20))

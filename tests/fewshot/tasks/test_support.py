@@ -3,6 +3,7 @@ import pytest
 
 from handful.errors import TaskError
 from handful.fewshot import FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.fewshot.tasks.support import ClassRows
 
 
 def spec(support, **sizes) -> TaskSpec:
@@ -66,3 +67,13 @@ def test_a_fixed_support_of_some_classes_is_padded():
 def test_impossible_supports_are_refused(rule, sentence):
     with pytest.raises(TaskError, match=sentence):
         draw(LABELS, spec(rule()), 0, [0])
+
+
+@pytest.mark.parametrize("n_classes", [5, 70_000])  # both ways of sorting
+def test_rows_are_found_by_class_and_offset(n_classes):
+    labels = np.random.default_rng(0).integers(0, 5, 40)
+    found = ClassRows.of(labels, n_classes)
+    assert found.sizes[:5].tolist() == [(labels == k).sum() for k in range(5)]
+    for k in range(5):
+        offsets = np.arange(found.sizes[k])
+        np.testing.assert_array_equal(found.rows_at(np.full(len(offsets), k), offsets), np.flatnonzero(labels == k))

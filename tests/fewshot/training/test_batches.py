@@ -1,10 +1,9 @@
-import numpy as np
 import pytest
 import torch
 
 from handful.errors import TrainingError
 from handful.extraction.items import list_items
-from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
+from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
 from tests.items_at_hand import image_folder
@@ -31,18 +30,6 @@ def test_an_epoch_is_a_function_of_seed_and_number():
     assert order(0, 3) != order(0, 4)
     assert order(0, 3) != order(1, 3)
     assert sorted(order(0, 3)) == list(range(40))
-
-
-def test_rows_that_fill_no_batch_wait_for_another_epoch():
-    sampler = EpochBatches(43, 8, seed=0)
-    assert len(sampler) == len(list(sampler)) == 5
-    seen = set()
-    for epoch in range(10):
-        sampler.set_epoch(epoch)
-        rows = rows_of(sampler)
-        assert len(set(rows)) == 40
-        seen |= set(rows)
-    assert seen == set(range(43))
 
 
 @pytest.mark.parametrize("processes", [2, 4])
@@ -87,11 +74,3 @@ def test_validation_sees_what_extraction_will_see(pictures):
     rows, images = CentreViews(pictures, RECIPE)[[3, 7]]
     assert rows.tolist() == [3, 7]
     assert torch.equal(images[1], RECIPE.centre_view(pictures[7]))
-
-
-@pytest.mark.parametrize("processes", [1, 2, 3])
-@pytest.mark.parametrize("n_rows", [1, 7, 12])
-def test_all_rows_are_seen_and_all_processes_have_the_same_shapes(n_rows, processes):
-    shares = [RowBatches(n_rows, 4, process, processes) for process in range(processes)]
-    assert {tuple(map(len, share)) for share in shares} == {tuple(map(len, shares[0]))}
-    assert set(np.concatenate([row for share in shares for row in share])) == set(range(n_rows))

@@ -10,7 +10,6 @@ from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import Recipe
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.states import STATE
-from handful.fewshot.training.validation import few_shot_accuracies
 from tests.trainings_at_hand import RECIPE, small_split
 
 HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0, "progress": False}
@@ -36,11 +35,6 @@ def test_smoothed_labels_are_the_public_checkpoints(split, on_lightning):
     torch.testing.assert_close(found, -(target * logits.log_softmax(1)).sum())
 
 
-def test_the_optimiser_is_the_recipes(on_lightning):
-    (group,) = on_lightning.BaseTraining(Recipe(network="conv4"), 4, None).configure_optimizers().param_groups
-    assert (group["lr"], group["momentum"], group["weight_decay"], group["nesterov"]) == (0.1, 0.9, 1e-4, False)
-
-
 def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
     kept = Checkpoint.load(finished)
     assert kept.classes == split.base.class_names
@@ -55,33 +49,6 @@ def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
     assert len(accuracies) == 3
     assert math.isclose(kept.validation["realistic"], max(accuracies), abs_tol=1e-6)
     assert all(row["five_way"] for row in rows if row["realistic"])
-
-
-def test_the_kept_accuracy_is_that_of_the_kept_weights(finished, split):
-    kept = Checkpoint.load(finished)
-    pictures = Pictures(split.validation)
-    with torch.inference_mode():
-        features = kept.module()(torch.stack([kept.view(pictures[row]) for row in range(len(pictures))]))
-    assert few_shot_accuracies(features.numpy(), split.validation.labels) == pytest.approx(kept.validation, abs=0.01)
-
-
-def test_the_rate_of_each_epoch_is_the_recipes(split, tmp_path, on_lightning):
-    seen = []
-
-    class Watch(on_lightning.lightning.Callback):
-        def on_train_batch_end(self, trainer, *_):
-            seen.append((trainer.current_epoch, trainer.optimizers[0].param_groups[0]["lr"]))
-
-    recipe = Recipe(network="conv4", side=12, epochs=4, batch_size=16, drop_at=(1, 3))
-    original = on_lightning.lightning.Trainer.__init__
-
-    def watched(self, **settings):
-        original(self, **{**settings, "callbacks": [*settings["callbacks"], Watch()]})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(on_lightning.lightning.Trainer, "__init__", watched)
-        on_lightning.fit(Pictures(split.base), None, recipe, tmp_path, **HERE)
-    assert sorted(set(seen)) == [(epoch, recipe.learning_rate_at(epoch)) for epoch in range(4)]
 
 
 def test_without_validation_the_last_epoch_is_kept(split, tmp_path, on_lightning):
@@ -111,14 +78,6 @@ def test_the_best_is_kept_and_remembered_by_a_resumed_training(tmp_path, split, 
     assert Checkpoint.load(tmp_path).epoch == 2
 
 
-def test_turned_classes_have_names_of_their_own(tmp_path, split, on_lightning):
-    recipe = Recipe(network="conv4", side=12, epochs=1, batch_size=16, rotations=True)
-    on_lightning.fit(Pictures(split.base), None, recipe, tmp_path, **HERE)
-    classes = Checkpoint.load(tmp_path).classes
-    assert len(set(classes)) == 16
-    assert classes[4] == f"{classes[0]} turned by 90°"
-
-
 def test_loading_workers_change_nothing(finished, split, tmp_path, on_lightning):
     on_lightning.fit(Pictures(split.base), Pictures(split.validation), RECIPE, tmp_path, **{**HERE, "workers": 1})
     one, other = Checkpoint.load(finished), Checkpoint.load(tmp_path)
@@ -134,13 +93,3 @@ def test_states_of_lightning_hold_no_pickle(tmp_path, on_lightning):
     assert not (tmp_path / "state").exists()
     with pytest.raises(CheckpointError, match="cannot be kept without pickle"):
         states.save_checkpoint({"a": object()}, tmp_path / "state")
-
-
-def test_tensorboard_is_written_to_if_it_is_installed(monkeypatch, tmp_path, on_lightning):
-    asked = []
-    monkeypatch.setattr(on_lightning, "TensorBoardLogger", lambda *_, **settings: asked.append(settings) or "board")
-    monkeypatch.setattr(on_lightning, "find_spec", lambda name: None)
-    assert len(on_lightning._loggers(tmp_path)) == 1
-    monkeypatch.setattr(on_lightning, "find_spec", lambda name: name == "tensorboardX")
-    assert on_lightning._loggers(tmp_path)[1] == "board"
-    assert asked == [{"name": "tensorboard", "version": 0}]

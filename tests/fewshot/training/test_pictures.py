@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -25,24 +23,6 @@ def test_pictures_are_the_same_from_memory_folder_and_archive(folder, tmp_path, 
         assert np.array_equal(np.asarray(found[row]), np.asarray(expected[row]))
 
 
-def test_only_what_fits_is_kept(folder):
-    found = Pictures(list_items(folder), kept_bytes=24 * 16 * 3 * 10)
-    assert found[9] is found[9]
-    assert found[10] is not found[10]
-
-
-def test_a_worker_opens_its_own_archive(folder, tmp_path):
-    found = Pictures(list_items(zipped(folder, tmp_path / "photos.zip")), kept_bytes=0)
-    first = np.asarray(found[0])
-    assert np.array_equal(np.asarray(pickle.loads(pickle.dumps(found))[0]), first)
-
-
-def test_progress_is_told(folder):
-    told = []
-    Pictures(list_items(folder), on_progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (24, 24)
-
-
 def test_unreadable_pictures_are_named_before_training(folder):
     for number in range(7):
         (folder / "class1" / f"{number:02d}.png").write_bytes(b"no picture")
@@ -59,9 +39,3 @@ def test_a_picture_that_breaks_later_is_named(folder):
     (folder / "class0" / "03.png").write_bytes(b"no picture")
     with pytest.raises(TrainingError, match=r"class0/03.png could be read before but no longer can"):
         found[3]
-
-
-def test_sentences_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("text,label\nhello,greeting\nbye,farewell\n")
-    with pytest.raises(TrainingError, match="trained on images"):
-        Pictures(list_items(tmp_path / "a.csv"))

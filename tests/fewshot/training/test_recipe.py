@@ -3,7 +3,7 @@ from dataclasses import fields
 
 import pytest
 
-from handful.errors import OptionError, UnknownNameError
+from handful.errors import OptionError
 from handful.fewshot.training import Recipe
 
 
@@ -21,15 +21,6 @@ def test_the_rate_drops_where_it_is_told_and_scales_with_the_epochs():
     assert rates == [0.1] * 15 + [0.01] * 7 + [0.001] * 8
     recipe = Recipe(learning_rate=0.5, drop_at=(2,))
     assert [recipe.learning_rate_at(epoch) for epoch in (0, 1, 2, 89)] == [0.5, 0.5, 0.05, 0.05]
-
-
-def test_views_follow_the_recipe():
-    recipe = Recipe(network="conv4", enlarge=False, jitter=0.2, flip=False, mean=(1.0, 1.0, 1.0), std=(0.3, 0.3, 0.3))
-    assert (recipe.centre_view.side, recipe.centre_view.shorter_side) == (28, 28)
-    assert recipe.random_view.side == 28
-    assert (recipe.random_view.jitter, recipe.random_view.flip) == (0.2, False)
-    assert recipe.random_view.normalisation == recipe.centre_view.normalisation
-    assert recipe.centre_view.normalisation.std == (0.3, 0.3, 0.3)
 
 
 def test_every_setting_is_in_the_mapping_and_the_mapping_is_json():
@@ -50,8 +41,3 @@ def test_every_setting_is_in_the_mapping_and_the_mapping_is_json():
 def test_values_out_of_range_are_refused_by_name(change):
     with pytest.raises(OptionError, match=f"{next(iter(change))} must be"):
         Recipe(**change)
-
-
-def test_an_unknown_network_is_answered_with_those_there_are():
-    with pytest.raises(UnknownNameError, match="there are resnet18, wrn28-10, conv4"):
-        Recipe(network="resnet50")

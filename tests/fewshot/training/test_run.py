@@ -35,13 +35,6 @@ def test_a_finished_run_says_so_and_keeps_no_state(run):
     assert kept.epoch == Checkpoint.load(folder).epoch
 
 
-def test_asked_again_it_answers_at_once(run, split, on_lightning, monkeypatch):
-    folder, kept = run
-    monkeypatch.setattr(on_lightning, "fit", lambda *_, **__: pytest.fail("trained again"))
-    again = train(split, RECIPE, folder, accelerator="cpu")
-    assert again.epoch == kept.epoch
-
-
 def test_interrupted_and_resumed_it_ends_with_the_same_weights(split, on_lightning, tmp_path, monkeypatch):
     split = BaseSplit(split.base, None)  # the last epoch is kept, so that what came after the interruption counts
     kept = train(split, RECIPE, tmp_path / "undisturbed", accelerator="cpu")
@@ -96,12 +89,6 @@ def test_settings_of_the_machine_are_checked(split, tmp_path):
         train(split, RECIPE, tmp_path, precision="8")
     with pytest.raises(OptionError, match="devices must be at least 1"):
         train(split, RECIPE, tmp_path, devices=0)
-
-
-@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
-def test_the_checkpoint_is_in_single_precision_whatever_the_training_was(split, tmp_path, precision):
-    kept = train(split, replace(RECIPE, epochs=1), tmp_path, accelerator="cpu", precision=precision)
-    assert kept.weights["layers.0.weight"].dtype == torch.float32
 
 
 def test_without_lightning_it_says_what_to_install(split, on_lightning, tmp_path, monkeypatch):

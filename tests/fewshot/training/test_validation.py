@@ -32,12 +32,6 @@ def test_the_two_protocols_are_the_literatures_and_the_papers():
     assert five_way.support.shots == realistic.support.shots == 5
 
 
-def test_few_and_small_classes_make_smaller_tasks():
-    labels = np.repeat(np.arange(3), 8)
-    assert {spec.n_query for spec in validation_specs(labels).values()} == {9}
-    assert set(few_shot_accuracies(np.eye(24, dtype=np.float32), labels, n_tasks=3)) == {"five_way", REALISTIC}
-
-
 def test_classes_too_small_for_a_task_are_named(tmp_path):
     folder = image_folder(tmp_path / "photos")
     check_validation(list_items(folder))

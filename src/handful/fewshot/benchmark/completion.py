@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -23,28 +23,19 @@ WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
 
 @dataclass
 class CellProgress:
-    """How far a cell is.
-
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    done, failed : int
-        Tasks that need not be tried again, and how many of them the method failed on.
-    wanted : int
-        Tasks to be done; equals `done` once the budget is used up.
-    cpu_seconds : float
-        Processor time spent on it.
-    machine_failed : int
-        Tasks that the machine failed on, when they were last tried; a resumed run tries them again.
-    """
+    """How far a cell is."""
 
     cell: Cell
-    done: int
-    failed: int
-    wanted: int
+    done: int  # tasks that need not be tried again
+    failed: int  # those of them that the method failed on
+    wanted: int  # tasks to be done; equals `done` once the budget is used up
     cpu_seconds: float
-    machine_failed: int = 0
+    machine_failed: int = 0  # tasks that the machine failed on, when last tried; a resumed run tries them again
+
+    @property
+    def timed(self) -> int:
+        """Number of tasks that have a time; failures have none."""
+        return self.done - self.failed
 
     @property
     def over_budget(self) -> bool:
@@ -55,6 +46,37 @@ class CellProgress:
 def progress(journal: Journal) -> list[CellProgress]:
     """How far each cell of a run is, in the order of the plan."""
     return [state for state, _, _ in _states(journal.plan, journal.columns())]
+
+
+def time_left(states: Sequence[CellProgress]) -> tuple[float, int]:
+    """Return the processor seconds left, `Σ (wanted - done) · seconds per task`, and the cells without an estimate.
+
+    The cost of a task differs by a factor of 1,000 among methods. It is taken from the tasks of each cell or, if it has
+    not begun, from other cells of its method; a budget bounds the rest of its cell.
+
+    Examples
+    --------
+    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
+    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
+    >>> quick, slow = (Cell("clinc150", spec, method) for method in ("paddle", "tim"))
+    >>> time_left([CellProgress(quick, 1000, 0, 1000, 5.0), CellProgress(slow, 10, 0, 1000, 30.0)])
+    (2970.0, 0)
+    """
+    spent: dict[str, tuple[float, int]] = {}
+    for state in states:
+        seconds, tasks = spent.get(state.cell.method, (0.0, 0))
+        spent[state.cell.method] = seconds + state.cpu_seconds, tasks + state.timed
+    total, unknown = 0.0, 0
+    for state in states:
+        left = max(0, state.wanted - state.done)
+        seconds, tasks = (state.cpu_seconds, state.timed) if state.timed else spent[state.cell.method]
+        if left and not tasks:
+            unknown += 1
+        elif left:
+            needed = left * seconds / tasks
+            budget = state.cell.cpu_budget
+            total += needed if budget is None else min(needed, max(0.0, budget - state.cpu_seconds))
+    return total, unknown
 
 
 def complete(
@@ -152,8 +174,7 @@ def _states(plan: Plan, columns: dict[str, np.ndarray]) -> Iterator[_State]:
         mine = columns["cell"] == cell.content_hash
         again = mine & by_machine
         done = columns["task"][mine & ~by_machine]
-        tried = columns["attempts"][again].astype(int)  # if some rows lack the column, numbers are floats
-        attempts = dict(zip(columns["task"][again].tolist(), tried.tolist(), strict=True))
+        attempts = dict(zip(columns["task"][again].tolist(), columns["attempts"][again].tolist(), strict=True))
         spent = float(np.nansum(columns["cpu_seconds"][mine]))
         n_failed = int((failed & mine & ~by_machine).sum())
         state = CellProgress(cell, len(done), n_failed, cell.n_tasks, spent, len(attempts))

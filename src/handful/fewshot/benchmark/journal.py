@@ -26,51 +26,23 @@ import numpy as np
 from handful.errors import PlanError
 from handful.fewshot.benchmark.plan import Cell, Plan
 from handful.fewshot.benchmark.run import MACHINE, Row
-from handful.fewshot.benchmark.versions import versions
+from handful.fewshot.benchmark.score import Scores
+from handful.fewshot.benchmark.versions import versions_text
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
 from handful.machine.untrusted import read_bytes, read_json
 from handful.machine.whole_file import UNFINISHED, written_whole
 from handful.shapes import Int
 
-# Columns of the journal and their Arrow types.
+# Columns of the journal and their Arrow types; a failure is `failed_by` the machine or the method.
 COLUMNS = {
-    "cell": "string",
-    "task": "int64",
-    "method": "string",
-    "transform": "string",
-    "accuracy": "float64",
-    "macro_recall": "float64",
-    "n_predicted": "int64",
-    "presence_precision": "float64",
-    "presence_recall": "float64",
-    "proportion_error": "float64",
-    "negative_log_likelihood": "float64",
-    "unknown_auroc": "float64",
-    "unknown_aupr": "float64",
-    "unknown_precision": "float64",
-    "unknown_share_error": "float64",
-    "known_rejected": "float64",
-    "n_iter": "int64",
-    "converged": "bool",
-    "seconds": "float64",
-    "cpu_seconds": "float64",
-    "error": "string",
-    "failed_by": "string",  # `machine` or `method`
-    "attempts": "int64",
-    "versions": "string",
-    "code": "string",
+    **{"cell": "string", "task": "int64", "method": "string", "transform": "string"},
+    **{name: "int64" if name == "n_predicted" else "float64" for name in Scores._fields},
+    **{"n_iter": "int64", "converged": "bool", "seconds": "float64", "cpu_seconds": "float64"},
+    **{"error": "string", "failed_by": "string", "attempts": "int64", "versions": "string", "code": "string"},
 }
-# Columns that rows of earlier versions lack; there they are read as missing, and left out of averages.
-ADDED_LATER = frozenset(
-    {
-        *("proportion_error", "failed_by", "attempts", "versions", "code"),
-        *("unknown_auroc", "unknown_aupr", "unknown_precision", "unknown_share_error", "known_rejected"),
-    }
-)
 PLAN_FILE = "plan.json"
-# Shards of earlier versions have no hash in their names.
-SHARD = re.compile(r"rows-(\d{6,})(?:-([0-9a-f]{16}))?\.parquet")
+SHARD = re.compile(r"rows-(\d{6,})-([0-9a-f]{16})\.parquet")
 # Most tasks of a cell in one range; ranges are smaller if there are few tasks, so that several workers can share them.
 MOST_IN_RANGE, RANGES_PER_CELL = 64, 8
 # Tasks in a range of a cell with a budget: it can only end between ranges.
@@ -107,7 +79,14 @@ class Journal:
         with only_writer(place, PlanError):
             _refuse_used(place)
             cells = [cell.to_mapping() for cell in plan]
-            _write_plan(place, {"cells": cells, "versions": dict(versions()), "bank_places": dict(bank_places)})
+            _write_plan(
+                place,
+                {
+                    "cells": cells,
+                    "versions": dict(part.split() for part in versions_text().split(", ")),
+                    "bank_places": dict(bank_places),
+                },
+            )
         return cls(place)
 
     @property
@@ -164,37 +143,25 @@ class Journal:
         parquet.write_table(table, sink)
         content = sink.getvalue().to_pybytes()
         with self.writing():
-            number = 1 + max(map(_number, self.shards()), default=0)
+            number = 1 + max((_noted(shard)[0] for shard in self.shards()), default=0)
             name = f"rows-{number:06d}-{_checksum(number, content)}.parquet"
             with written_whole(self.folder / name) as place:
                 place.write_bytes(content)
 
     def shards(self) -> list[Path]:
         """Files of rows, in the order they were written."""
-        found = list(self.folder.glob("rows-*.parquet"))
-        for shard in found:
-            if not SHARD.fullmatch(shard.name):
-                raise PlanError(
-                    f"{shard} is not named like a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
-                )
-        return sorted(found, key=_number)
-
-    def unchecked_shards(self) -> list[Path]:
-        """Shards that an earlier version wrote, without a hash: damage to their numbers would go unnoticed."""
-        return [shard for shard in self.shards() if not _match(shard)[2]]
+        return sorted(self.folder.glob("rows-*.parquet"), key=_noted)
 
     def table(self) -> Any:
         """All rows as one `pyarrow.Table`; of a task that was tried several times, the last."""
         pa, _ = import_pyarrow()
-        schema = pa.schema(list(COLUMNS.items()))
         shards = self.shards()
         tables = [_read_shard(shard) for shard in shards]
-        table = pa.concat_tables([schema.empty_table(), *tables])
+        table = pa.concat_tables([pa.schema(list(COLUMNS.items())).empty_table(), *tables])
         if table.group_by(["cell", "task"]).aggregate([]).num_rows == table.num_rows:
             return table
-        return table.take(
-            _last_attempts(table, np.repeat(np.arange(len(shards)), [t.num_rows for t in tables]), shards)
-        )
+        shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
+        return table.take(_last_attempts(table, shard_of_row))
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -216,13 +183,13 @@ class Journal:
         try:
             self._about = read_json(self.folder / PLAN_FILE, PlanError, "a plan")
             self.plan: Plan = tuple(map(Cell.from_mapping, self._about["cells"]))
-            noted = self._about.pop("checksum", None)  # earlier versions wrote none
+            noted = self._about.pop("checksum")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PlanError(
                 f"{self.folder} is not a run: its {PLAN_FILE} cannot be read ({error}); start one with "
                 "`handful bench run`"
             ) from error
-        if noted not in (None, _plan_checksum(self._about)):
+        if noted != _plan_checksum(self._about):
             raise PlanError(
                 f"{self.folder / PLAN_FILE} is damaged: its checksum does not fit its content; restore a good copy "
                 "of it, or start another run"
@@ -266,14 +233,14 @@ def _refuse_used(place: Path) -> None:
         raise PlanError(f"{place} already exists and is not empty; resume it, or choose another name")
 
 
-def _match(shard: Path) -> re.Match[str]:
-    found = SHARD.fullmatch(shard.name)
-    assert found is not None, shard  # `shards` has refused all others
-    return found
-
-
-def _number(shard: Path) -> int:
-    return int(_match(shard)[1])
+def _noted(shard: Path) -> tuple[int, str]:
+    """Return the number of a shard and its checksum, as its name says."""
+    match = SHARD.fullmatch(shard.name)
+    if match is None:
+        raise PlanError(
+            f"{shard} is not named like a shard, rows-NUMBER-HASH.parquet; if it is a copy of one, remove it"
+        )
+    return int(match[1]), match[2]
 
 
 def _checksum(number: int, content: bytes) -> str:
@@ -283,49 +250,34 @@ def _checksum(number: int, content: bytes) -> str:
 
 def _read_shard(shard: Path) -> Any:
     pa, parquet = import_pyarrow()
-    content, noted = read_bytes(shard, PlanError), _match(shard)[2]
-    if noted and noted != _checksum(_number(shard), content):
+    content, (number, checksum) = read_bytes(shard, PlanError), _noted(shard)
+    again = "Remove it and resume the run: its tasks are then solved again"
+    if checksum != _checksum(number, content):
         raise PlanError(
-            f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. Remove it and "
-            "resume the run: its tasks are then solved again"
+            f"{shard} is damaged, or a copy of another shard: its bytes are not those that were written. {again}"
         )
-    with _damage_named(shard):
-        table = parquet.read_table(pa.BufferReader(content))
-    missing, unknown = COLUMNS.keys() - set(table.column_names), set(table.column_names) - COLUMNS.keys()
-    if unknown or missing - ADDED_LATER:
-        raise PlanError(
-            f"{shard} does not have the columns of a journal: missing are {', '.join(sorted(missing)) or 'none'}, "
-            f"unknown are {', '.join(sorted(unknown)) or 'none'}; read it with the version of handful that wrote it"
-        )
-    for name in missing:
-        table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS[name]))
-    with _damage_named(shard):
-        return table.select(list(COLUMNS)).cast(pa.schema(list(COLUMNS.items())))
-
-
-@contextmanager
-def _damage_named(shard: Path) -> Iterator[None]:
-    pa, _ = import_pyarrow()
     try:
-        yield
+        table = parquet.read_table(pa.BufferReader(content))
+        if table.column_names != list(COLUMNS):
+            raise ValueError(f"its columns are {', '.join(table.column_names)}")
+        return table.cast(pa.schema(list(COLUMNS.items())))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise PlanError(
-            f"{shard} is damaged: it cannot be read as the Parquet of a journal ({error}). Remove it and resume the "
-            "run: its tasks are then solved again"
+            f"{shard} cannot be read as the Parquet of this version's journal ({error}). {again}"
         ) from error
 
 
-def _last_attempts(table: Any, shard_of_row: np.ndarray, shards: Sequence[Path]) -> list[int]:
+def _last_attempts(table: Any, shard_of_row: np.ndarray) -> list[int]:
     """Numbers of the valid rows; a task may have several rows only if all but the last are failures of the machine."""
     last: dict[tuple[str, int], int] = {}
     failed_by, attempts = table["failed_by"].to_pylist(), table["attempts"].to_pylist()
     for row, key in enumerate(zip(table["cell"].to_pylist(), table["task"].to_pylist(), strict=True)):
         before = last.get(key)
         if before is not None and (failed_by[before] != MACHINE or attempts[row] != attempts[before] + 1):
-            names = " and ".join(dict.fromkeys(shards[shard_of_row[r]].name for r in (before, row)))
+            names = " and ".join(dict.fromkeys(shard_of_row[r] for r in (before, row)))
             raise PlanError(
-                f"task {key[1]} of cell {key[0]} has two answers in {shards[0].parent}: see {names}. One shard is a "
-                "copy, or comes from another run; remove it"
+                f"task {key[1]} of cell {key[0]} has two answers: see {names}. One shard is a copy, or comes from "
+                "another run; remove it"
             )
         last[key] = row
     return sorted(last.values())

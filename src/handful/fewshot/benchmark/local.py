@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from itertools import islice, starmap
 
-from handful.fewshot.benchmark.run import Job, Row, run_job
+from handful.fewshot.benchmark.run import Job, Row, run_range
 
 
 def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]]]:
@@ -14,7 +14,7 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
 
     def run(jobs: Iterable[Job]) -> Iterator[list[Row]]:
         if workers == 1:
-            yield from map(run_job, jobs)
+            yield from starmap(run_range, jobs)
             return
         queue = iter(jobs)
         running: set[Future[list[Row]]] = set()
@@ -22,7 +22,7 @@ def in_process(workers: int = 1) -> Callable[[Iterable[Job]], Iterator[list[Row]
         try:
             while True:
                 # Jobs are taken only when a thread is free, so that a budget is checked before the next range begins.
-                running |= {pool.submit(run_job, job) for job in islice(queue, workers - len(running))}
+                running |= {pool.submit(run_range, *job) for job in islice(queue, workers - len(running))}
                 if not running:
                     return
                 finished, running = wait(running, return_when=FIRST_COMPLETED)

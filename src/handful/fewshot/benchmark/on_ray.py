@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from handful.banks import FeatureBank
-from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.benchmark.run import DeadWorkerError, Job, Material, Row, failure, run_range
 from handful.machine.ray_cluster import as_completed, connected, remote
 
@@ -26,7 +25,7 @@ def on_ray(address: str | None = None) -> Callable[[Iterable[Job]], Iterator[lis
         with connected(address) as ray:
             stored: dict[int, tuple[Material, Any]] = {}  # the material is kept, so that its id is not reused
             begun: dict[str, Job] = {}  # by name: holding the reference would keep its rows
-            submit = remote(ray, run_remotely)
+            submit = remote(ray, run_range)
 
             def begin(job: Job) -> Any:
                 if id(job.material) not in stored:
@@ -43,11 +42,6 @@ def on_ray(address: str | None = None) -> Callable[[Iterable[Job]], Iterator[lis
             yield from as_completed(ray, map(begin, jobs), lost)
 
     return run
-
-
-def run_remotely(cell: Cell, material: Material, indices: list[int]) -> list[Row]:
-    """Run on a worker."""
-    return run_range(cell, material, indices)
 
 
 def in_memory(material: Material) -> Material:

@@ -66,93 +66,59 @@ WEIGHTS = (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 N_QUERIES = (25, 50, 75, 100, 150)
 
 
-def table1(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
-    """Eight methods on mini- and tiered-ImageNet, both networks, 5, 10 and 20 shots, K_eff = 5."""
-    names = _given(banks, ("mini", "tiered", "mini_wrn", "tiered_wrn"))
-    return tuple(
-        _cell(banks, name, method, ShotsPerClass(shots), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
-        for name in names
-        for shots in SHOTS
-        for method in TABLE_1_METHODS
-    )
+def table1(banks: Banks, **sizes: Any) -> Plan:
+    """Eight methods on mini- and tiered-ImageNet, both networks, 5, 10 and 20 shots, K_eff = 5.
+
+    Like all plans here it takes `n_tasks`, `seed` and `cpu_budget` of its cells.
+    """
+    columns = _columns(banks, ("mini", "tiered", "mini_wrn", "tiered_wrn"))
+    return tuple(_cell(banks, *column, method, **sizes) for column in columns for method in TABLE_1_METHODS)
 
 
-def table2(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+def table2(banks: Banks, **sizes: Any) -> Plan:
     """Seven methods on iNat with its fixed support, given as a separate bank named `inat_support`."""
-    return tuple(
-        _cell(banks, INAT, method, _inat_support(banks), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
-        for method in TABLE_2_METHODS
-    )
+    return tuple(_cell(banks, INAT, _inat_support(banks), method, **sizes) for method in TABLE_2_METHODS)
 
 
-def accuracy_against_k_eff(
-    banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
-) -> Plan:
+def accuracy_against_k_eff(banks: Banks, **sizes: Any) -> Plan:
     """Return the methods of Table 2 on the columns of both tables, with 2, 3, … 10 classes in the query.
 
     The paper's text does not say which methods the figure has; LR+ICI is left out because it is intractable on most
     columns.
     """
-    names = _given(banks, tuple(PAPER_BANKS))
-    cells = []
-    for name in names:
-        supports = [_inat_support(banks)] if name == INAT else [ShotsPerClass(shots) for shots in SHOTS]
-        cells += [
-            _cell(banks, name, method, support, k_eff=k, n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
-            for support in supports
-            for k in K_EFFS
-            for method in TABLE_2_METHODS
-        ]
-    return tuple(cells)
+    return tuple(
+        _cell(banks, *column, method, k_eff=k, **sizes)
+        for column in _columns(banks, tuple(PAPER_BANKS))
+        for k in K_EFFS
+        for method in TABLE_2_METHODS
+    )
 
 
-def partition_term(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+def partition_term(banks: Banks, **sizes: Any) -> Plan:
     """PADDLE without and with its partition term, on the columns of both tables."""
-    names = _given(banks, ("mini", "tiered", INAT))
-    columns = [
-        (name, support)
-        for name in names
-        for support in ([_inat_support(banks)] if name == INAT else [ShotsPerClass(shots) for shots in SHOTS])
-    ]
-    return tuple(
-        _cell(banks, name, method, support, n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
-        for name, support in columns
-        for method in ("soft_kmeans", "paddle")
-    )
+    columns = _columns(banks, ("mini", "tiered", INAT))
+    return tuple(_cell(banks, *column, method, **sizes) for column in columns for method in ("soft_kmeans", "paddle"))
 
 
-def optimisation(banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None) -> Plan:
+def optimisation(banks: Banks, **sizes: Any) -> Plan:
     """Seconds and accuracy of α-TIM, projected gradient and PADDLE; tiered-ImageNet, 20 shots, K_eff = 5."""
-    return tuple(
-        _cell(banks, "tiered", method, ShotsPerClass(20), n_tasks=n_tasks, seed=seed, cpu_budget=cpu_budget)
-        for method in ("alpha_tim", "paddle_gd", "paddle")
-    )
+    methods = ("alpha_tim", "paddle_gd", "paddle")
+    return tuple(_cell(banks, "tiered", ShotsPerClass(20), method, **sizes) for method in methods)
 
 
-def accuracy_against_weight(
-    banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
-) -> Plan:
+def accuracy_against_weight(banks: Banks, **sizes: Any) -> Plan:
     """PADDLE at several λ; tiered-ImageNet, |Q| = 75, K_eff = 2, 5 and 10; see `WEIGHTS` for what the paper states."""
-    return _weights(banks, (N_QUERY,), n_tasks, seed, cpu_budget)
+    return _weights(banks, (N_QUERY,), sizes)
 
 
-def best_weight_against_n_query(
-    banks: Banks, *, n_tasks: int = N_TASKS, seed: int = SEED, cpu_budget: float | None = None
-) -> Plan:
+def best_weight_against_n_query(banks: Banks, **sizes: Any) -> Plan:
     """PADDLE at several λ for several |Q|; tiered-ImageNet, K_eff = 2, 5 and 10; see `WEIGHTS` for the rest."""
-    return _weights(banks, N_QUERIES, n_tasks, seed, cpu_budget)
+    return _weights(banks, N_QUERIES, sizes)
 
 
+_PLANS = (table1, table2, accuracy_against_k_eff, partition_term, optimisation, accuracy_against_weight)
 PAPER_PLANS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
-    {
-        "table1": table1,
-        "table2": table2,
-        "accuracy_against_k_eff": accuracy_against_k_eff,
-        "partition_term": partition_term,
-        "optimisation": optimisation,
-        "accuracy_against_weight": accuracy_against_weight,
-        "best_weight_against_n_query": best_weight_against_n_query,
-    }
+    {plan.__name__: plan for plan in (*_PLANS, best_weight_against_n_query)}
 )
 
 
@@ -164,20 +130,10 @@ def public_options(method: str, bank: str, spec: TaskSpec) -> dict[str, Any]:
     return options
 
 
-def _weights(banks: Banks, n_queries: tuple[int, ...], n_tasks: int, seed: int, cpu_budget: float | None) -> Plan:
+def _weights(banks: Banks, n_queries: tuple[int, ...], sizes: Mapping[str, Any]) -> Plan:
+    support = ShotsPerClass(WEIGHT_SHOTS)
     return tuple(
-        _cell(
-            banks,
-            "tiered",
-            "paddle",
-            ShotsPerClass(WEIGHT_SHOTS),
-            k_eff=k_eff,
-            n_query=n_query,
-            options={"complexity_weight": weight * n_query},
-            n_tasks=n_tasks,
-            seed=seed,
-            cpu_budget=cpu_budget,
-        )
+        _cell(banks, "tiered", support, "paddle", k_eff, n_query, {"complexity_weight": weight * n_query}, **sizes)
         for k_eff in WEIGHT_K_EFFS
         for n_query in n_queries
         for weight in WEIGHTS
@@ -187,15 +143,12 @@ def _weights(banks: Banks, n_queries: tuple[int, ...], n_tasks: int, seed: int, 
 def _cell(
     banks: Banks,
     name: str,
-    method: str,
     support: SupportRule,
-    *,
+    method: str,
     k_eff: int = K_EFF,
     n_query: int = N_QUERY,
     options: Mapping[str, Any] = MappingProxyType({}),
-    n_tasks: int,
-    seed: int,
-    cpu_budget: float | None,
+    **sizes: Any,
 ) -> Cell:
     spec = TaskSpec(support, UniformOverPool(k_eff), n_query)
     return Cell(
@@ -205,22 +158,22 @@ def _cell(
         split="test" if "test" in named_bank(banks, name).splits else "",
         transform=TRANSFORMS.get(method, ""),
         options={**public_options(method, name, spec), **options},
-        seed=seed,
-        n_tasks=n_tasks,
-        cpu_budget=cpu_budget,
         support_bank=INAT_SUPPORT if isinstance(support, FixedSupport) else "",
+        **{"seed": SEED, "n_tasks": N_TASKS, **sizes},
     )
 
 
-def _inat_support(banks: Banks) -> FixedSupport:
-    other = named_bank(banks, INAT_SUPPORT)
-    return FixedSupport.whole((other.split("test") if "test" in named_bank(banks, INAT).splits else other).labels)
-
-
-def _given(banks: Banks, wanted: tuple[str, ...]) -> list[str]:
+def _columns(banks: Banks, wanted: tuple[str, ...]) -> list[tuple[str, SupportRule]]:
+    """Return the columns of the given banks: one for each number of shots, or for the one support of iNat."""
     names = [name for name in wanted if name in banks]
     if not names:
         raise PlanError(
             f"this plan needs at least one bank named {', '.join(wanted)}; given were: {', '.join(banks) or 'none'}"
         )
-    return names
+    shots = [ShotsPerClass(n) for n in SHOTS]
+    return [(name, rule) for name in names for rule in ([_inat_support(banks)] if name == INAT else shots)]
+
+
+def _inat_support(banks: Banks) -> FixedSupport:
+    other = named_bank(banks, INAT_SUPPORT)
+    return FixedSupport.whole((other.split("test") if "test" in named_bank(banks, INAT).splits else other).labels)

@@ -49,25 +49,10 @@ QUERY_RULES: Mapping[str, type[QueryRule]] = {
 }
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
-    "bank": None,
-    "method": None,
-    "split": "",
-    "transform": "",
-    "parameters": {},
-    "options": {},
-    "shots": 5,
-    "support_bank": "",
-    "query": "uniform",
-    "k_eff": 5,
-    "k_eff_least": None,
-    "concentration": None,
-    "n_query": 75,
-    "n_classes": 0,
-    "unknown_classes": 0,
-    "unknown_share": None,
-    "seed": 0,
-    "tasks": 1000,
-    "cpu_budget": 0.0,
+    **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
+    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "k_eff_least": None, "concentration": None},
+    **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
+    **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
 }
 
 
@@ -165,7 +150,8 @@ class Cell:
         }
         if self.spec.unknown is not None:  # hashes of other cells stay what they were
             entries["spec"]["unknown"] = dataclasses.asdict(self.spec.unknown)
-        entries |= {name: _plain(dict(entries[name])) for name in ("parameters", "options")}
+        for name in ("parameters", "options"):  # arrays become lists
+            entries[name] = json.loads(json.dumps(dict(entries[name]), default=lambda array: array.tolist()))
         return entries
 
     @classmethod
@@ -286,14 +272,9 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         entry["bank"],
         TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry)),
         entry["method"],
-        split=entry["split"],
-        transform=entry["transform"],
-        parameters=entry["parameters"],
-        options=entry["options"],
-        seed=entry["seed"],
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
-        support_bank=entry["support_bank"],
+        **{name: entry[name] for name in ("split", "transform", "parameters", "options", "seed", "support_bank")},
     )
 
 
@@ -316,12 +297,3 @@ def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:
             "support lacks, and their share of the query"
         )
     return UnknownClasses(count, float(share)) if count else None
-
-
-def _plain(value: Any) -> Any:
-    """Turn arrays and tuples inside parameters into lists, so that JSON holds them."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

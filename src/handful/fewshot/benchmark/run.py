@@ -54,21 +54,11 @@ OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a cell's tasks are made of.
+    """What a cell's tasks are made of."""
 
-    Attributes
-    ----------
-    bank : FeatureBank
-        The classes of the cell's split.
-    support_bank : FeatureBank or None
-        Where a fixed support is, if in another bank.
-    base_mean : Float[ndarray, "dim"] or None
-        Mean feature of the bank's base classes, if it has any that are not in the tasks.
-    """
-
-    bank: FeatureBank
-    support_bank: FeatureBank | None = None
-    base_mean: Float[np.ndarray, "dim"] | None = None
+    bank: FeatureBank  # the classes of the cell's split
+    support_bank: FeatureBank | None = None  # where a fixed support is, if in another bank
+    base_mean: Float[np.ndarray, "dim"] | None = None  # of the bank's base classes, if it has any besides
 
     @classmethod
     def of(cls, cell: Cell, banks: Banks) -> Material:
@@ -128,11 +118,6 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
             if len(indices) == 1:
                 return [failure(cell, material, indices[0], error)]
             return [row for index in indices for row in run_range(cell, material, [index])]
-
-
-def run_job(job: Job) -> list[Row]:
-    """`run_range` of a job."""
-    return run_range(job.cell, job.material, job.indices)
 
 
 def applied_transform(cell: Cell, material: Material) -> tuple[str, dict[str, Any]]:

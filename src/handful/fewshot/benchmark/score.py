@@ -13,53 +13,35 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from handful.fewshot.benchmark.detection import detection
 from handful.fewshot.solution import Solution
-from handful.shapes import Float, Int
+from handful.shapes import Bool, Float, Int
 
 # A probability below this counts as this, so that one class ruled out by mistake does not make a mean infinite.
 LEAST_PROBABILITY = 1e-12
 # A query counts as rejected if the method is surer than this that it is unknown.
 REJECTED = 0.5
+# Recall at which precision is reported.
+RECALL = 0.9
 
 
 class Scores(NamedTuple):
-    """How well the queries of each task were labelled.
+    """How well the queries of each task were labelled."""
 
-    Attributes
-    ----------
-    accuracy : Float[Tensor, "task"]
-        Share of known queries with the right label.
-    macro_recall : Float[Tensor, "task"]
-        Recall of each class of the support that occurs, averaged over these classes.
-    n_predicted : Int[Tensor, "task"]
-        Number of classes that at least one query was assigned to, without rejected queries.
-    presence_precision, presence_recall : Float[Tensor, "task"]
-        Of the classes predicted, the share that occurs; of those that occur, the share predicted.
-    proportion_error : Float[Tensor, "task"]
-        `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0
-        where they agree, 1 where they share no class. The unknown queries count as one more class.
-    negative_log_likelihood : Float[Tensor, "task"]
-        Mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries, in nats.
-    unknown_auroc, unknown_aupr, unknown_precision : Float[Tensor, "task"]
-        How well unknown queries are separated from known ones, see `Detection`; the last is the precision at 90 %
-        recall.
-    unknown_share_error : Float[Tensor, "task"]
-        `|mean_Q o_n - #{n : y_n = -1} / |Q||`; only for methods that reject.
-    known_rejected : Float[Tensor, "task"]
-        Share of known queries with `o_n > ½`; only for methods that reject.
-    """
-
-    accuracy: Float[Tensor, "task"]
-    macro_recall: Float[Tensor, "task"]
-    n_predicted: Int[Tensor, "task"]
-    presence_precision: Float[Tensor, "task"]
-    presence_recall: Float[Tensor, "task"]
+    accuracy: Float[Tensor, "task"]  # share of known queries with the right label
+    macro_recall: Float[Tensor, "task"]  # recall of each class of the support that occurs, averaged over these classes
+    n_predicted: Int[Tensor, "task"]  # classes that at least one query was assigned to, without rejected queries
+    presence_precision: Float[Tensor, "task"]  # of the classes predicted, the share that occurs
+    presence_recall: Float[Tensor, "task"]  # of the classes that occur, the share predicted
+    # `½ Σ_k |û_k - #{n : y_n = k} / |Q||`, the total variation between the predicted and the true proportions: 0 where
+    # they agree, 1 where they share no class. The unknown queries count as one more class.
     proportion_error: Float[Tensor, "task"]
-    negative_log_likelihood: Float[Tensor, "task"]
+    negative_log_likelihood: Float[Tensor, "task"]  # mean of `-ln max(u_{n,y_n}, 10⁻¹²)` over the known queries
+    # How well unknown queries are ranked before known ones: the area under the ROC curve, the average precision, and
+    # the precision at the highest threshold that finds at least 90 % of the unknown queries.
     unknown_auroc: Float[Tensor, "task"]
     unknown_aupr: Float[Tensor, "task"]
     unknown_precision: Float[Tensor, "task"]
+    # Of methods that reject: `|mean_Q o_n - #{n : y_n = -1} / |Q||`, and the share of known queries with `o_n > ½`.
     unknown_share_error: Float[Tensor, "task"]
     known_rejected: Float[Tensor, "task"]
 
@@ -91,7 +73,7 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
     stated = torch.full_like(share, torch.nan) if solution.unknown is None else solution.unknown.double().mean(-1)
     rejected = stated.nan_to_num(0.0)
     of_classes = ((1 - rejected).unsqueeze(-1) * solution.proportions - counts / truth.shape[-1]).abs().sum(-1)
-    found = detection(_unlikeness(solution), ~known)
+    auroc, aupr, precision = _detection(_unlikeness(solution), ~known)
     return Scores(
         right.sum(-1) / n_known,
         recalls.sum(-1) / present.sum(-1),
@@ -100,7 +82,9 @@ def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
         both / present.sum(-1),
         (of_classes + (rejected - share).abs()) / 2,
         surprise.sum(-1) / n_known,
-        *found,
+        auroc,
+        aupr,
+        precision,
         (stated - share).abs(),
         (~kept & known).sum(-1) / n_known + 0 * stated,  # not a number for a method that cannot reject
     )
@@ -112,6 +96,20 @@ def _unlikeness(solution: Solution) -> Float[Tensor, "task query"]:
         return solution.unknown
     others = solution.log_assignments.double().exp()
     return others.scatter(-1, solution.predictions.unsqueeze(-1), 0.0).sum(-1)
+
+
+def _detection(scores: Float[Tensor, "task query"], unknown: Bool[Tensor, "task query"]) -> Float[Tensor, "3 task"]:
+    """AUROC, average precision and precision at `RECALL`; not a number without known or without unknown queries."""
+    measures = torch.full((3, len(scores)), torch.nan, dtype=torch.float64)
+    for t in (unknown.any(-1) & ~unknown.all(-1)).nonzero().flatten().tolist():
+        from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score  # takes a while
+
+        truth, ranked = unknown[t].cpu().numpy(), scores[t].double().cpu().numpy()
+        precision, recall, _ = precision_recall_curve(truth, ranked)
+        enough = precision[recall >= RECALL - 1e-12][-1]  # 9 of 10 may be rounded to less than 0.9
+        areas = roc_auc_score(truth, ranked), average_precision_score(truth, ranked)
+        measures[:, t] = torch.tensor([*areas, enough], dtype=torch.float64)
+    return measures
 
 
 def _counts(

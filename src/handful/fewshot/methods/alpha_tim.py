@@ -6,19 +6,8 @@ minimises over the prototypes W
     a · mean_S( -ln p_{n,y_n} ) - b · H_β(p̂) + c · mean_Q( H_γ(p_n) ),
 
 starting at the support means. Orders above one penalise an unbalanced p̂ less than the Shannon entropy does; at
-β = γ = 1 this is TIM. W is optimised with Adam; the gradient is derived in `inference.mutual_information` and costs two
+β = γ = 1 this is TIM. W is optimised with Adam; the gradient is derived in `solvers.mutual_information` and costs two
 matrix products.
-
-=======  =============================  =====================================================================
-paper    here                           meaning
-=======  =============================  =====================================================================
-τ        `temperature`                  sharpness of the classifier
-a, b, c  `support_weight`,              weights of cross-entropy, marginal and conditional entropies
-         `marginal_weight`,
-         `conditional_weight`
-β        `tsallis_alpha_marginal`       order of the marginal's entropy
-γ        `tsallis_alpha_conditional`    order of the conditionals' entropies
-=======  =============================  =====================================================================
 
 Defaults are the values behind the PADDLE paper's tables, with Shannon cross-entropy. The authors' own code uses one
 order for all three terms, 5 by default and tuned for each number of shots.
@@ -29,48 +18,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import AdamIterate, Loss, adam_descent, descend
+from handful.fewshot.solvers.mutual_information import Loss, adam_descent, descend
 from handful.fewshot.task import TaskBatch
 
 
 @dataclass(frozen=True)
-class AlphaTimOptions:
-    """Options of α-TIM.
+class AlphaTimOptions(Options):
+    """Options of α-TIM."""
 
-    Attributes
-    ----------
-    temperature : float
-        τ.
-    support_weight, marginal_weight, conditional_weight : float
-        a, b and c.
-    tsallis_alpha_marginal, tsallis_alpha_conditional : float
-        Orders β and γ of the two entropies; order one is the Shannon entropy.
-    learning_rate : float
-        Learning rate of Adam.
-    max_iter : int
-        Number of iterations, the same for every task; zero gives the nearest prototype.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    temperature: float = 15.0
-    support_weight: float = 1.0
-    marginal_weight: float = 1.0
-    conditional_weight: float = 1.0
-    tsallis_alpha_marginal: float = 7.0
-    tsallis_alpha_conditional: float = 5.0
-    learning_rate: float = 1e-4
-    max_iter: int = 1000
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("temperature", "tsallis_alpha_marginal", "tsallis_alpha_conditional", "learning_rate"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        for name in ("support_weight", "marginal_weight", "conditional_weight", "max_iter"):
-            require(getattr(self, name) >= 0, f"{name} must be at least 0", getattr(self, name))
+    temperature: float = above(0, 15.0)  # τ
+    support_weight: float = at_least(0, 1.0)  # a
+    marginal_weight: float = at_least(0, 1.0)  # b
+    conditional_weight: float = at_least(0, 1.0)  # c
+    tsallis_alpha_marginal: float = above(0, 7.0)  # β; order one is the Shannon entropy
+    tsallis_alpha_conditional: float = above(0, 5.0)  # γ
+    learning_rate: float = above(0, 1e-4)  # of Adam
+    max_iter: int = at_least(0, 1000)  # the same for every task; zero gives the nearest prototype
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def solve(task: TaskBatch, options: AlphaTimOptions) -> Solution:
@@ -84,16 +50,14 @@ def solve(task: TaskBatch, options: AlphaTimOptions) -> Solution:
         options.tsallis_alpha_conditional,
     )
     step = partial(adam_descent, loss=loss, learning_rate=options.learning_rate)
-    return descend(step, AdamIterate.start, loss, task, options)
+    return descend(step, loss, task, options)
 
 
 METHOD = Method(
-    name="alpha_tim",
-    options=AlphaTimOptions,
-    transform="l2",
-    solve=solve,
-    citation=(
-        "Veilleux, Boudiaf, Piantanida, Ben Ayed. Realistic Evaluation of Transductive Few-Shot Learning. NeurIPS 2021."
-    ),
+    "alpha_tim",
+    AlphaTimOptions,
+    "l2",
+    solve,
+    "Veilleux, Boudiaf, Piantanida, Ben Ayed. Realistic Evaluation of Transductive Few-Shot Learning. NeurIPS 2021.",
     support_arrays=4,
 )

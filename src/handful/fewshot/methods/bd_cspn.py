@@ -18,7 +18,7 @@ from functools import partial
 
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.distances import cosines, half_squared_distances
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
@@ -32,24 +32,13 @@ COSINE_SCALE = 10.0
 
 
 @dataclass(frozen=True)
-class BDCSPNOptions:
-    """Options of BD-CSPN.
+class BDCSPNOptions(Options):
+    """Options of BD-CSPN."""
 
-    Attributes
-    ----------
-    sharpness : float
-        ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for the same
-        step; PADDLE's configurations use 50, and 30 for one backbone.
-    public_code : bool
-        Whether to weigh points and label the query as PADDLE's public code does.
-    """
-
-    sharpness: float = 10.0
-    public_code: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.sharpness >= 0, "sharpness must be at least 0", self.sharpness)
+    # ε, how strongly points similar to their prototype outweigh the others: 10 in LaplacianShot's code for this step;
+    # PADDLE's configurations use 50, and 30 for one backbone.
+    sharpness: float = at_least(0, 10.0)
+    public_code: bool = False  # weigh points and label the query as PADDLE's public code does
 
 
 def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
@@ -69,10 +58,10 @@ def _prototypes(options: BDCSPNOptions, frame: Frame, weights: Tensor) -> Float[
 
 
 METHOD = Method(
-    name="bd_cspn",
-    options=BDCSPNOptions,
-    transform="cl2n",
-    solve=solve,
-    citation="Liu, Song, Qin. Prototype Rectification for Few-Shot Learning. ECCV 2020.",
+    "bd_cspn",
+    BDCSPNOptions,
+    "cl2n",
+    solve,
+    "Liu, Song, Qin. Prototype Rectification for Few-Shot Learning. ECCV 2020.",
     support_arrays=4,
 )

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
@@ -42,39 +42,16 @@ from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class EolOptions:
-    """Options of EOL.
+class EolOptions(Options):
+    """Options of EOL."""
 
-    Attributes
-    ----------
-    unknown_share : float
-        b.
-    temperature : float
-        τ.
-    support_weight, marginal_weight, conditional_weight : float
-        λ_c, λ_m and λ_e.
-    learning_rate : float
-        Learning rate of Adam.
-    max_iter : int
-        Number of iterations, the same for every task.
-    """
-
-    unknown_share: float = 0.5
-    temperature: float = 10.0
-    support_weight: float = 1.0
-    marginal_weight: float = 1.0
-    conditional_weight: float = 1.0
-    learning_rate: float = 0.01
-    max_iter: int = 50
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(0 < self.unknown_share < 1, "unknown_share must lie between 0 and 1", self.unknown_share)
-        require(self.temperature > 0, "temperature must be above 0", self.temperature)
-        for name in ("support_weight", "marginal_weight", "conditional_weight"):
-            require(getattr(self, name) >= 0, f"{name} must be at least 0", getattr(self, name))
-        require(self.learning_rate > 0, "learning_rate must be above 0", self.learning_rate)
-        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
+    unknown_share: float = limited(lambda share: 0 < share < 1, "between 0 and 1", 0.5)  # b
+    temperature: float = above(0, 10.0)  # τ
+    support_weight: float = at_least(0, 1.0)  # λ_c
+    marginal_weight: float = at_least(0, 1.0)  # λ_m
+    conditional_weight: float = at_least(0, 1.0)  # λ_e
+    learning_rate: float = above(0, 0.01)  # of Adam
+    max_iter: int = at_least(0, 50)  # the same for every task
 
 
 @dataclass(frozen=True)
@@ -154,24 +131,19 @@ def _outlier(problem: OpenProblem, options: EolOptions) -> Float[Tensor, "1 1 1"
 
 def _refined(task: TaskBatch, p: Float[Tensor, "task point class"]) -> Float[Tensor, "task class dim"]:
     """`w_k = Σ_n p_nk z_n / Σ_n p_nk` over support and query."""
-    sums, mass, first = p.new_zeros(()), p.new_zeros(()), 0
-    for points, mask in ((task.support, task.support_mask), (task.query, task.query_mask)):
-        weights = p[:, first : first + points.shape[1]]
-        if mask is not None:
-            points, weights = points.where(mask.unsqueeze(-1), 0), weights.where(mask.unsqueeze(-1), 0)
-        sums, mass, first = sums + weights.mT @ points, mass + weights.sum(-2), first + points.shape[1]
-    return sums / mass.unsqueeze(-1)
+    parts = p.where(torch.cat([task.present("support").expand(len(p), -1), task.present("query")], 1).unsqueeze(-1), 0)
+    of_support, of_query = parts[:, : task.support_slots], parts[:, task.support_slots :]
+    sums = of_support.mT @ task.zeroed("support") + of_query.mT @ task.zeroed("query")
+    return sums / parts.sum(-2).unsqueeze(-1)
 
 
 METHOD = Method(
-    name="eol",
-    options=EolOptions,
-    transform="cl2n",
-    solve=solve,
-    citation=(
-        "Ochal, Patacchiola, Boudiaf, Wang. EOL: Transductive Few-Shot Open-Set Recognition by Enhancing Outlier "
-        "Logits. arXiv 2408.02052, 2024."
-    ),
+    "eol",
+    EolOptions,
+    "cl2n",
+    solve,
+    "Ochal, Patacchiola, Boudiaf, Wang. EOL: Transductive Few-Shot Open-Set Recognition by Enhancing Outlier "
+    "Logits. arXiv 2408.02052, 2024.",
     support_arrays=12,
     rejects=True,
 )

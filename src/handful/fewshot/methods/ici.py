@@ -30,7 +30,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, among, at_least
 from handful.fewshot.numerics.outlier_path import outlier_path
 from handful.fewshot.rows import to_near_one
 from handful.fewshot.solution import Solution
@@ -47,47 +47,16 @@ CLASSIFIER_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class IciOptions:
-    """Options of LR+ICI.
+class IciOptions(Options):
+    """Options of LR+ICI."""
 
-    Attributes
-    ----------
-    n_components : int
-        d', principal components used to judge credibility; in the paper's tables 2 on mini-ImageNet, 5 elsewhere.
-    step : int
-        Maximum number of points per class accepted in one round.
-    inverse_penalty : float
-        C of the logistic regression.
-    max_iter : int
-        Maximum number of rounds; zero gives logistic regression on the support.
-    ties : {"residual", "position"}
-        Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
-        residual, or, as in the public code, the one that comes first in the query. With "position" the answer depends
-        on the order of the query.
-    """
-
-    n_components: int = 2
-    step: int = 5
-    inverse_penalty: float = 10.0
-    max_iter: int = 100
-    ties: str = "residual"
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("n_components", "step"):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1", getattr(self, name))
-        require(self.inverse_penalty > 0, "inverse_penalty must be above 0", self.inverse_penalty)
-        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
-        require(self.ties in TIES, f"ties must be one of {TIES}", self.ties)
-
-
-@dataclass(frozen=True)
-class IciAnswer:
-    """The answer for one task."""
-
-    log_assignments: Float[Tensor, "query class"]
-    n_rounds: int
-    complete: bool
+    n_components: int = at_least(1, 2)  # d'; in the paper's tables 2 on mini-ImageNet, 5 elsewhere
+    step: int = at_least(1, 5)  # most points per class accepted in one round
+    inverse_penalty: float = above(0, 10.0)  # C of the logistic regression
+    max_iter: int = at_least(0, 100)  # most rounds; zero gives logistic regression on the support
+    # Which point comes first when the rows γ_i of several become zero at the same α: the one with the smaller
+    # residual, or, as in the public code, the first of the query; the answer then depends on the query's order.
+    ties: str = among(TIES, "residual")
 
 
 class Classifier:
@@ -159,10 +128,10 @@ def solve_one(
     query: Float[Tensor, "query dim"],
     n_classes: int,
     options: IciOptions,
-) -> IciAnswer:
-    """Label the query of one task; points must be in double precision."""
+) -> tuple[Float[Tensor, "query class"], int, bool]:
+    """Return `ln u_nk` of one task, the rounds taken, and whether all points were accepted; in double precision."""
     if n_classes == 1:
-        return IciAnswer(query.new_zeros(len(query), 1), 0, True)
+        return query.new_zeros(len(query), 1), 0, True
     n_support = len(support)
     coordinates, basis = principal_coordinates(torch.cat([support, query]), options.n_components)
     largest = coordinates.abs().max()
@@ -172,14 +141,14 @@ def solve_one(
     classifier = Classifier(options.inverse_penalty, factor)
     classifier.fit(points[:n_support], support_labels.numpy())
     if basis.shape[1] == 0:  # all points coincide: credibility is undefined and irrelevant
-        return IciAnswer(classifier.log_probabilities(points[n_support:]), 0, True)
+        return classifier.log_probabilities(points[n_support:]), 0, True
     n_rounds = 0
     while n_rounds < options.max_iter and not bool(trusted.all()):
         n_rounds += 1
         labels = torch.cat([support_labels, torch.from_numpy(classifier.predict(points[n_support:]))])
         trusted[most_credible(basis, labels, ~trusted, n_classes, options)] = True
         classifier.fit(points[trusted.numpy()], labels[trusted].numpy())
-    return IciAnswer(classifier.log_probabilities(points[n_support:]), n_rounds, bool(trusted.all()))
+    return classifier.log_probabilities(points[n_support:]), n_rounds, bool(trusted.all())
 
 
 def solve(task: TaskBatch, options: IciOptions) -> Solution:
@@ -187,30 +156,32 @@ def solve(task: TaskBatch, options: IciOptions) -> Solution:
     shape = (task.n_tasks, task.query.shape[1], task.n_classes)
     log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
     proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)
-    answers = []
+    ends = []
     for t in range(task.n_tasks):
         own = task.select(slice(t, t + 1))
         in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
         in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
         support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
-        answer = solve_one(support, own.support_labels[0].cpu()[in_support], query, task.n_classes, options)
-        log_assignments[t, in_query] = answer.log_assignments.to(task.query.dtype)
-        proportions[t] = answer.log_assignments.exp().mean(0).to(task.query.dtype)
-        answers.append(answer)
+        log_u, n_rounds, complete = solve_one(
+            support, own.support_labels[0].cpu()[in_support], query, task.n_classes, options
+        )
+        log_assignments[t, in_query] = log_u.to(task.query.dtype)
+        proportions[t] = log_u.exp().mean(0).to(task.query.dtype)
+        ends.append((n_rounds, complete))
     device = task.query.device
     return Solution(
         log_assignments=log_assignments.to(device),
         proportions=proportions.to(device),
-        n_iter=torch.tensor([a.n_rounds for a in answers], device=device),
-        converged=torch.tensor([a.complete for a in answers], device=device),
+        n_iter=torch.tensor([n_rounds for n_rounds, _ in ends], device=device),
+        converged=torch.tensor([complete for _, complete in ends], device=device),
         query_mask=task.query_mask,
     )
 
 
 METHOD = Method(
-    name="ici",
-    options=IciOptions,
-    transform="l2",
-    solve=solve,
-    citation="Wang, Xu, Liu, Zhang, Fu. Instance Credibility Inference for Few-Shot Learning. CVPR 2020.",
+    "ici",
+    IciOptions,
+    "l2",
+    solve,
+    "Wang, Xu, Liu, Zhang, Fu. Instance Credibility Inference for Few-Shot Learning. CVPR 2020.",
 )

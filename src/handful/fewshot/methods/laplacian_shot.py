@@ -20,15 +20,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
-from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import fixed_point
+from handful.fewshot.methods.method import Method, Options, at_least
+from handful.fewshot.numerics.distances import half_squared_distances, neighbour_affinities
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.graphs import neighbour_affinities
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame
+from handful.fewshot.solvers.frame import Frame, iterate
 from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -38,33 +35,14 @@ RECTIFICATION_SHARPNESS = 10.0
 
 
 @dataclass(frozen=True)
-class LaplacianShotOptions:
-    """Options of LaplacianShot; the defaults are those behind PADDLE's tables.
+class LaplacianShotOptions(Options):
+    """Options of LaplacianShot; the defaults are those behind PADDLE's tables."""
 
-    Attributes
-    ----------
-    smoothness : float
-        λ, weight of agreeing with a neighbour. The authors tune it for each dataset and number of shots.
-    n_neighbours : int
-        Neighbours of a point, itself not counted.
-    rectify_prototypes : bool
-        Whether the support means are first moved towards the query, as in the authors' run script.
-    max_iter, tol : int, float
-        A task stops when `|E - E'| ≤ tol |E'|`, or after `max_iter` iterations; `tol=0` always runs all of them.
-    """
-
-    smoothness: float = 0.7
-    n_neighbours: int = 2
-    rectify_prototypes: bool = False
-    max_iter: int = 20
-    tol: float = 1e-6
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.smoothness >= 0, "smoothness must be at least 0", self.smoothness)
-        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
+    smoothness: float = at_least(0, 0.7)  # λ; the authors tune it for each dataset and number of shots
+    n_neighbours: int = at_least(1, 2)  # of a point, itself not counted
+    rectify_prototypes: bool = False  # first move the support means towards the query, as in the authors' run script
+    max_iter: int = at_least(1, 20)
+    tol: float = at_least(0, 1e-6)  # a task stops when `|E - E'| ≤ tol |E'|`; at zero after `max_iter` iterations
 
 
 @dataclass(frozen=True)
@@ -127,22 +105,15 @@ def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
     frame = Frame(task)
     problem = pose(frame, options)
     start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
-    outcome = fixed_point(
+    return iterate(
+        frame,
         partial(step, smoothness=options.smoothness),
         change,
         problem,
         start,
-        n_tasks=task.n_tasks,
-        device=task.query.device,
-        max_iter=options.max_iter,
-        tol=options.tol,
-    )
-    return frame.solution(
-        outcome.answer,
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        find_prototypes=partial(_prototypes, options),
+        options,
         measure=partial(_measured, options),
+        find_prototypes=partial(_prototypes, options),
     )
 
 
@@ -155,10 +126,10 @@ def _measured(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> D
 
 
 METHOD = Method(
-    name="laplacian_shot",
-    options=LaplacianShotOptions,
-    transform="cl2n",
-    solve=solve,
-    citation="Ziko, Dolz, Granger, Ben Ayed. Laplacian Regularized Few-Shot Learning. ICML 2020.",
+    "laplacian_shot",
+    LaplacianShotOptions,
+    "cl2n",
+    solve,
+    "Ziko, Dolz, Granger, Ben Ayed. Laplacian Regularized Few-Shot Learning. ICML 2020.",
     support_arrays=4,
 )

@@ -23,7 +23,7 @@ class Method:
     name : str
         Key in `METHODS`.
     options : type
-        Frozen dataclass; its defaults are the values of the paper.
+        Class of its `Options`; the defaults are the values of the paper.
     transform : str
         Name in `TRANSFORMS` of the feature transform that published results used. `solve` does not apply it.
     solve : callable
@@ -67,7 +67,34 @@ class Method:
         return self.options(**{name: option(name, hints[name], value) for name, value in values.items()})
 
 
-def require(condition: bool, sentence: str, got: object) -> None:
-    """Raise `OptionError` unless `condition` holds; `sentence` says what the value must be."""
-    if not condition:
-        raise OptionError(f"{sentence}, got {got!r}")
+@dataclass(frozen=True)
+class Options:
+    """Options of a method; a field may say which values are possible, see `limited`."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that are not possible."""
+        for field in dataclasses.fields(self):
+            value, holds = getattr(self, field.name), field.metadata.get("holds")
+            if holds is not None and value is not None and not holds(value):
+                optional = "None or " if field.default is None else ""
+                raise OptionError(f"{field.name} must be {optional}{field.metadata['expected']}, got {value!r}")
+
+
+def limited(holds: Callable[[Any], bool], expected: str, default: Any) -> Any:
+    """Declare an option whose values must fulfil a condition, unless they are None; `expected` is that in words."""
+    return dataclasses.field(default=default, metadata={"holds": holds, "expected": expected})
+
+
+def above(bound: int, default: Any) -> Any:
+    """Declare a number above a bound."""
+    return limited(lambda value: value > bound, f"above {bound}", default)
+
+
+def at_least(bound: int, default: Any) -> Any:
+    """Declare a number of at least a bound."""
+    return limited(lambda value: value >= bound, f"at least {bound}", default)
+
+
+def among(names: tuple[str, ...], default: str) -> Any:
+    """Declare one of some names."""
+    return limited(lambda value: value in names, f"one of {names}", default)

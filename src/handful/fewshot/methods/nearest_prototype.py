@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handful.fewshot.methods.method import Method
+from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.numerics.geometry import FeatureSpace
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
@@ -18,7 +18,7 @@ from handful.fewshot.task import TaskBatch
 
 
 @dataclass(frozen=True)
-class NearestPrototypeOptions:
+class NearestPrototypeOptions(Options):
     """No options."""
 
 
@@ -31,12 +31,10 @@ def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
 
 
 METHOD = Method(
-    name="nearest_prototype",
-    options=NearestPrototypeOptions,
-    transform="cl2n",
-    solve=solve,
-    citation=(
-        "Wang, Chao, Weinberger, van der Maaten. SimpleShot: Revisiting Nearest-Neighbor Classification for "
-        "Few-Shot Learning. arXiv 1911.04623, 2019."
-    ),
+    "nearest_prototype",
+    NearestPrototypeOptions,
+    "cl2n",
+    solve,
+    "Wang, Chao, Weinberger, van der Maaten. SimpleShot: Revisiting Nearest-Neighbor Classification for "
+    "Few-Shot Learning. arXiv 1911.04623, 2019.",
 )

@@ -21,7 +21,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.distances import cosines
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.moments import soft_moments
@@ -34,40 +34,24 @@ from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class OsloOptions:
-    """Options of OSLO.
+class OsloOptions(Options):
+    """Options of OSLO."""
 
-    Attributes
-    ----------
-    inlier_temperature : float
-        λ_s.
-    label_temperature : float
-        λ_z.
-    max_iter : int
-        Number of steps.
-    """
-
-    inlier_temperature: float = 0.05
-    label_temperature: float = 0.1
-    max_iter: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("inlier_temperature", "label_temperature"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    inlier_temperature: float = above(0, 0.05)  # λ_s
+    label_temperature: float = above(0, 0.1)  # λ_z
+    max_iter: int = at_least(1, 2)
 
 
 def solve(task: TaskBatch, options: OsloOptions) -> Solution:
     """Take the steps; label the query with the last prototypes."""
     prototypes, unknown = _steps(Frame(task), options)
-    closed = softmax(cosines(_query(task), prototypes) / options.label_temperature)
+    closed = softmax(cosines(task.zeroed("query"), prototypes) / options.label_temperature)
     return open_solution(task, closed, unknown, options.max_iter, partial(_prototypes, options))
 
 
 def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query"]]:
     """Prototypes in the task's own coordinates, since a cosine needs its origin; and `1 - ξ_n`."""
-    task, query = frame.task, _query(frame.task)
+    task, query = frame.task, frame.task.zeroed("query")
     support = frame.support.about(-frame.origin)
     prototypes = support.mean()
     z = torch.full_like(query[..., :1], 1 / task.n_classes).expand(-1, -1, task.n_classes)
@@ -81,23 +65,16 @@ def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task clas
     return prototypes, (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
 
 
-def _query(task: TaskBatch) -> Float[Tensor, "task query dim"]:
-    """Query points; padding is zero."""
-    return task.query if task.query_mask is None else task.query.where(task.query_mask.unsqueeze(-1), 0)
-
-
 def _prototypes(options: OsloOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
     return _steps(frame, options)[0]
 
 
 METHOD = Method(
-    name="oslo",
-    options=OsloOptions,
-    transform="task_cl2n",
-    solve=solve,
-    citation=(
-        "Boudiaf, Bennequin, Tami, Toubhans, Piantanida, Hudelot, Ben Ayed. Open-Set Likelihood Maximization for "
-        "Few-Shot Learning. CVPR 2023."
-    ),
+    "oslo",
+    OsloOptions,
+    "task_cl2n",
+    solve,
+    "Boudiaf, Bennequin, Tami, Toubhans, Piantanida, Hudelot, Ben Ayed. Open-Set Likelihood Maximization for "
+    "Few-Shot Learning. CVPR 2023.",
     rejects=True,
 )

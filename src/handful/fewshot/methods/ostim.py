@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
@@ -38,35 +38,15 @@ from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class OstimOptions:
-    """Options of OSTIM.
+class OstimOptions(Options):
+    """Options of OSTIM."""
 
-    Attributes
-    ----------
-    temperature : float
-        τ.
-    support_weight, marginal_weight, conditional_weight : float
-        a, b and c.
-    learning_rate : float
-        Learning rate of Adam.
-    max_iter : int
-        Number of iterations, the same for every task.
-    """
-
-    temperature: float = 10.0
-    support_weight: float = 1.0
-    marginal_weight: float = 1.0
-    conditional_weight: float = 0.1
-    learning_rate: float = 1e-4
-    max_iter: int = 50
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.temperature > 0, "temperature must be above 0", self.temperature)
-        for name in ("support_weight", "marginal_weight", "conditional_weight"):
-            require(getattr(self, name) >= 0, f"{name} must be at least 0", getattr(self, name))
-        require(self.learning_rate > 0, "learning_rate must be above 0", self.learning_rate)
-        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
+    temperature: float = above(0, 10.0)  # τ
+    support_weight: float = at_least(0, 1.0)  # a
+    marginal_weight: float = at_least(0, 1.0)  # b
+    conditional_weight: float = at_least(0, 0.1)  # c
+    learning_rate: float = above(0, 1e-4)  # of Adam
+    max_iter: int = at_least(0, 50)  # the same for every task
 
 
 def solve(task: TaskBatch, options: OstimOptions) -> Solution:
@@ -106,14 +86,12 @@ def _outlier(logits: Float[Tensor, "task point class"]) -> Float[Tensor, "task p
 
 
 METHOD = Method(
-    name="ostim",
-    options=OstimOptions,
-    transform="task_cl2n",
-    solve=solve,
-    citation=(
-        "Boudiaf, Bennequin, Tami, Hudelot, Toubhans, Piantanida, Ben Ayed. Model-Agnostic Few-Shot Open-Set "
-        "Recognition. arXiv 2206.09236, 2022."
-    ),
+    "ostim",
+    OstimOptions,
+    "task_cl2n",
+    solve,
+    "Boudiaf, Bennequin, Tami, Hudelot, Toubhans, Piantanida, Ben Ayed. Model-Agnostic Few-Shot Open-Set "
+    "Recognition. arXiv 2206.09236, 2022.",
     support_arrays=10,
     rejects=True,
 )

@@ -12,17 +12,8 @@ vector V, and an entropic barrier keeps U inside the simplex:
 Each of the three updates below minimises F exactly in one block, so F never increases. The paper's listing computes W
 from the previous U; its proof, and this file, use the new one. At λ = |Q| this is EM for a mixture of unit Gaussians.
 
-=========  =============================  ======================================================
-paper      here                           meaning
-=========  =============================  ======================================================
-U          `assignments`                  soft labels of the query, held as logarithms
-V          `dual`                         1 + ln û, one number per class
-W          `prototypes`                   class means over support and softly assigned query
-û          `proportions`                  share of the query in each class
-λ          `complexity_weight`            weight of the partition; None means |Q|
-λ/|Q|      `tilt`                         factor on V (the adjoint of a mean divides by |Q|)
-ε          `proportion_floor`             added inside V's logarithm; 1e-6 in the public code
-=========  =============================  ======================================================
+In the code U is held as logarithms, V is `dual`, W `prototypes`, û `proportions` and λ/|Q| `tilt`: the adjoint of a
+mean divides by |Q|.
 """
 
 from __future__ import annotations
@@ -30,75 +21,46 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
-from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.geometry import Averages, Space
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.methods.method import Method, Options, among, at_least
+from handful.fewshot.numerics.geometry import Space
+from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import alternate, as_solution
-from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
+from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
-P = TypeVar("P")
+
+@dataclass(frozen=True)
+class PaddleOptions(Options):
+    """Options of PADDLE; the defaults are the paper's."""
+
+    complexity_weight: float | None = at_least(0, None)  # λ; None means |Q| of each task
+    proportion_floor: float = at_least(0, 0.0)  # ε; at zero, a class that has lost all its mass never gets it back
+    max_iter: int = at_least(1, 100)
+    tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
+    geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 @dataclass(frozen=True)
-class PaddleOptions:
-    """Options of PADDLE; the defaults are the paper's.
-
-    Attributes
-    ----------
-    complexity_weight : float or None
-        λ. None means |Q| of each task.
-    proportion_floor : float
-        ε in `v_k = 1 + ln(û_k + ε)`. At zero, a class that has lost all its mass never gets it back.
-    max_iter : int
-        Maximum number of iterations per task.
-    tol : float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero it always takes `max_iter` iterations.
-    geometry : {"auto", "feature", "gram"}
-        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    complexity_weight: float | None = None
-    proportion_floor: float = 0.0
-    max_iter: int = 100
-    tol: float = 1e-6
-    geometry: str = "auto"
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        weight = 0.0 if self.complexity_weight is None else self.complexity_weight
-        require(weight >= 0, "complexity_weight must be None or at least 0", self.complexity_weight)
-        require(self.proportion_floor >= 0, "proportion_floor must be at least 0", self.proportion_floor)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
-        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
-
-
-@dataclass(frozen=True)
-class Problem(Generic[P]):
+class Problem:
     """What stays the same while a task is solved."""
 
-    space: Space[P]
+    space: Space
     n_query: Float[Tensor, "task"]
     tilt: Float[Tensor, "task"]
 
 
 @dataclass(frozen=True)
-class State(Generic[P]):
+class State:
     """What one iteration passes to the next."""
 
-    prototypes: P
+    prototypes: Any  # in the coordinates of the space
     dual: Float[Tensor, "#task class"]
 
 
@@ -120,12 +82,12 @@ def update_dual(
     return 1 + torch.log(mass / n_query.unsqueeze(-1) + floor)
 
 
-def update_prototypes(support: Averages[P], query: Averages[P]) -> P:
+def update_prototypes(support: Any, query: Any) -> Any:
     """W: `w_k = (Σ_S y_nk z_n + Σ_Q u_nk z_n) / (c_k + Σ_Q u_nk)`."""
     return (support + query).mean()
 
 
-def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], SoftLabels]:
+def step(problem: Problem, state: State, floor: float) -> tuple[State, SoftLabels]:
     """Update U, then V, then W from the new U."""
     u = assign(problem.space.scores(state.prototypes), state.dual, problem.tilt)
     query = problem.space.moments(u.weights)
@@ -134,7 +96,7 @@ def step(problem: Problem[P], state: State[P], floor: float) -> tuple[State[P], 
     return State(prototypes, dual), u
 
 
-def init(problem: Problem[P]) -> State[P]:
+def init(problem: Problem) -> State:
     """W = support means, V = 1 - ln K: equal shares. The paper's V = 0 differs by a constant that does not affect U."""
     support = problem.space.support
     return State(support.mean(), torch.full_like(support.mass, 1 - math.log(support.mass.shape[-1])))
@@ -148,23 +110,19 @@ def tilted(dual: Float[Tensor, "#task class"], tilt: Float[Tensor, "task"]) -> F
     return (tilt.unsqueeze(-1) * dual).where(tilt.unsqueeze(-1) > 0, 0)
 
 
-def complexity_weight(frame: Frame, options: PaddleOptions) -> Float[Tensor, "task"]:
-    """λ of each task."""
-    given = options.complexity_weight
-    return frame.n_query if given is None else torch.full_like(frame.n_query, given)
-
-
 def description_length(
     frame: Frame, weights: Float[Tensor, "task query class"], options: PaddleOptions
 ) -> DescriptionLength:
     """F at U and the V and W that belong to it: `Σ u D + Σ u ln u`, and `-λ Σ_k (û_k + ε) ln(û_k + ε)`."""
     partition = entropy(frame.proportions(weights) + options.proportion_floor)
-    return DescriptionLength(data_length(frame, weights), complexity_weight(frame, options) * partition)
+    return DescriptionLength(
+        data_length(frame, weights), frame.complexity_weight(options.complexity_weight) * partition
+    )
 
 
-def mean_move(problem: Problem[P], new: State[P], old: State[P]) -> Float[Tensor, "task"]:
+def mean_move(problem: Problem, new: State, old: State) -> Float[Tensor, "task"]:
     """`mean_k ‖w_k - w_k'‖`; a class without mass does not move."""
-    moves = problem.space.moves(new.prototypes, old.prototypes)
+    moves: Tensor = problem.space.moves(new.prototypes, old.prototypes)
     return moves.where(new.dual > -torch.inf, 0).mean(-1)
 
 
@@ -172,19 +130,16 @@ def solve(task: TaskBatch, options: PaddleOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame, measure = Frame(task), partial(description_length, options=options)
     space = frame.space(options.geometry, options.max_iter)
-    problem = Problem(space, frame.n_query, complexity_weight(frame, options) / frame.n_query)
+    problem = Problem(space, frame.n_query, frame.complexity_weight(options.complexity_weight) / frame.n_query)
     advance = partial(step, floor=options.proportion_floor)
-    outcome = alternate(advance, mean_move, measure, problem, init(problem), frame=frame, options=options)
-    return as_solution(frame, outcome, measure)
+    return iterate(frame, advance, mean_move, problem, init(problem), options, measure=measure)
 
 
 METHOD = Method(
-    name="paddle",
-    options=PaddleOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    citation=(
-        "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
-        "Transductive Minimum Description Length Inference. NeurIPS 2022."
-    ),
+    "paddle",
+    PaddleOptions,
+    "range_scale_public_code",
+    solve,
+    "Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed. Towards Practical Few-Shot Query Sets: "
+    "Transductive Minimum Description Length Inference. NeurIPS 2022.",
 )

@@ -19,14 +19,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
 from handful.fewshot.numerics.fixed_point import fixed_point
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.moments import Moments, soft_moments
-from handful.fewshot.numerics.simplex import project_to_simplex, softmax
+from handful.fewshot.numerics.simplex import entropy, project_to_simplex, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.solvers.frame import Frame, data_fit, placed
 from handful.fewshot.task import TaskBatch
@@ -34,38 +33,15 @@ from handful.shapes import Bool, Float
 
 
 @dataclass(frozen=True)
-class PaddleGDOptions:
-    """Options of the projected gradient.
+class PaddleGDOptions(Options):
+    """Options of the projected gradient."""
 
-    Attributes
-    ----------
-    complexity_weight : float or None
-        λ. None means |Q| of each task.
-    proportion_floor : float
-        ε in the gradient of the entropy.
-    learning_rate : float
-        Learning rate of Adam, for U and for W; 1e-3 in the paper.
-    max_iter, tol : int, float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    complexity_weight: float | None = None
-    proportion_floor: float = 1e-12
-    learning_rate: float = 1e-3
-    max_iter: int = 1000
-    tol: float = 1e-6
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        weight = 0.0 if self.complexity_weight is None else self.complexity_weight
-        require(weight >= 0, "complexity_weight must be None or at least 0", self.complexity_weight)
-        require(self.proportion_floor > 0, "proportion_floor must be above 0", self.proportion_floor)
-        require(self.learning_rate > 0, "learning_rate must be above 0", self.learning_rate)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
+    complexity_weight: float | None = at_least(0, None)  # λ; None means |Q| of each task
+    proportion_floor: float = above(0, 1e-12)  # ε in the gradient of the entropy
+    learning_rate: float = above(0, 1e-3)  # of Adam, for U and for W
+    max_iter: int = at_least(1, 1000)
+    tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 @dataclass(frozen=True)
@@ -131,20 +107,14 @@ def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptio
     """`Σ u D` and `λ H(û)`, without a barrier."""
     proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
     prototypes = at.prototypes + frame.origin.unsqueeze(-2)
-    weight = complexity_weight(frame, options)
+    weight = frame.complexity_weight(options.complexity_weight)
     return DescriptionLength(data_fit(frame, at.assignments, prototypes), weight * entropy(proportions))
-
-
-def complexity_weight(frame: Frame, options: PaddleGDOptions) -> Float[Tensor, "task"]:
-    """λ of each task."""
-    given = options.complexity_weight
-    return frame.n_query if given is None else torch.full_like(frame.n_query, given)
 
 
 def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
-    tilt = complexity_weight(frame, options) / frame.n_query
+    tilt = frame.complexity_weight(options.complexity_weight) / frame.n_query
     problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
 
     def objective(at: GradientIterate, rows: Tensor) -> Tensor:
@@ -163,15 +133,13 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
         observe=objective if options.record else None,
     )
     at = outcome.answer
-    return Solution(
-        log_assignments=at.assignments.log(),
-        proportions=at.assignments.sum(-2) / frame.n_query.unsqueeze(-1),
+    return frame.solution(
+        at.assignments,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
-        query_mask=task.query_mask,
         trace=outcome.trace,
-        find_prototypes=frame.later(partial(placed, at.prototypes)),
-        measure=frame.later(partial(_measured, at.prototypes, options)),
+        find_prototypes=partial(placed, at.prototypes),
+        measure=partial(_measured, at.prototypes, options),
     )
 
 
@@ -181,11 +149,12 @@ def _measured(
     return description_length(frame, GradientIterate(weights, prototypes), options)
 
 
+# Adam squares the gradient of U, which is a squared distance
 METHOD = Method(
-    name="paddle_gd",
-    options=PaddleGDOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    degree=4,  # Adam squares the gradient of U, which is a squared distance
-    citation="Martin et al., NeurIPS 2022, ablation by projected gradient descent.",
+    "paddle_gd",
+    PaddleGDOptions,
+    "range_scale_public_code",
+    solve,
+    "Martin et al., NeurIPS 2022, ablation by projected gradient descent.",
+    degree=4,
 )

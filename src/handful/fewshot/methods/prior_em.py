@@ -16,38 +16,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, at_least
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import fixed_point, take
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, support_means
+from handful.fewshot.solvers.frame import Frame, iterate, support_means
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
 
 
 @dataclass(frozen=True)
-class PriorEMOptions:
-    """Options of EM for the proportions.
+class PriorEMOptions(Options):
+    """Options of EM for the proportions."""
 
-    Attributes
-    ----------
-    max_iter, tol : int, float
-        A task stops when `max_k |π_k - π_k'| ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    max_iter: int = 1000
-    tol: float = 1e-6
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
+    max_iter: int = at_least(1, 1000)
+    tol: float = at_least(0, 1e-6)  # a task stops when `max_k |π_k - π_k'| ≤ tol`; at zero after `max_iter` iterations
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 @dataclass(frozen=True)
@@ -83,30 +68,12 @@ def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
     """Compute the distances once, then iterate `step` until the proportions converge."""
     frame = Frame(task)
     problem = pose(frame)
+    uniform = torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes)
+    return iterate(frame, step, _move, problem, uniform, options, measure=_measured, find_prototypes=support_means)
 
-    def objective(u: SoftLabels, rows: Tensor) -> Tensor:
-        length = description_length(take(problem, rows, task.n_tasks), u.weights)
-        return length.data + length.partition
 
-    outcome = fixed_point(
-        step,
-        lambda _, new, old: (new - old).abs().amax(-1),
-        problem,
-        torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes),
-        n_tasks=task.n_tasks,
-        device=task.query.device,
-        max_iter=options.max_iter,
-        tol=options.tol,
-        observe=objective if options.record else None,
-    )
-    return frame.solution(
-        outcome.answer,
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        trace=outcome.trace,
-        find_prototypes=support_means,
-        measure=_measured,
-    )
+def _move(problem: MixtureProblem, new: Tensor, old: Tensor) -> Float[Tensor, "task"]:
+    return (new - old).abs().amax(-1)
 
 
 def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
@@ -114,12 +81,10 @@ def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> Descr
 
 
 METHOD = Method(
-    name="prior_em",
-    options=PriorEMOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    citation=(
-        "Saerens, Latinne, Decaestecker. Adjusting the Outputs of a Classifier to New a Priori Probabilities. "
-        "Neural Computation, 2002."
-    ),
+    "prior_em",
+    PriorEMOptions,
+    "range_scale_public_code",
+    solve,
+    "Saerens, Latinne, Decaestecker. Adjusting the Outputs of a Classifier to New a Priori Probabilities. "
+    "Neural Computation, 2002.",
 )

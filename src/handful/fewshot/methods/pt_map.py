@@ -19,7 +19,7 @@ from functools import partial
 
 import torch
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.moments import soft_moments
 from handful.fewshot.numerics.simplex import softmax
@@ -30,45 +30,24 @@ from handful.fewshot.task import TaskBatch
 
 
 @dataclass(frozen=True)
-class PTMAPOptions:
-    """Options of PT-MAP; the defaults are its authors'.
+class PTMAPOptions(Options):
+    """Options of PT-MAP; the defaults are its authors'."""
 
-    Attributes
-    ----------
-    step_size : float
-        α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one backbone.
-    cost_weight : float
-        λ, weight of a unit of squared distance relative to a nat of the plan's entropy.
-    column_mass : float or None
-        Mass that each class gets from the query when prototypes are averaged. None means |Q|/K, the plan itself.
-    max_iter : int
-        Number of iterations; there is no early stopping.
-    max_sweeps, tol : int, float
-        A plan is done when every row sum is right up to `tol`, or after `max_sweeps` sweeps.
-    """
-
-    step_size: float = 0.2
-    cost_weight: float = 10.0
-    column_mass: float | None = None
-    max_iter: int = 20
-    max_sweeps: int = 1000
-    tol: float = 1e-6
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(0 <= self.step_size <= 1, "step_size must lie between 0 and 1", self.step_size)
-        require(self.cost_weight > 0, "cost_weight must be above 0", self.cost_weight)
-        mass = 1.0 if self.column_mass is None else self.column_mass
-        require(mass > 0, "column_mass must be None or above 0", self.column_mass)
-        require(self.max_iter >= 0, "max_iter must be at least 0", self.max_iter)
-        require(self.max_sweeps >= 1, "max_sweeps must be at least 1", self.max_sweeps)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
+    # α, how far prototypes move at each iteration. PADDLE's configurations use 0.02, and 0.01 for one backbone.
+    step_size: float = limited(lambda size: 0 <= size <= 1, "in 0 … 1", 0.2)
+    cost_weight: float = above(
+        0, 10.0
+    )  # λ, weight of a unit of squared distance relative to a nat of the plan's entropy
+    column_mass: float | None = above(0, None)  # of each class when prototypes are averaged; None means |Q|/K
+    max_iter: int = at_least(0, 20)
+    max_sweeps: int = at_least(1, 1000)
+    tol: float = at_least(0, 1e-6)  # a plan is done when every row sum is right up to this
 
 
 def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
     """Alternate plan and prototypes; each plan starts from the column potential of the previous one."""
     frame = Frame(task)
-    real = torch.ones_like(frame.query[..., 0]) if task.query_mask is None else task.query_mask.to(frame.query.dtype)
+    real = task.present("query").to(frame.query.dtype)
     balanced = (frame.n_query / task.n_classes).unsqueeze(-1).expand(-1, task.n_classes)
     find_plan = partial(sinkhorn, row_mass=real, column_mass=balanced, max_iter=options.max_sweeps, tol=options.tol)
 
@@ -90,11 +69,9 @@ def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
 
 
 METHOD = Method(
-    name="pt_map",
-    options=PTMAPOptions,
-    transform="pt_map_preprocess",
-    solve=solve,
-    citation=(
-        "Hu, Gripon, Pateux. Leveraging the Feature Distribution in Transfer-Based Few-Shot Learning. ICANN 2021."
-    ),
+    "pt_map",
+    PTMAPOptions,
+    "pt_map_preprocess",
+    solve,
+    "Hu, Gripon, Pateux. Leveraging the Feature Distribution in Transfer-Based Few-Shot Learning. ICANN 2021.",
 )

@@ -14,7 +14,7 @@ Tasks that share a support share its head. Else every task fits its own, which t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,9 +24,9 @@ from handful.engine.head import fit_head
 from handful.engine.levels import fit_levels
 from handful.engine.model import JointAnswer, Reference, label_batch
 from handful.engine.unknown import REJECTED
-from handful.fewshot.methods.method import Method
+from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, Labels, support_means
+from handful.fewshot.solvers.frame import Frame, support_means
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
@@ -35,7 +35,7 @@ LEAST = 1e-30
 
 
 @dataclass(frozen=True)
-class RollCallOptions:
+class RollCallOptions(Options):
     """Options of roll call: none, there is nothing to tune."""
 
 
@@ -57,24 +57,30 @@ def _solved(task: TaskBatch) -> Solution:
     log_q = torch.full((n_tasks, n_query, task.n_classes), -torch.inf, dtype=task.dtype)
     shares, unknown = torch.zeros(n_tasks, task.n_classes, dtype=task.dtype), torch.zeros(log_q.shape[:2])
     for t in range(n_tasks):
-        there = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
-        found = label_batch(frame.query[t].cpu().numpy()[there], reference)
-        log_q[t, there] = torch.from_numpy(np.log(np.maximum(found.probabilities, LEAST))).to(task.dtype)
-        shares[t] = torch.from_numpy(found.expected_counts / max(float(found.expected_counts.sum()), LEAST))
-        unknown[t, there] = torch.from_numpy(_unknown(found)).float()
+        real = np.ones(n_query, bool) if frame.query_mask is None else frame.query_mask[t].cpu().numpy()
+        answer = label_batch(frame.query[t].cpu().numpy()[real], reference)
+        log_q[t, real] = torch.from_numpy(np.log(np.maximum(answer.probabilities, LEAST))).to(task.dtype)
+        shares[t] = torch.from_numpy(answer.expected_counts / max(float(answer.expected_counts.sum()), LEAST))
+        unknown[t, real] = torch.from_numpy(_unknown(answer)).float()
     log_q, shares = log_q.to(frame.query.device), shares.to(frame.query.device)
-    labels = Labels(log_q, shares)
     ones = torch.ones(n_tasks, dtype=torch.int64, device=log_q.device)
-    solution = frame.solution(labels, n_iter=ones, converged=ones > 0, find_prototypes=support_means)
-    return replace(solution, unknown=unknown.to(log_q))
+    return Solution(
+        log_q,
+        shares,
+        ones,
+        ones > 0,
+        task.query_mask,
+        find_prototypes=frame.later(support_means),
+        unknown=unknown.to(log_q),
+    )
 
 
-def _unknown(found: JointAnswer) -> Float[np.ndarray, "item"]:
+def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
     """Chances to be unknown, at most one half where nothing is rejected."""
-    if np.isnan(found.unknown).any():
+    if np.isnan(answer.unknown).any():
         # The least certain queries come first.
-        return np.asarray((1 - found.probabilities.max(1)).clip(min=0) / 2)
-    return found.unknown if found.is_open else np.minimum(found.unknown, REJECTED)
+        return np.asarray((1 - answer.probabilities.max(1)).clip(min=0) / 2)
+    return answer.unknown if answer.is_open else np.minimum(answer.unknown, REJECTED)
 
 
 def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:
@@ -87,10 +93,10 @@ def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "p
 
 
 METHOD = Method(
-    name="roll_call",
-    options=RollCallOptions,
-    transform="l2",
-    solve=solve,
+    "roll_call",
+    RollCallOptions,
+    "l2",
+    solve,
+    "handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
     rejects=True,
-    citation="handful; after Martin et al., NeurIPS 2022 and Saerens et al. 2002.",
 )

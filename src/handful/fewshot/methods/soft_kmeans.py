@@ -9,50 +9,31 @@ their labels:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, among, at_least
 from handful.fewshot.numerics.geometry import Space
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.alternation import alternate, as_solution
-from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length
+from handful.fewshot.solvers.frame import GEOMETRIES, Frame, data_length, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
-P = TypeVar("P")
-
 
 @dataclass(frozen=True)
-class SoftKMeansOptions:
-    """Options of soft K-means.
+class SoftKMeansOptions(Options):
+    """Options of soft K-means."""
 
-    Attributes
-    ----------
-    max_iter, tol : int, float
-        A task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`, or after `max_iter` iterations; `tol=0` always runs all of them.
-    geometry : {"auto", "feature", "gram"}
-        How prototypes are represented during the iterations; the answer is the same, "auto" chooses the cheaper one.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    max_iter: int = 100
-    tol: float = 1e-6
-    geometry: str = "auto"
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
-        require(self.tol >= 0, "tol must be at least 0", self.tol)
-        require(self.geometry in GEOMETRIES, f"geometry must be one of {GEOMETRIES}", self.geometry)
+    max_iter: int = at_least(1, 100)
+    tol: float = at_least(0, 1e-6)  # a task stops when `mean_k ‖w_k - w_k'‖ ≤ tol`; at zero after `max_iter` iterations
+    geometry: str = among(GEOMETRIES, "auto")  # of prototypes while iterating; the answer is the same
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
-def step(space: Space[P], prototypes: P) -> tuple[P, SoftLabels]:
+def step(space: Space, prototypes: Any) -> tuple[Any, SoftLabels]:
     """Update U, then W from the new U."""
     u = softmax(space.scores(prototypes))
     return (space.support + space.moments(u.weights)).mean(), u
@@ -67,22 +48,18 @@ def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
-    outcome = alternate(
-        step,
-        lambda space, new, old: space.moves(new, old).mean(-1),
-        description_length,
-        space,
-        space.support.mean(),
-        frame=frame,
-        options=options,
-    )
-    return as_solution(frame, outcome, description_length)
+    return iterate(frame, step, _move, space, space.support.mean(), options, measure=description_length)
+
+
+def _move(space: Space, new: Any, old: Any) -> Float[Tensor, "task"]:
+    moves: Tensor = space.moves(new, old)
+    return moves.mean(-1)
 
 
 METHOD = Method(
-    name="soft_kmeans",
-    options=SoftKMeansOptions,
-    transform="range_scale_public_code",
-    solve=solve,
-    citation="Martin et al., NeurIPS 2022, ablation without the partition term.",
+    "soft_kmeans",
+    SoftKMeansOptions,
+    "range_scale_public_code",
+    solve,
+    "Martin et al., NeurIPS 2022, ablation without the partition term.",
 )

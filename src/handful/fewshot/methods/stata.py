@@ -17,18 +17,14 @@ Written from the equations alone, which leave Σ_0 open. Labels hardly depend on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
-from handful.fewshot.numerics.fixed_point import concatenated
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.named_gaussians import LEAST_MASS, NamedProblem, blocks, log_densities, sweep
+from handful.fewshot.solvers.named_gaussians import LEAST_MASS, NamedProblem, log_densities, solved, sweep
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -37,38 +33,18 @@ TIE = 1e-6
 
 
 @dataclass(frozen=True)
-class StataOptions:
-    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds.
+class StataOptions(Options):
+    """Options of StatA; α is that of the paper, the others are those of TransCLIP, on which it builds."""
 
-    Attributes
-    ----------
-    anchor_weight : float
-        α, number of queries that a name is worth.
-    temperature : float
-        τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own.
-    n_neighbours : int
-        r, neighbours of a point, itself not counted.
-    max_iter : int
-        Number of updates of the Gaussians.
-    """
-
-    anchor_weight: float = 1.0
-    temperature: float = 100.0
-    n_neighbours: int = 3
-    max_iter: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("anchor_weight", "temperature"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    anchor_weight: float = above(0, 1.0)  # α, number of queries that a name is worth
+    temperature: float = above(0, 100.0)  # τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own
+    n_neighbours: int = at_least(1, 3)  # r, of a point, itself not counted
+    max_iter: int = at_least(1, 10)  # updates of the Gaussians
 
 
 def solve(task: TaskBatch, options: StataOptions) -> Solution:
     """Alternate between labels and anchored Gaussians, one block of tasks after the other."""
-    labels = concatenated([_labels_and_means(block, options)[0] for block in blocks(task)])
-    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_prototypes, options))
+    return solved(task, options, _labels_and_means)
 
 
 def _labels_and_means(task: TaskBatch, options: StataOptions) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
@@ -97,17 +73,10 @@ def votes(problem: NamedProblem, z: Float[Tensor, "task query class"]) -> Float[
     return masked(best / best.sum(-1, keepdim=True), problem.query_mask).sum(-2)
 
 
-def _prototypes(options: StataOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return torch.cat([_labels_and_means(block, options)[1] for block in blocks(frame.task)])
-
-
 METHOD = Method(
-    name="stata",
-    options=StataOptions,
-    transform="l2",
-    solve=solve,
-    citation=(
-        "Zanella, Fuchs, De Vleeschouwer, Ben Ayed. Realistic Test-Time Adaptation of Vision-Language Models. "
-        "CVPR 2025."
-    ),
+    "stata",
+    StataOptions,
+    "l2",
+    solve,
+    "Zanella, Fuchs, De Vleeschouwer, Ben Ayed. Realistic Test-Time Adaptation of Vision-Language Models. CVPR 2025.",
 )

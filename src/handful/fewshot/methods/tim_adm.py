@@ -24,49 +24,23 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
+from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import InformationProblem, Loss, descend, probabilities, pull
+from handful.fewshot.solvers.mutual_information import InformationProblem, Iterate, Loss, descend, probabilities, pull
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
 
 @dataclass(frozen=True)
-class TimAdmOptions:
-    """Options of TIM by alternating directions; the defaults are those of its authors.
+class TimAdmOptions(Options):
+    """Options of TIM by alternating directions; the defaults are those of its authors."""
 
-    Attributes
-    ----------
-    temperature : float
-        τ.
-    support_weight, marginal_weight, conditional_weight : float
-        a, b and c.
-    max_iter : int
-        Number of iterations, the same for every task; zero gives the nearest prototype.
-    record : bool
-        Whether to keep objective, criterion and time of every iteration in `Solution.trace`.
-    """
-
-    temperature: float = 15.0
-    support_weight: float = 0.1
-    marginal_weight: float = 1.0
-    conditional_weight: float = 0.1
-    max_iter: int = 150
-    record: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        for name in ("temperature", "support_weight"):
-            require(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
-        for name in ("marginal_weight", "conditional_weight", "max_iter"):
-            require(getattr(self, name) >= 0, f"{name} must be at least 0", getattr(self, name))
-
-
-@dataclass(frozen=True)
-class AdmIterate:
-    """The current prototypes."""
-
-    prototypes: Float[Tensor, "task class dim"]
+    temperature: float = above(0, 15.0)  # τ
+    support_weight: float = above(0, 0.1)  # a
+    marginal_weight: float = at_least(0, 1.0)  # b
+    conditional_weight: float = at_least(0, 0.1)  # c
+    max_iter: int = at_least(0, 150)  # the same for every task; zero gives the nearest prototype
+    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def update_labels(
@@ -79,7 +53,7 @@ def update_labels(
     return (powers - loss.marginal_weight / (1 + loss.marginal_weight) * totals).softmax(1)
 
 
-def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
+def step(problem: InformationProblem, at: Iterate, loss: Loss) -> Iterate:
     """Update soft labels, then prototypes; residuals of the query have weight 1 + c, see A and B above."""
     n_support, w = problem.targets.shape[-1], at.prototypes
     p, _ = probabilities(problem, w, loss.temperature)
@@ -88,23 +62,21 @@ def step(problem: InformationProblem, at: AdmIterate, loss: Loss) -> AdmIterate:
     weight = 1 + loss.conditional_weight
     residuals = torch.cat([problem.targets - p[..., :n_support], weight * (q - of_query)], -1)
     labels = torch.cat([problem.targets, weight * q], -1)
-    return AdmIterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
+    return Iterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
 
 
 def solve(task: TaskBatch, options: TimAdmOptions) -> Solution:
     """Alternate from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
-    return descend(partial(step, loss=loss), AdmIterate, loss, task, options)
+    return descend(partial(step, loss=loss), loss, task, options)
 
 
 METHOD = Method(
-    name="tim_adm",
-    options=TimAdmOptions,
-    transform="l2",
-    solve=solve,
-    citation=(
-        "Boudiaf, Masud, Rony, Dolz, Piantanida, Ben Ayed. Transductive Information Maximization For Few-Shot "
-        "Learning. NeurIPS 2020."
-    ),
+    "tim_adm",
+    TimAdmOptions,
+    "l2",
+    solve,
+    "Boudiaf, Masud, Rony, Dolz, Piantanida, Ben Ayed. Transductive Information Maximization For Few-Shot "
+    "Learning. NeurIPS 2020.",
     support_arrays=5,
 )

@@ -17,17 +17,15 @@ or not. The authors' code reads the number of classes off the query's labels; he
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.methods.method import Method, require
-from handful.fewshot.numerics.fixed_point import concatenated
+from handful.fewshot.methods.method import Method, Options, above, at_least
+from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.solvers.named_gaussians import NamedProblem, blocks, log_densities, sweep
+from handful.fewshot.solvers.named_gaussians import NamedProblem, log_densities, solved, sweep
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -36,34 +34,17 @@ FIRST_QUERIES = 8
 
 
 @dataclass(frozen=True)
-class TransclipOptions:
-    """Options of TransCLIP; the defaults are those of the authors' code.
+class TransclipOptions(Options):
+    """Options of TransCLIP; the defaults are those of the authors' code."""
 
-    Attributes
-    ----------
-    temperature : float
-        τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own.
-    n_neighbours : int
-        r, neighbours of a point, itself not counted.
-    max_iter : int
-        Number of updates of the Gaussians.
-    """
-
-    temperature: float = 100.0
-    n_neighbours: int = 3
-    max_iter: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their range."""
-        require(self.temperature > 0, "temperature must be above 0", self.temperature)
-        require(self.n_neighbours >= 1, "n_neighbours must be at least 1", self.n_neighbours)
-        require(self.max_iter >= 1, "max_iter must be at least 1", self.max_iter)
+    temperature: float = above(0, 100.0)  # τ, nats per unit of cosine in the answer of the names; 100 is CLIP's own
+    n_neighbours: int = at_least(1, 3)  # r, of a point, itself not counted
+    max_iter: int = at_least(1, 10)  # updates of the Gaussians
 
 
 def solve(task: TaskBatch, options: TransclipOptions) -> Solution:
     """Alternate between labels and Gaussians, one block of tasks after the other."""
-    labels = concatenated([_labels_and_means(block, options)[0] for block in blocks(task)])
-    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_prototypes, options))
+    return solved(task, options, _labels_and_means)
 
 
 def _labels_and_means(task: TaskBatch, options: TransclipOptions) -> tuple[SoftLabels, Float[Tensor, "task class dim"]]:
@@ -83,21 +64,15 @@ def _labels_and_means(task: TaskBatch, options: TransclipOptions) -> tuple[SoftL
 
 def first_means(problem: NamedProblem) -> Float[Tensor, "task class dim"]:
     """`norm( Σ ŷ_nk x_n )` over the queries that ŷ gives most to class k."""
-    prior = problem.log_prior.exp()
-    if problem.query_mask is not None:
-        prior = prior.where(problem.query_mask.unsqueeze(-1), 0)
+    prior = masked(problem.log_prior.exp(), problem.query_mask)
     least = prior.topk(min(FIRST_QUERIES, prior.shape[-2]), dim=-2).values[..., -1:, :]
     return problem.directions(problem.moments(prior.where(prior >= least, 0)), problem.names)
 
 
-def _prototypes(options: TransclipOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return torch.cat([_labels_and_means(block, options)[1] for block in blocks(frame.task)])
-
-
 METHOD = Method(
-    name="transclip",
-    options=TransclipOptions,
-    transform="l2",
-    solve=solve,
-    citation="Zanella, Gérin, Ben Ayed. Boosting Vision-Language Models with Transduction. NeurIPS 2024.",
+    "transclip",
+    TransclipOptions,
+    "l2",
+    solve,
+    "Zanella, Gérin, Ben Ayed. Boosting Vision-Language Models with Transduction. NeurIPS 2024.",
 )

@@ -8,36 +8,20 @@ import torch
 from torch import nn
 
 from handful.errors import UnknownNameError
-from handful.fewshot.networks.conv4 import Conv4
-from handful.fewshot.networks.resnet18 import ResNet18
-from handful.fewshot.networks.wrn28_10 import WideResNet28x10
+from handful.fewshot.networks.convolutional import Conv4, ResNet18, WideResNet28x10
 
 __all__ = ["NETWORKS", "Architecture", "architecture"]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A network by name.
-
-    Attributes
-    ----------
-    name : str
-        Its key in `NETWORKS`.
-    module : callable
-        Makes one, with random weights.
-    dim : int
-        Length of a vector.
-    side : int
-        Height and width of the images it was made for.
-    batch_size : int
-        Images per step, in the paper's training.
-    """
+    """A network by name."""
 
     name: str
-    module: Callable[[], nn.Module]
-    dim: int
-    side: int
-    batch_size: int
+    module: Callable[[], nn.Module]  # makes one, with random weights
+    dim: int  # length of a vector
+    side: int  # height and width of the images it was made for
+    batch_size: int  # images per step, in the paper's training
 
     def build(self, seed: int = 0) -> nn.Module:
         """Make the network; its initial weights depend on the seed alone; the global random state is kept."""

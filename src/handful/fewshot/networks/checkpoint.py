@@ -36,36 +36,16 @@ CLASSIFIER = ("classifier.weight", "classifier.bias")
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A trained network and how it was trained.
+    """A trained network and how it was trained."""
 
-    Attributes
-    ----------
-    network : str
-        A key of `NETWORKS`.
-    weights : Mapping[str, Tensor]
-        Parameters and buffers by name, and the classifier's as `classifier.weight` and `classifier.bias`.
-    view : CentreView
-        How an image is prepared for the network.
-    classes : tuple of str
-        Names of the base classes, in the classifier's order.
-    recipe : Mapping[str, object]
-        Settings of the training, see `handful.fewshot.training.Recipe`; empty where they are not known.
-    data_hash : str
-        Hash of the base images, see `handful.extraction.items`; empty where it is not known.
-    epoch : int
-        Epochs the weights were trained for.
-    validation : Mapping[str, float]
-        Few-shot accuracies on validation classes, by name; empty if there were none.
-    """
-
-    network: str
-    weights: Mapping[str, Tensor]
-    view: CentreView
-    classes: tuple[str, ...]
-    recipe: Mapping[str, Any]
-    data_hash: str
-    epoch: int
-    validation: Mapping[str, float]
+    network: str  # a key of `NETWORKS`
+    weights: Mapping[str, Tensor]  # parameters and buffers, and those of the classifier, see `CLASSIFIER`
+    view: CentreView  # how an image is prepared for the network
+    classes: tuple[str, ...]  # of the base classes, in the classifier's order
+    recipe: Mapping[str, Any]  # see `handful.fewshot.training.Recipe`; empty where it is not known
+    data_hash: str  # of the base images, see `handful.extraction.items`; empty where it is not known
+    epoch: int  # epochs the weights were trained for
+    validation: Mapping[str, float]  # few-shot accuracies on validation classes, by name
 
     def module(self) -> nn.Module:
         """Make the network, [item, 3, height, width] -> [item, dim], without its classifier."""
@@ -94,7 +74,7 @@ class Checkpoint:
             "recipe": dict(self.recipe),
             "classes": list(self.classes),
         }
-        write_tensors(folder / file, self.weights, {"format": FORMAT}, _sealed_as(stated))
+        write_tensors(folder / file, self.weights, {"format": FORMAT}, _as_text(stated))
         with written_whole(folder / MANIFEST) as place:
             place.write_text(json.dumps(stated, indent=1, ensure_ascii=False), encoding="utf-8")
         for other in folder.glob("weights-*.safetensors"):
@@ -110,7 +90,7 @@ class Checkpoint:
             file, view = stated["weights"], stated["view"]
             if Path(file).name != file or "\0" in file:
                 raise ValueError(f"{file!r} is not a file of this folder")
-            weights, _ = read_tensors(folder / file, _sealed_as(stated))
+            weights, _ = read_tensors(folder / file, _as_text(stated))
             normalisation = Normalisation(*(tuple(view["normalisation"][name]) for name in ("mean", "std")))
             return cls(
                 architecture(stated["network"]).name,
@@ -130,7 +110,7 @@ class Checkpoint:
             ) from error
 
 
-def _sealed_as(stated: Mapping[str, Any]) -> str:
+def _as_text(stated: Mapping[str, Any]) -> str:
     return json.dumps(stated, sort_keys=True)
 
 

@@ -49,7 +49,7 @@ def read_public(path: str | os.PathLike[str]) -> Checkpoint:
 def _state_dict(path: Path) -> Mapping[str, Tensor]:
     refuse_irregular(path, CheckpointError)
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} does not exist; check the path") from error
     except pickle.UnpicklingError as error:
@@ -59,7 +59,7 @@ def _state_dict(path: Path) -> Mapping[str, Tensor]:
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise CheckpointError(f"{path} cannot be read as a file of torch ({error}); download it again") from error
-    state = found.get("state_dict", found) if isinstance(found, dict) else found
+    state = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):
         raise CheckpointError(f"{path} holds no state dict; expected names and tensors, or these under 'state_dict'")
     return state

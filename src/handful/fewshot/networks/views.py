@@ -30,20 +30,10 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class CentreView:
-    """Resize the shorter side (bilinear), crop a square from the centre, normalise.
+    """Resize the shorter side (bilinear), crop a square from the centre, normalise."""
 
-    Attributes
-    ----------
-    side : int
-        Height and width of the square.
-    shorter_side : int
-        Size of the shorter side before the crop; 96 for 84 in the public checkpoints.
-    normalisation : Normalisation
-        What is done to the channels.
-    """
-
-    side: int
-    shorter_side: int
+    side: int  # of the square
+    shorter_side: int  # before the crop; 96 for 84 in the public checkpoints
     normalisation: Normalisation = Normalisation()
 
     def __call__(self, image: Any) -> Float[Tensor, "3 height width"]:

@@ -161,17 +161,13 @@ class _Recorder:
 
     def add(self, rows: Tensor, observed: Tensor, change: Tensor) -> None:
         self._seconds.append(time.perf_counter() - self._start)
-        if self._columns:
-            last = (self._columns[-1][0].clone(), self._columns[-1][1].clone())
-        else:
-            last = (observed.new_zeros(self._n_tasks), change.new_zeros(self._n_tasks))
-        last[0][rows], last[1][rows] = observed, change
-        self._columns.append(last)
+        empty = (observed.new_zeros(self._n_tasks), change.new_zeros(self._n_tasks))
+        observed_last, change_last = (x.clone() for x in (self._columns[-1] if self._columns else empty))
+        observed_last[rows], change_last[rows] = observed, change
+        self._columns.append((observed_last, change_last))
 
     def trace(self) -> Trace:
         observed, change = zip(*self._columns, strict=True)
         return Trace(
-            torch.stack(observed, -1),
-            torch.stack(change, -1),
-            torch.tensor(self._seconds, dtype=torch.float64),
+            torch.stack(observed, -1), torch.stack(change, -1), torch.tensor(self._seconds, dtype=torch.float64)
         )

@@ -15,7 +15,7 @@ Scores are `⟨z_n, w_k⟩ - ½‖w_k‖² = ½‖z_n‖² - ½‖z_n - w_k‖²
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -30,48 +30,6 @@ FEATURE_OPERATION = 1.25
 # Arrays [query, class] with fewer classes than this are stored class by class: a reduction over few classes then sums
 # a few long rows instead of many short ones.
 CLASS_BY_CLASS_BELOW = 64
-
-A = TypeVar("A")
-P = TypeVar("P")
-P_co = TypeVar("P_co", covariant=True)
-
-
-@runtime_checkable
-class Averages(Protocol[P_co]):
-    """Moments in the coordinates of a space: they have a mass, they can be added, and their mean is a prototype."""
-
-    @property
-    def mass(self) -> Float[Tensor, "#task class"]:
-        """Mass of each class."""
-        ...
-
-    def __add__(self: A, other: A, /) -> A: ...
-
-    def mean(self) -> P_co:
-        """Return the prototypes."""
-        ...
-
-
-@runtime_checkable
-class Space(Protocol[P]):
-    """What an alternating method needs from a geometry; P is the type in which it stores prototypes."""
-
-    @property
-    def support(self) -> Averages[P]:
-        """Moments of the labelled points."""
-        ...
-
-    def moments(self, weights: Float[Tensor, "task query class"]) -> Averages[P]:
-        """Return the moments of the query, assigned by `u_nk`; padding is ignored."""
-        ...
-
-    def scores(self, prototypes: P) -> Float[Tensor, "task query class"]:
-        """Return `-½‖z_n - w_k‖²` up to a constant per query."""
-        ...
-
-    def moves(self, new: P, old: P) -> Float[Tensor, "#task class"]:
-        """Return `‖w_k - w_k'‖`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -138,10 +96,7 @@ class GramSpace:
 
     @classmethod
     def of(
-        cls,
-        query: Float[Tensor, "task query dim"],
-        query_mask: Bool[Tensor, "task query"] | None,
-        support: Moments,
+        cls, query: Float[Tensor, "task query dim"], query_mask: Bool[Tensor, "task query"] | None, support: Moments
     ) -> GramSpace:
         """Compute the two products that the iterations use."""
         n_tasks = len(query)
@@ -170,15 +125,15 @@ class GramSpace:
 
     def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
         """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes."""
-        found: Tensor | None = prototypes.__dict__.get("_products")
-        if found is None:
+        products: Tensor | None = prototypes.__dict__.get("_products")
+        if products is None:
             share = prototypes.on_support.unsqueeze(-2)
             if prototypes.on_query is None:
-                found = self.cross * share
+                products = self.cross * share
             else:
-                found = _gram_times(self.gram, prototypes.on_query).addcmul_(self.cross, share)
-            prototypes.__dict__["_products"] = found
-        return found
+                products = _gram_times(self.gram, prototypes.on_query).addcmul_(self.cross, share)
+            prototypes.__dict__["_products"] = products
+        return products
 
     def scores(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
         """`⟨z_n, w_k⟩ - ½‖w_k‖²`."""
@@ -200,6 +155,10 @@ class GramSpace:
         if on_query is None:
             return of_support
         return torch.addcmul(products, self.cross, on_support.unsqueeze(-2)).mul_(on_query).sum(-2).add_(of_support)
+
+
+# What a method iterates in: `FeatureSpace` or `GramSpace`. Moments and prototypes of the two have no common type.
+Space: TypeAlias = Any
 
 
 def masked(

@@ -74,10 +74,7 @@ def read(points: Tensor | Lookup) -> Float[Tensor, "task point dim"]:
 
 
 def moments_of(
-    points: Tensor | Lookup,
-    labels: Int[Tensor, "task point"],
-    mask: Bool[Tensor, "task point"] | None,
-    n_classes: int,
+    points: Tensor | Lookup, labels: Int[Tensor, "task point"], mask: Bool[Tensor, "task point"] | None, n_classes: int
 ) -> Moments:
     """`labelled_moments`; points of a table that are sorted by class are summed while they are read."""
     if not isinstance(points, Lookup) or mask is not None or not _class_by_class(labels):

@@ -1,4 +1,4 @@
-"""Points on the probability simplex: softmax in logarithms, its exponential, Euclidean projection.
+"""Points on the probability simplex: softmax in logarithms, its exponential, Euclidean projection, entropies in nats.
 
 Denormal floats (below 1e-38 in float32) make a product up to a hundred times slower on most processors, and a
 sharply converged assignment matrix is full of them. So logarithms are clamped at `lowest_log` before they are
@@ -59,3 +59,26 @@ def project_to_simplex(points: Float[Tensor, "*batch class"]) -> Float[Tensor, "
     n_positive = (descending * rank > excess).sum(-1, keepdim=True)
     threshold = excess.gather(-1, n_positive - 1) / n_positive
     return (points - threshold).clamp_(min=0)
+
+
+def entropy(probabilities: Float[Tensor, "*batch class"]) -> Float[Tensor, "*batch"]:
+    """`-Σ_k p_k ln p_k` over the last axis."""
+    return -torch.xlogy(probabilities, probabilities).sum(-1)
+
+
+def tsallis_entropy(probabilities: Float[Tensor, "*batch class"], order: float) -> Float[Tensor, "*batch"]:
+    """`(1 - Σ_k p_k^α) / (α - 1)` over the last axis, with α the order; `-Σ_k p_k ln p_k` at α = 1."""
+    if order == 1:
+        return entropy(probabilities)
+    return (1 - probabilities.pow(order).sum(-1)) / (order - 1)
+
+
+def tsallis_slope(log_probabilities: Tensor, order: float) -> Tensor:
+    """`∂H_α/∂p_k` up to a constant, `-α (p_k^{α-1} - 1) / (α - 1)`, element by element; `-ln p_k` at α = 1.
+
+    The constant is the same for all classes, so it has no effect on derivatives along the simplex. `expm1` keeps the
+    quotient accurate when the order is close to one.
+    """
+    if order == 1:
+        return -log_probabilities
+    return torch.expm1((order - 1) * log_probabilities).mul_(-order / (order - 1))

@@ -75,8 +75,8 @@ def sinkhorn(
         max_iter=-(-max_iter // SWEEPS_AT_ONCE),
         tol=tol,
     )
-    found = outcome.answer
-    return Plan(found.log_plan, found.column_potential, SWEEPS_AT_ONCE * outcome.n_iter, outcome.converged)
+    last = outcome.answer
+    return Plan(last.log_plan, last.column_potential, SWEEPS_AT_ONCE * outcome.n_iter, outcome.converged)
 
 
 def _sweeps(to: _Marginals, state: _SinkhornState) -> tuple[_SinkhornState, _SinkhornState]:

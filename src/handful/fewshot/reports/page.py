@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -63,9 +63,8 @@ td b { color: var(--accent) } .interval { color: var(--quiet) }
 .count, .paper { display: block; font-size: .8rem; color: var(--quiet) } .paper { color: #a04000 }
 .figures { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 2rem; margin: 1rem 0 }
 figure { margin: 0; flex: 0 1 auto; max-width: 100%; display: table }
-figure svg { max-width: 100%; height: auto; display: block } .narrow { display: none }
+figure svg { max-width: 100%; height: auto; display: block }
 figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; caption-side: bottom }
-@media screen and (max-width: 700px) { .broad { display: none } .narrow { display: block } }
 details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
 @media print { .wide { overflow: visible; border: 0 } details > * { display: block } }
 """
@@ -107,67 +106,49 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    found = results(journal)
-    columns = columns_of(found)
+    outcomes = results(journal)
+    columns = columns_of(outcomes)
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
     if text := unknown_markdown(columns):
         (folder / "unknown.md").write_text(text, encoding="utf-8")
     figures = _figures(columns, find_bank)
-    for name, figure in figures.items():
-        plots.save(figure.broad, folder, name)
+    for name, (figure, _) in figures.items():
+        plots.save(figure, folder, name)
     page = folder / "index.html"
-    page.write_text(_page(journal, found, columns, figures), encoding="utf-8")
+    page.write_text(_page(journal, outcomes, columns, figures), encoding="utf-8")
     return page
 
 
-class Figure(NamedTuple):
-    """A wide figure, the same figure with its panels below one another, and its caption."""
+# What the figures show for which a run may have the cells.
+CAPTIONS = {
+    plots.accuracy_against_k_eff: (
+        "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals."
+    ),
+    plots.accuracy_against_n_query: "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
+    plots.accuracy_against_weight: "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
+    plots.best_weight_against_n_query: "The most accurate λ against the number of items of a batch, |Q|.",
+}
+CONVERGENCE = (
+    "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. Solved "
+    "again on one thread when this page was made."
+)
+LABEL_COST = (
+    "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class shares. It is "
+    "a smooth substitute for the number of classes used; here for two classes."
+)
 
-    broad: Any
-    narrow: Any
-    caption: str
 
-
-def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, Figure]:
-    """Draw the figures of the paper for which this run has the cells, by name."""
-    figures = {}
-    for draw, caption in (
-        (
-            plots.accuracy_against_k_eff,
-            "Accuracy against the number of classes that occur in a batch, K_eff; bands are 95 % intervals.",
-        ),
-        (
-            plots.accuracy_against_n_query,
-            "Accuracy against the number of items of a batch, |Q|; bands are 95 % intervals.",
-        ),
-        (
-            plots.accuracy_against_weight,
-            "Accuracy against λ, the weight of the partition term; the dotted line is λ = |Q|.",
-        ),
-        (plots.best_weight_against_n_query, "The most accurate λ against the number of items of a batch, |Q|."),
-    ):
-        if (broad := draw(columns)) is not None:
-            figures[draw.__name__] = Figure(broad, draw(columns, across=1), caption)
+def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, tuple[Any, str]]:
+    """Draw the figures of the paper for which this run has the cells; by name, with their captions."""
+    figures = {draw.__name__: (draw(columns), caption) for draw, caption in CAPTIONS.items()}
     traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
     if traces:
-        curves = plots.convergence(traces)
-        figures["convergence"] = Figure(
-            curves,
-            curves,
-            "How far prototypes still move, against time, on the first task both solved; a mark every 100 iterations. "
-            "Solved again on one thread when this page was made.",
-        )
+        figures["convergence"] = plots.convergence(traces), CONVERGENCE
     if _first_with(columns, ("soft_kmeans", "paddle")):
-        cost = plots.label_cost()
-        figures["label_cost"] = Figure(
-            cost,
-            cost,
-            "Why paddle uses few classes and soft_kmeans many: paddle has a partition term, the entropy of class "
-            "shares. It is a smooth substitute for the number of classes used; here for two classes.",
-        )
-    return figures
+        figures["label_cost"] = plots.label_cost(), LABEL_COST
+    return {name: (figure, caption) for name, (figure, caption) in figures.items() if figure is not None}
 
 
 def _first_with(columns: Sequence[Column], methods: Sequence[str]) -> list[Result]:
@@ -185,16 +166,18 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
     if not solved:
         return {}
     cells = [result.cell for result in members]
-    found = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
-    banks = {name: bank for name, bank in found.items() if bank is not None}
-    if len(banks) < len(found) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
+    wanted = {name: find_bank(name) for cell in cells for name in (cell.bank, cell.support_bank) if name}
+    banks = {name: bank for name, bank in wanted.items() if bank is not None}
+    if len(banks) < len(wanted) or any(cell.bound(banks).bank_hash != cell.bank_hash for cell in cells):
         return {}
     return {cell.method: trace_of(cell, Material.of(cell, banks), min(solved)) for cell in cells}
 
 
-def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, Figure]) -> str:
+def _page(
+    journal: Journal, outcomes: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
+) -> str:
     table = accuracy_table(columns)
-    n_rows, n_failed = sum(len(result.tasks) for result in found), sum(result.n_failed for result in found)
+    n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         "Blue: no other entry in its column is ahead by more than an interval, on the tasks both have."
@@ -203,24 +186,24 @@ def _page(journal: Journal, found: Sequence[Result], columns: Sequence[Column], 
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
         f"<p>{escape(_plainly(columns))}</p>",
-        f"<p class='quiet'>{len(found)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
+        f"<p class='quiet'>{len(outcomes)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
         *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
         _unknown(columns),
-        f"<div class='figures'>{''.join(_figure(name, figure) for name, figure in figures.items())}</div>",
+        f"<div class='figures'>{''.join(_figure(name, *drawn) for name, drawn in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
         "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
         _ranks(columns),
         "<h2>Every measure</h2>",
-        _wide(_measures(found)),
-        _failures(found),
+        _wide(_measures(outcomes)),
+        _failures(outcomes),
         "<h2>How this was made</h2>",
         _wide(_rows(("made with", "tasks solved"), [(text, f"{n:,}") for text, n in made_with(journal).items()])),
         *(f"<p class='quiet'>{escape(sentence)}</p>" for sentence in remarks(journal)),
         "<details><summary>Plan and hashes</summary>",
-        _wide(_plan(found)),
+        _wide(_plan(outcomes)),
         "</details>",
     ]
     return (
@@ -250,15 +233,8 @@ def _plainly(columns: Sequence[Column]) -> str:
     )
 
 
-def _figure(name: str, figure: Figure) -> str:
-    """Insert the figure; for small screens, if it has several panels, also with one below the other."""
-    broad = plots.as_svg(figure.broad, name)
-    if figure.narrow is figure.broad or len(figure.broad.axes) == 1:
-        drawings = broad
-    else:
-        narrow = plots.as_svg(figure.narrow, f"{name}, narrow")
-        drawings = f"<div class='broad'>{broad}</div><div class='narrow'>{narrow}</div>"
-    return f"<figure>{drawings}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+def _figure(name: str, figure: Any, caption: str) -> str:
+    return f"<figure>{plots.as_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _wide(table: str) -> str:
@@ -312,10 +288,10 @@ def _ranks(columns: Sequence[Column]) -> str:
     return "<h2>Mean ranks</h2>" + _wide(_rows(("method", "mean rank", "columns"), body))
 
 
-def _measures(found: Sequence[Result]) -> str:
+def _measures(outcomes: Sequence[Result]) -> str:
     head = ("method", "tasks", *(metric.replace("_", " ") for metric in METRICS), "transform")
     body = []
-    for column in columns_of(found):
+    for column in columns_of(outcomes):
         body.append(f"<tr class='group'><th colspan='{len(head)}'><span>{escape(column.title)}</span></th></tr>")
         for result in column.results:
             n = len(result.tasks)
@@ -340,18 +316,18 @@ def _measure(estimate: Estimate, n_tasks: int) -> str:
     return f"{mean:.{digits}f} ± {half:.{digits}f}{fewer}"
 
 
-def _failures(found: Sequence[Result]) -> str:
-    failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in found if r.n_failed]
+def _failures(outcomes: Sequence[Result]) -> str:
+    failed = [(r.label, r.cell.bank, f"{r.n_failed:,}", r.first_error) for r in outcomes if r.n_failed]
     return "" if not failed else "<h2>Failures</h2>" + _wide(_rows(("method", "bank", "tasks", "first error"), failed))
 
 
-def _plan(found: Sequence[Result]) -> str:
+def _plan(outcomes: Sequence[Result]) -> str:
     body = []
-    for result in found:
+    for result in outcomes:
         cell = result.cell
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
-        code = ", ".join(sorted({str(code) for code in result.columns["code"] if code is not None}))
+        code = ", ".join(sorted(set(map(str, result.columns["code"]))))
         words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
         body.append((f"{cell.content_hash} {cell.method}", *words, code))
     return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)

@@ -27,34 +27,25 @@ DASHES = ("-", "--", "-.", ":")
 FORMATS = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 3.4, 2.7  # inches of one panel: a column of a two-column page
 TITLE = 9  # points: fits a bank, shots and K_eff above one panel
-ACROSS = 3  # panels side by side, unless a narrower figure is asked for
+ACROSS = 3  # panels side by side
 
 
-def accuracy_against_k_eff(columns: Sequence[Column], across: int = ACROSS) -> Any:
+def accuracy_against_k_eff(columns: Sequence[Column]) -> Any:
     """Accuracy against K_eff, one panel per bank and number of shots, with 95 % bands; None if K_eff never varies."""
-
-    def panel(column: Column) -> str:
-        return f"{column.bank}, {_shots(column)}"
-
     return _curves(
         columns,
-        panel,
+        lambda column: f"{column.bank}, {_shots(column)}",
         lambda result: float(result.cell.spec.query.k_eff),
         "number of classes present, $K_{eff}$",
-        across,
     )
 
 
-def accuracy_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
+def accuracy_against_n_query(columns: Sequence[Column]) -> Any:
     """Accuracy against |Q|, one panel per bank, shots and K_eff, with 95 % bands; None if |Q| never varies."""
-
-    def panel(column: Column) -> str:
-        return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
-
-    return _curves(columns, panel, lambda result: float(result.cell.spec.n_query), "size of the query, |Q|", across)
+    return _curves(columns, _shots_and_k_eff, lambda result: float(result.cell.spec.n_query), "size of the query, |Q|")
 
 
-def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> Any:
+def accuracy_against_weight(columns: Sequence[Column]) -> Any:
     """Accuracy against λ, one panel per column of tasks, the default λ = |Q| dotted; None without two λ."""
 
     def weight(result: Result) -> float | None:
@@ -66,28 +57,28 @@ def accuracy_against_weight(columns: Sequence[Column], across: int = ACROSS) -> 
         lambda column: column.title.replace("K_eff", "$K_{eff}$"),
         weight,
         "weight of the partition term, λ",
-        across,
         by_method=True,
         mark_n_query=True,
     )
 
 
-def best_weight_against_n_query(columns: Sequence[Column], across: int = ACROSS) -> Any:
+def best_weight_against_n_query(columns: Sequence[Column]) -> Any:
     """Return the most accurate λ against |Q|, one panel per K_eff, with the line λ = |Q|. None without two |Q|."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    panels: dict[str, list[tuple[int, float]]] = {}
     for column in columns:
         swept = [
             result for result in column.results if "complexity_weight" in result.cell.options and len(result.tasks)
         ]
         if len(swept) > 1:
             best = max(swept, key=lambda result: result.estimate().mean)
-            name = f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
-            found.setdefault(name, []).append((column.spec.n_query, float(best.cell.options["complexity_weight"])))
-    found = {name: sorted(points) for name, points in found.items() if len({n for n, _ in points}) > 1}
-    if not found:
+            panels.setdefault(_shots_and_k_eff(column), []).append(
+                (column.spec.n_query, float(best.cell.options["complexity_weight"]))
+            )
+    panels = {name: sorted(points) for name, points in panels.items() if len({n for n, _ in points}) > 1}
+    if not panels:
         return None
-    figure, axes = _panels(len(found), across)
-    for axis, (name, points) in zip(axes, found.items(), strict=True):
+    figure, axes = _panels(len(panels))
+    for axis, (name, points) in zip(axes, panels.items(), strict=True):
         n_query, weight = np.array(points).T
         axis.plot(n_query, n_query, color="black", linewidth=1, label="λ = |Q|")
         axis.plot(n_query, weight, color=COLOURS[0], marker=MARKS[0], linestyle="--", label="best λ")
@@ -144,7 +135,6 @@ def _curves(
     panel: Any,
     position: Any,
     axis_name: str,
-    across: int,
     *,
     by_method: bool = False,
     mark_n_query: bool = False,
@@ -164,7 +154,7 @@ def _curves(
     groups = {name: lines for name, lines in varying.items() if lines}
     if not groups:
         return None
-    figure, axes = _panels(len(groups), across)
+    figure, axes = _panels(len(groups))
     labels = list(dict.fromkeys(label for lines in groups.values() for label in lines))
     for axis, (name, lines) in zip(axes, groups.items(), strict=True):
         for label, points in lines.items():
@@ -184,22 +174,16 @@ def _curves(
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter("{x:g}")
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    beside = min(2 * min(across, len(axes)), 4, len(handles))
-    place = {
-        "loc": "outside lower center",
-        "ncols": beside,
-        "frameon": False,
-        "fontsize": "small",
-        "columnspacing": 1.2,
-    }
-    figure.legend(handles.values(), handles.keys(), **place)
+    beside = min(2 * min(ACROSS, len(axes)), 4, len(handles))
+    place = {"loc": "outside lower center", "ncols": beside, "columnspacing": 1.2}
+    figure.legend(handles.values(), handles.keys(), frameon=False, fontsize="small", **place)
     return figure
 
 
-def _panels(n: int, across: int = ACROSS) -> tuple[Any, list[Any]]:
+def _panels(n: int) -> tuple[Any, list[Any]]:
     import_extra("matplotlib", "plots")
     figure_module = import_extra("matplotlib.figure", "plots")
-    across = min(n, across)
+    across = min(n, ACROSS)
     down = -(-n // across)
     figure = figure_module.Figure((WIDTH * across, HEIGHT * down + 0.5), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1)  # a title is nearer to its own panel than to the one above
@@ -230,6 +214,10 @@ def _style(k: int) -> dict[str, Any]:
         "markersize": 4,
         "linewidth": 1.4,
     }
+
+
+def _shots_and_k_eff(column: Column) -> str:
+    return f"{column.bank}, {_shots(column)}, $K_{{eff}}$={column.spec.query.k_eff}"
 
 
 def _shots(column: Column) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
+from typing import Any
 
 from handful.fewshot.benchmark.paper import K_EFF, N_QUERY, PAPER_BANKS
 from handful.fewshot.benchmark.plan import Cell
@@ -28,19 +29,13 @@ PAPER_METHODS: Mapping[str, str] = MappingProxyType(
 
 
 @cache
-def _numbers() -> dict[tuple[str, str, int | None, str], float | None]:
-    content = json.loads(
-        resources.files("handful.fewshot.reports").joinpath("published.json").read_text(encoding="utf-8")
-    )
-    return {(backbone, data, shots, method): value for backbone, data, shots, method, value in content["rows"]}
+def _content() -> Any:
+    return json.loads(resources.files("handful.fewshot.reports").joinpath("published.json").read_text(encoding="utf-8"))
 
 
 def source() -> str:
     """Where the numbers come from."""
-    content = json.loads(
-        resources.files("handful.fewshot.reports").joinpath("published.json").read_text(encoding="utf-8")
-    )
-    return str(content["source"])
+    return str(_content()["source"])
 
 
 def published_accuracy(cell: Cell) -> float | None:
@@ -61,4 +56,5 @@ def published_accuracy(cell: Cell) -> float | None:
         return None
     dataset, backbone = PAPER_BANKS[cell.bank]
     shots = spec.support.shots if isinstance(spec.support, ShotsPerClass) else None
-    return _numbers().get((backbone, dataset, shots, PAPER_METHODS[cell.method]))
+    key = [backbone, dataset, shots, PAPER_METHODS[cell.method]]
+    return next((accuracy for *row, accuracy in _content()["rows"] if row == key), None)

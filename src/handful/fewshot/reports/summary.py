@@ -16,21 +16,13 @@ import numpy as np
 
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.versions import NOT_NOTED
 from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import RangeOverPool, ShotsPerClass, TaskSpec
 from handful.shapes import Float
 
 METRICS = (
-    "accuracy",
-    "macro_recall",
-    "n_predicted",
-    "presence_precision",
-    "presence_recall",
-    "proportion_error",
-    "negative_log_likelihood",
-    "n_iter",
-    "seconds",
+    *("accuracy", "macro_recall", "n_predicted", "presence_precision", "presence_recall", "proportion_error"),
+    *("negative_log_likelihood", "n_iter", "seconds"),
 )
 # Share of intervals that contain the true mean.
 CONFIDENCE = 0.95
@@ -162,7 +154,7 @@ class Column:
 
         def first(result: Result) -> bool:
             ahead = [paired_difference(other, result) for other in judged if other is not result]
-            return all(found.has_interval and not found.above_zero for found in ahead)
+            return all(lead.has_interval and not lead.above_zero for lead in ahead)
 
         return tuple(filter(first, judged))
 
@@ -208,7 +200,7 @@ def results(journal: Journal) -> list[Result]:
     [('prior_em', 4, 0), ('nearest_prototype', 4, 0)]
     """
     rows = journal.columns()
-    found = []
+    outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
     for cell in journal.plan:
@@ -217,20 +209,18 @@ def results(journal: Journal) -> list[Result]:
         errors = rows["error"][mine & ~succeeded]
         columns = {name: values[succeeded] for name, values in rows.items()}
         label = _variant(cell) if cell.method in varied else cell.method
-        found.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
-    return found
+        outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
+    return outcomes
 
 
 def made_with(journal: Journal) -> dict[str, int]:
     """Versions behind the solved tasks, as text, with the number of tasks; those at the start if there are none."""
-    noted = Counter(
-        NOT_NOTED if text is None else str(text) for result in results(journal) for text in result.columns["versions"]
-    )
-    return dict(noted) or {", ".join(f"{name} {version}" for name, version in journal.versions.items()): 0}
+    noted = Counter(str(text) for result in results(journal) for text in result.columns["versions"])
+    return dict(noted) or {", ".join(map(" ".join, journal.versions.items())): 0}
 
 
 def remarks(journal: Journal) -> list[str]:
-    """Warnings for readers of the numbers: mixed versions, rows that cannot be checked."""
+    """Warnings for readers of the numbers: rows that were made by different versions, or by different code."""
     said = []
     if len(versions := made_with(journal)) > 1:
         said.append(
@@ -238,26 +228,20 @@ def remarks(journal: Journal) -> list[str]:
         )
     codes: dict[str, set[str]] = {}
     for result in results(journal):
-        codes.setdefault(result.cell.method, set()).update(str(c) for c in result.columns["code"] if c is not None)
-    said += [
-        f"Rows of {method} were made by different code: {', '.join(sorted(found))}."
-        for method, found in codes.items()
-        if len(found) > 1
+        codes.setdefault(result.cell.method, set()).update(map(str, result.columns["code"]))
+    return said + [
+        f"Rows of {method} were made by different code: {', '.join(sorted(different))}."
+        for method, different in codes.items()
+        if len(different) > 1
     ]
-    if n := len(journal.unchecked_shards()):
-        said.append(
-            f"{n} of {len(journal.shards())} files of rows were written by an earlier version, without a checksum: "
-            "damage to their numbers would not be noticed."
-        )
-    return said
 
 
-def columns_of(found: Sequence[Result]) -> list[Column]:
+def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     """Group results by their tasks, in the order in which these first occur.
 
     Parameters
     ----------
-    found : sequence of Result
+    outcomes : sequence of Result
         Results of cells.
 
     Returns
@@ -267,22 +251,15 @@ def columns_of(found: Sequence[Result]) -> list[Column]:
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.fewshot.benchmark import Cell, Journal, complete
-    >>> from handful.fewshot.benchmark.plan import bound_plan
-    >>> from handful.datasets import load_clinc150
-    >>> banks = {"clinc150": load_clinc150()}
+    >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
-    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
-    >>> complete(journal, banks)
-    >>> for column in columns_of(results(journal)):
+    >>> outcomes = [Result(Cell("clinc150", spec, name), name, {}, 0, "") for name in ("prior_em", "nearest_prototype")]
+    >>> for column in columns_of(outcomes):
     ...     print(f"{column.title}:", *(result.label for result in column.results))
     clinc150, 5-shot, K_eff=5: prior_em nearest_prototype
     """
     groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
-    for result in found:
+    for result in outcomes:
         groups.setdefault(_tasks_of(result.cell), []).append(result)
     return [Column(*key, tuple(members)) for key, members in groups.items()]
 
@@ -304,20 +281,16 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.fewshot.benchmark import Cell, Journal, complete
-    >>> from handful.fewshot.benchmark.plan import bound_plan
-    >>> from handful.datasets import load_clinc150
-    >>> banks = {"clinc150": load_clinc150()}
+    >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
-    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
-    >>> complete(journal, banks)
-    >>> jointly, alone = results(journal)
-    >>> difference = paired_difference(jointly, alone, "presence_precision")
-    >>> difference.n, difference.mean > 0, difference.holds_zero
-    (4, True, False)
+    >>> accuracies = {"paddle": [0.5, 0.7, 0.9], "tim": [0.4, 0.5, 0.8]}
+    >>> a, b = (
+    ...     Result(Cell("mine", spec, name), name, {"task": np.arange(3), "accuracy": np.array(values)}, 0, "")
+    ...     for name, values in accuracies.items()
+    ... )
+    >>> difference = paired_difference(a, b)
+    >>> difference.n, round(difference.mean, 3), difference.holds_zero
+    (3, 0.133, True)
     """
     shared = _shared_tasks((a, b))
     differences = _on(a, shared, metric) - _on(b, shared, metric)

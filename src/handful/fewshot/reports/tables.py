@@ -42,6 +42,13 @@ class Entry:
     published: float | None
     note: str = ""
 
+    def texts(self, bold: str, paper: str) -> tuple[str, str, str]:
+        """Mean, interval (a single task has none, which is stated) and the paper's number, in these templates."""
+        mean = f"{self.estimate.mean:.1f}" if self.estimate.n else "–"
+        spread = f" ± {self.estimate.half_width:.1f}" if self.estimate.has_interval else ", no interval"
+        published = "" if self.published is None else paper.format(f"{self.published:.1f}")
+        return bold.format(mean) if self.best else mean, spread if self.estimate.n else "", published
+
 
 @dataclass(frozen=True)
 class Table:
@@ -120,20 +127,8 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> s
 def _markdown_entry(entry: Entry | None) -> str:
     if entry is None:
         return ""
-    mean = f"**{_mean(entry)}**" if entry.best else _mean(entry)
-    paper = "" if entry.published is None else f" / {entry.published:.1f}"
-    return f"{mean}{_spread(entry)} ({entry.estimate.n:,}){paper}"
-
-
-def _mean(entry: Entry) -> str:
-    return f"{entry.estimate.mean:.1f}" if entry.estimate.n else "–"
-
-
-def _spread(entry: Entry) -> str:
-    """Return the interval as written after the mean; a single task has none, which is stated."""
-    if entry.estimate.has_interval:
-        return f" ± {entry.estimate.half_width:.1f}"
-    return ", no interval" if entry.estimate.n else ""
+    mean, spread, paper = entry.texts("**{}**", " / {}")
+    return f"{mean}{spread} ({entry.estimate.n:,}){paper}"
 
 
 def render_latex(table: Table, caption: str = "") -> str:
@@ -143,24 +138,9 @@ def render_latex(table: Table, caption: str = "") -> str:
     tasks = " & ".join(
         [r"\emph{tasks}", *(_counts(entries) for entries in zip(*(r for _, r in table.rows), strict=True))]
     )
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
-            r"\toprule",
-            head + r" \\",
-            r"\midrule",
-            *body,
-            r"\midrule",
-            tasks + r" \\",
-            r"\bottomrule",
-            r"\end{tabular}",
-            *([rf"\caption{{{_latex(caption)}}}"] if caption else []),
-            r"\end{table}",
-            "",
-        ]
-    )
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
+    lines += [head + r" \\", r"\midrule", *body, r"\midrule", tasks + r" \\", r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*lines, *([rf"\caption{{{_latex(caption)}}}"] if caption else []), r"\end{table}", ""])
 
 
 def _counts(entries: Sequence[Entry | None]) -> str:
@@ -176,10 +156,10 @@ def _latex(text: str) -> str:
 def _latex_entry(entry: Entry | None) -> str:
     if entry is None:
         return "--"
-    mean = rf"\textbf{{{_mean(entry)}}}" if entry.best else _mean(entry).replace("–", "--")
-    paper = "" if entry.published is None else f" ({entry.published:.1f})"
-    spread = rf"$_{{\pm {entry.estimate.half_width:.1f}}}$" if entry.estimate.has_interval else _spread(entry)
-    return f"{mean}{spread}{paper}"
+    mean, spread, paper = entry.texts(r"\textbf{{{}}}", " ({})")
+    if entry.estimate.has_interval:
+        spread = rf"$_{{\pm {entry.estimate.half_width:.1f}}}$"
+    return f"{mean.replace('–', '--')}{spread}{paper}"
 
 
 def render_html(table: Table) -> str:
@@ -195,12 +175,9 @@ def render_html(table: Table) -> str:
 def _html_entry(entry: Entry | None) -> str:
     if entry is None:
         return "<td></td>"
-    mean = f"<b>{_mean(entry)}</b>" if entry.best else _mean(entry)
-    paper = "" if entry.published is None else f"<span class='paper'>paper {entry.published:.1f}</span>"
-    return (
-        f"<td>{mean}<span class='interval'>{_spread(entry)}</span>"
-        f"<span class='count'>n = {entry.estimate.n:,}</span>{paper}</td>"
-    )
+    mean, spread, paper = entry.texts("<b>{}</b>", "<span class='paper'>paper {}</span>")
+    count = f"<span class='count'>n = {entry.estimate.n:,}</span>"
+    return f"<td>{mean}<span class='interval'>{spread}</span>{count}{paper}</td>"
 
 
 def unknown_rows(column: Column) -> list[tuple[str, ...]]:

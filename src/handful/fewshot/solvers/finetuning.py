@@ -12,12 +12,14 @@ The query is not used. If all tasks share a support, the classifier is trained o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
@@ -34,13 +36,10 @@ class LabelledPoints:
     def of(cls, task: TaskBatch, origin: Float[Tensor, "#set dim"] | None = None) -> LabelledPoints:
         """Take the support of every task, as it is or relative to `origin`."""
         points = task.support if origin is None else task.support - origin.unsqueeze(-2)
-        labels, real = task.support_labels, torch.ones_like(points[..., 0])
-        if task.support_mask is not None:
-            points = points.where(task.support_mask.unsqueeze(-1), 0)
-            labels = labels.where(task.support_mask, 0)
-            real = task.support_mask.to(points.dtype)
-        n_sets = max(len(points), len(labels), len(real))
-        return cls(points.expand(n_sets, -1, -1), labels.expand(n_sets, -1), real.expand(n_sets, -1))
+        present = task.present("support")
+        points, labels = points.where(present.unsqueeze(-1), 0), task.support_labels.where(present, 0)
+        n_sets = max(len(points), len(labels), len(present))
+        return cls(points.expand(n_sets, -1, -1), labels.expand(n_sets, -1), present.to(points).expand(n_sets, -1))
 
     def size(self) -> Float[Tensor, "set"]:
         """|S| of each task."""
@@ -74,20 +73,17 @@ def prototype_gradient(
     return temperature * (error.mT @ data.points - error.sum(-2).unsqueeze(-1) * prototypes)
 
 
-def fit_prototypes(
-    data: LabelledPoints,
-    prototypes: Float[Tensor, "#set class dim"],
-    *,
-    temperature: float,
-    learning_rate: float,
-    steps: int,
-) -> Float[Tensor, "set class dim"]:
-    """Train prototypes with Adam on the whole support."""
-    prototypes = prototypes.expand(len(data.points), -1, -1)
+def fit_prototypes(frame: Frame, options: Any) -> Float[Tensor, "set class dim"]:
+    """Train prototypes with Adam on the whole support, from its means; about the frame's origin.
+
+    `options` has `temperature`, `learning_rate` (None means 1e-3) and `max_iter`.
+    """
+    data = LabelledPoints.of(frame.task, frame.origin)
+    prototypes = frame.support.mean().expand(len(data.points), -1, -1)
     memory = AdamState.zeros_like(prototypes)
-    for _ in range(steps):
-        gradient = prototype_gradient(data, prototypes, temperature)
-        prototypes, memory = adam_step(prototypes, gradient, memory, learning_rate)
+    for _ in range(options.max_iter):
+        gradient = prototype_gradient(data, prototypes, options.temperature)
+        prototypes, memory = adam_step(prototypes, gradient, memory, options.learning_rate or 1e-3)
     return prototypes
 
 
@@ -97,30 +93,23 @@ def linear_gradient(data: LabelledPoints, layer: LinearLayer) -> LinearLayer:
     return LinearLayer(error.mT @ data.points, error.sum(-2))
 
 
-def fit_linear(
-    data: LabelledPoints,
-    n_classes: int,
-    *,
-    learning_rate: float,
-    batch_size: int,
-    weight_decay: float,
-    epochs: int,
-    bias: bool,
-) -> LinearLayer:
+def fit_linear(task: TaskBatch, options: Any, *, bias: bool) -> LinearLayer:
     """Train a linear layer from zero; each epoch is one step along the mean gradient of its mini-batches.
 
+    `options` has `learning_rate` (None means 1e-2), `batch_size`, `weight_decay` and `max_iter`, the number of epochs.
     An epoch of stochastic descent takes `⌈|S|/batch⌉` steps whose gradients average to that of the whole support; here
     it is a single step with that many times the learning rate. Momentum is left out: if it equals the dampening, as
     published, it averages the gradients of the last few mini-batches, and the whole support gives that average. Zero
     is the mean of a layer's random initialisation. So the answer depends neither on a seed nor on the order of the
     support.
     """
+    data, n_classes, decay = LabelledPoints.of(task), task.n_classes, options.weight_decay
     n_sets, _, dim = data.points.shape
-    rate = (learning_rate * torch.ceil(data.size() / batch_size)).unsqueeze(-1)
+    rate = ((options.learning_rate or 1e-2) * torch.ceil(data.size() / options.batch_size)).unsqueeze(-1)
     layer = LinearLayer(data.points.new_zeros(n_sets, n_classes, dim), data.points.new_zeros(n_sets, n_classes))
-    for _ in range(epochs):
+    for _ in range(options.max_iter):
         gradient = linear_gradient(data, layer)
-        weights = layer.weights - rate.unsqueeze(-1) * (gradient.weights + weight_decay * layer.weights)
-        offsets = layer.bias - rate * (gradient.bias + weight_decay * layer.bias) if bias else layer.bias
+        weights = layer.weights - rate.unsqueeze(-1) * (gradient.weights + decay * layer.weights)
+        offsets = layer.bias - rate * (gradient.bias + decay * layer.bias) if bias else layer.bias
         layer = LinearLayer(weights, offsets)
     return layer

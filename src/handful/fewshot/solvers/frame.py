@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import entropy
-from handful.fewshot.numerics.fixed_point import Trace, concatenated
+from handful.fewshot.numerics.fixed_point import Trace, concatenated, fixed_point
 from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
 from handful.fewshot.numerics.lookup import Lookup, moments_of
 from handful.fewshot.numerics.moments import Moments, soft_moments
-from handful.fewshot.numerics.simplex import SoftLabels
+from handful.fewshot.numerics.simplex import SoftLabels, entropy
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
@@ -31,14 +30,6 @@ GEOMETRIES = ("auto", "feature", "gram")
 # Numbers of support and query in one block when the products of Gram space are computed: these fit a second-level
 # cache.
 GRAM_BLOCK_NUMBERS = 2_000_000
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Soft labels of every query over all classes, with proportions."""
-
-    log_assignments: Float[Tensor, "task query class"]
-    proportions: Float[Tensor, "task class"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +76,13 @@ class Frame:
             query = source - self.origin.unsqueeze(-2)
         return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
 
-    def space(self, geometry: str, max_iter: int) -> Space[Any]:
+    def space(self, geometry: str, max_iter: int) -> Space:
         """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
-        if self.geometry(geometry, max_iter) == "feature":
+        task = self.task
+        cheaper = gram_is_cheaper(task.query_slots, task.n_classes, task.dim, max_iter)
+        if geometry == "feature" or (geometry == "auto" and not cheaper):
             return FeatureSpace(self.query, self.query_mask, self.support)
         return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
-
-    def geometry(self, name: str, max_iter: int) -> str:
-        """`feature` or `gram`: the given one, or with `auto` the one that costs less for these shapes."""
-        if name != "auto":
-            return name
-        cheaper = gram_is_cheaper(self.task.query_slots, self.task.n_classes, self.task.dim, max_iter)
-        return "gram" if cheaper else "feature"
 
     def blocks(self) -> Iterator[Frame]:
         """Cut the tasks into blocks: the centred points of one block fit the cache, and are freed with the block."""
@@ -126,17 +112,17 @@ class Frame:
         """`û_k = (1/|Q|) Σ_Q u_nk`."""
         return masked(weights, self.query_mask).sum(-2) / self.n_query.unsqueeze(-1)
 
+    def complexity_weight(self, given: float | None) -> Float[Tensor, "task"]:
+        """λ of each task: the given one, or |Q|."""
+        return self.n_query if given is None else torch.full_like(self.n_query, given)
+
     def select(self, rows: Tensor | slice) -> Frame:
         """Return the frame of the chosen tasks."""
         return Frame(self.task.select(rows))
 
-    def labels(self, u: SoftLabels) -> Labels:
-        """Return the soft labels as logarithms, -inf for padded queries."""
-        return Labels(self.hide_padding(u.log()), self.proportions(u.weights))
-
     def solution(
         self,
-        u: SoftLabels | Labels,
+        u: SoftLabels | Float[Tensor, "task query class"],
         *,
         n_iter: Int[Tensor, "task"] | int = 1,
         converged: Bool[Tensor, "task"] | None = None,
@@ -144,16 +130,15 @@ class Frame:
         find_prototypes: Callable[[Frame, Tensor], Tensor] | None = None,
         measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
     ) -> Solution:
-        """Wrap the soft labels of the query; leave `converged` out for a method without a tolerance.
+        """Wrap the soft labels of the query, or plain weights; a method without a tolerance leaves `converged` out.
 
         `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run on first use, on a new frame, so
         the points of this one need not be kept.
         """
-        labels = u if isinstance(u, Labels) else self.labels(u)
         n_tasks, device = self.task.n_tasks, self.task.device
         return Solution(
-            log_assignments=labels.log_assignments,
-            proportions=labels.proportions,
+            log_assignments=self.hide_padding(u.log()),
+            proportions=self.proportions(u if isinstance(u, Tensor) else u.weights),
             n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,
@@ -194,9 +179,7 @@ def data_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> Flo
 
 
 def data_fit(
-    frame: Frame,
-    weights: Float[Tensor, "task query class"],
-    prototypes: Float[Tensor, "task class dim"],
+    frame: Frame, weights: Float[Tensor, "task query class"], prototypes: Float[Tensor, "task class dim"]
 ) -> Float[Tensor, "task"]:
     """`Σ_{n∈S∪Q} Σ_k u_nk ½‖z_n - w_k‖²`, support rows clamped to their labels; w in the task's coordinates."""
     centred = prototypes - frame.origin.unsqueeze(-2)
@@ -218,3 +201,45 @@ def _support_scatter(task: TaskBatch, means: Float[Tensor, "#task class dim"]) -
     if task.support_mask is not None:
         squares = squares.where(task.support_mask, 0)
     return 0.5 * squares.sum(-1)
+
+
+def iterate(
+    frame: Frame,
+    step: Callable[[Any, Any], tuple[Any, SoftLabels]],
+    change: Callable[[Any, Any, Any], Float[Tensor, "task"]],
+    problem: Any,
+    state: Any,
+    options: Any,
+    *,
+    measure: Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength],
+    find_prototypes: Callable[[Frame, Tensor], Tensor] = Frame.prototypes,
+) -> Solution:
+    """Iterate `state, u = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
+
+    `options` has `max_iter` and `tol`; if it has `record` and that is set, the objective of every iteration is traced.
+    `measure` computes the objective. Prototypes are the class means over the support and the query assigned by u.
+    """
+
+    def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
+        length = measure(frame.select(rows), u.weights)
+        return length.data + length.partition
+
+    outcome = fixed_point(
+        step,
+        change,
+        problem,
+        state,
+        n_tasks=frame.task.n_tasks,
+        device=frame.task.device,
+        max_iter=options.max_iter,
+        tol=options.tol,
+        observe=objective if getattr(options, "record", False) else None,
+    )
+    return frame.solution(
+        outcome.answer,
+        n_iter=outcome.n_iter,
+        converged=outcome.converged,
+        trace=outcome.trace,
+        find_prototypes=find_prototypes,
+        measure=measure,
+    )

@@ -23,28 +23,21 @@ axis: with few classes both products are then nearly twice as fast, and a softma
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.numerics.adam import AdamState, adam_step
 from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.entropy import tsallis_entropy, tsallis_slope
-from handful.fewshot.numerics.fixed_point import Outcome, fixed_point
-from handful.fewshot.numerics.simplex import SoftLabels, lowest_log, softmax
+from handful.fewshot.numerics.fixed_point import fixed_point
+from handful.fewshot.numerics.simplex import SoftLabels, lowest_log, softmax, tsallis_entropy, tsallis_slope
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.solvers.frame import Frame, placed
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Bool, Float
-
-S = TypeVar("S", bound="HasPrototypes")
-
-# Numbers in the points of the tasks that are solved together. Both copies of the points are read at every step and
-# should stay in the cache. With fewer tasks at a time, the calls themselves would cost more than the arithmetic.
-DESCENT_BLOCK_NUMBERS = 2_000_000
+from handful.shapes import Float
 
 
 @dataclass(frozen=True)
@@ -59,29 +52,12 @@ class Loss:
     conditional_order: float = 1.0
 
 
-@runtime_checkable
-class HasPrototypes(Protocol):
-    """What one iteration passes to the next: prototypes relative to the frame's origin, and possibly more."""
+@dataclass(frozen=True)
+class Iterate:
+    """What one iteration passes to the next: prototypes relative to the frame's origin, and the state of Adam."""
 
-    @property
-    def prototypes(self) -> Float[Tensor, "task class dim"]:
-        """W."""
-        ...
-
-
-@runtime_checkable
-class DescentOptions(Protocol):
-    """The options of every method that uses `descend`."""
-
-    @property
-    def max_iter(self) -> int:
-        """Number of iterations of every task."""
-        ...
-
-    @property
-    def record(self) -> bool:
-        """Whether to keep a trace."""
-        ...
+    prototypes: Float[Tensor, "task class dim"]
+    memory: AdamState | None = None
 
 
 @dataclass(frozen=True)
@@ -95,17 +71,15 @@ class InformationProblem:
     query_shares: Float[Tensor, "task query 1"]  # 1/|Q|; zero for padding
 
     @classmethod
-    def of(cls, task: TaskBatch, frame: Frame, loss: Loss) -> InformationProblem:
-        """Build the problem of these tasks, relative to the frame's origin."""
-        n_tasks = task.n_tasks
-        present = support_mask(task)
+    def of(cls, frame: Frame, loss: Loss) -> InformationProblem:
+        """Build the problem of a frame's tasks, relative to its origin."""
+        task, n_tasks = frame.task, frame.task.n_tasks
+        present = task.present("support")
         support = (task.support - frame.origin.unsqueeze(-2)).where(present.unsqueeze(-1), 0).expand(n_tasks, -1, -1)
         labels = task.support_labels.where(present, 0)
         targets = torch.nn.functional.one_hot(labels, task.n_classes).to(support.dtype) * present.unsqueeze(-1)
         support_shares = present * (loss.support_weight / present.sum(-1, keepdim=True))
-        of_query = (1 / frame.n_query).unsqueeze(-1).expand(-1, task.query.shape[1])
-        if frame.query_mask is not None:
-            of_query = of_query * frame.query_mask
+        of_query = task.present("query") / frame.n_query.unsqueeze(-1)
         points = torch.cat([support, frame.query], 1)
         shares = torch.cat([support_shares.to(support.dtype).expand(n_tasks, -1), of_query], 1).unsqueeze(-1)
         shares = loss.temperature * shares
@@ -169,11 +143,9 @@ def gradient(
     return pull(problem, residuals, prototypes)
 
 
-def evaluate(
-    task: TaskBatch, frame: Frame, prototypes: Float[Tensor, "task class dim"], loss: Loss
-) -> DescriptionLength:
+def evaluate(frame: Frame, prototypes: Float[Tensor, "task class dim"], loss: Loss) -> DescriptionLength:
     """Cross-entropy and conditional entropies as data, marginal entropy as partition; W relative to the origin."""
-    present = support_mask(task)
+    task, present = frame.task, frame.task.present("support")
     support = (task.support - frame.origin.unsqueeze(-2)).where(present.unsqueeze(-1), 0)
     log_p = softmax(-loss.temperature * half_squared_distances(support.expand(task.n_tasks, -1, -1), prototypes)).log()
     labels = task.support_labels.where(present, 0).unsqueeze(-1).expand(task.n_tasks, -1, -1)
@@ -195,109 +167,59 @@ def classify(frame: Frame, prototypes: Float[Tensor, "task class dim"], temperat
     return softmax(-temperature * half_squared_distances(frame.query, prototypes))
 
 
-def support_mask(task: TaskBatch) -> Bool[Tensor, "#task support"]:
-    """Return True where a support row is real."""
-    if task.support_mask is not None:
-        return task.support_mask
-    return torch.ones_like(task.support_labels, dtype=torch.bool)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Descent.
-
-
-@dataclass(frozen=True)
-class AdamIterate:
-    """The prototypes, and the state of Adam."""
-
-    prototypes: Float[Tensor, "task class dim"]
-    memory: AdamState
-
-    @classmethod
-    def start(cls, prototypes: Float[Tensor, "task class dim"]) -> AdamIterate:
-        """Begin with an empty state of Adam."""
-        return cls(prototypes, AdamState.zeros_like(prototypes))
-
-
-def adam_descent(problem: InformationProblem, at: AdamIterate, loss: Loss, learning_rate: float) -> AdamIterate:
+def adam_descent(problem: InformationProblem, at: Iterate, loss: Loss, learning_rate: float) -> Iterate:
     """One step of Adam on W along the closed-form gradient."""
-    return AdamIterate(*adam_step(at.prototypes, gradient(problem, at.prototypes, loss), at.memory, learning_rate))
+    memory = AdamState.zeros_like(at.prototypes) if at.memory is None else at.memory
+    return Iterate(*adam_step(at.prototypes, gradient(problem, at.prototypes, loss), memory, learning_rate))
 
 
 def descend(
-    step: Callable[[InformationProblem, S], S],
-    start: Callable[[Float[Tensor, "task class dim"]], S],
-    loss: Loss,
-    task: TaskBatch,
-    options: DescentOptions,
+    step: Callable[[InformationProblem, Iterate], Iterate], loss: Loss, task: TaskBatch, options: Any
 ) -> Solution:
-    """Iterate `state = step(problem, state)` from the support means; label the query with the final prototypes."""
-    size = max(1, DESCENT_BLOCK_NUMBERS // (2 * (task.support_slots + task.query_slots) * task.dim))
-    blocks = [task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size)]
-    return Solution.join([_descend_block(step, start, loss, block, options) for block in blocks])
+    """Iterate `at = step(problem, at)` from the support means; label the query with the final prototypes.
+
+    `options` has `max_iter`, the number of iterations of every task, and `record`.
+    """
+    # Both copies of the points are read at every step.
+    blocks = task.blocks(2 * (task.support_slots + task.query_slots) * task.dim)
+    return Solution.join([_descend_block(step, loss, Frame(block), options) for block in blocks])
 
 
 def _descend_block(
-    step: Callable[[InformationProblem, S], S],
-    start: Callable[[Float[Tensor, "task class dim"]], S],
-    loss: Loss,
-    task: TaskBatch,
-    options: DescentOptions,
+    step: Callable[[InformationProblem, Iterate], Iterate], loss: Loss, frame: Frame, options: Any
 ) -> Solution:
-    frame = Frame(task)
-    means = frame.support.mean().expand(task.n_tasks, -1, -1)
-    outcome = _iterate(step, start, means, loss, task, frame, options)
-    w = outcome.answer
-    answer = classify(frame, w, loss.temperature)
-    return Solution(
-        log_assignments=frame.hide_padding(answer.log()),
-        proportions=frame.proportions(answer.weights),
-        n_iter=outcome.n_iter,
-        converged=outcome.converged,
-        query_mask=task.query_mask,
-        trace=outcome.trace,
-        find_prototypes=frame.later(partial(placed, w)),
-        measure=frame.later(partial(_measured, w, loss)),
+    def advance(problem: InformationProblem, at: Iterate) -> tuple[Iterate, Tensor]:
+        at = step(problem, at)
+        return at, at.prototypes
+
+    def objective(prototypes: Tensor, rows: Tensor) -> Tensor:
+        length = evaluate(frame.select(rows), prototypes, loss)
+        return length.data + length.partition
+
+    w, trace = frame.support.mean().expand(frame.task.n_tasks, -1, -1), None
+    if options.max_iter:
+        outcome = fixed_point(
+            advance,
+            lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
+            InformationProblem.of(frame, loss),
+            Iterate(w),
+            n_tasks=frame.task.n_tasks,
+            device=frame.task.device,
+            max_iter=options.max_iter,
+            tol=0.0,
+            observe=objective if options.record else None,
+        )
+        w, trace = outcome.answer, outcome.trace
+    return frame.solution(
+        classify(frame, w, loss.temperature),
+        n_iter=options.max_iter,
+        trace=trace,
+        find_prototypes=partial(placed, w),
+        measure=partial(_measured, w, loss),
     )
 
 
 def _measured(
     prototypes: Float[Tensor, "task class dim"], loss: Loss, frame: Frame, weights: Tensor
 ) -> DescriptionLength:
-    return evaluate(frame.task, frame, prototypes, loss)
-
-
-def _iterate(
-    step: Callable[[InformationProblem, S], S],
-    start: Callable[[Float[Tensor, "task class dim"]], S],
-    means: Float[Tensor, "task class dim"],
-    loss: Loss,
-    task: TaskBatch,
-    frame: Frame,
-    options: DescentOptions,
-) -> Outcome[Tensor]:
-    if options.max_iter == 0:
-        none = torch.zeros_like(task.n_query)
-        return Outcome(means, none, torch.ones_like(none, dtype=torch.bool), None)
-
-    def advance(problem: InformationProblem, state: S) -> tuple[S, Tensor]:
-        state = step(problem, state)
-        return state, state.prototypes
-
-    def objective(prototypes: Tensor, rows: Tensor) -> Tensor:
-        length = evaluate(task.select(rows), frame.select(rows), prototypes, loss)
-        return length.data + length.partition
-
-    outcome = fixed_point(
-        advance,
-        lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
-        InformationProblem.of(task, frame, loss),
-        start(means),
-        n_tasks=task.n_tasks,
-        device=task.query.device,
-        max_iter=options.max_iter,
-        tol=0.0,
-        observe=objective if options.record else None,
-    )
-    # The number of steps is fixed and there is no tolerance, so every task counts as converged.
-    return replace(outcome, converged=torch.ones_like(outcome.converged))
+    return evaluate(frame, prototypes, loss)

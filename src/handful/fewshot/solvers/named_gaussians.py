@@ -12,17 +12,21 @@ and given Gaussians with means μ_k and diagonal covariances Σ_k, the soft labe
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor
 
+from handful.fewshot.numerics.distances import neighbour_affinities
+from handful.fewshot.numerics.fixed_point import concatenated
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.graphs import neighbour_affinities
 from handful.fewshot.numerics.moments import Moments, soft_moments
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.rows import unit
+from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
@@ -35,8 +39,6 @@ SWEEPS = 5
 LEAST_VARIANCE = 1e-6
 # A mean of less mass than this is not taken.
 LEAST_MASS = 1e-12
-# Numbers in the Gaussians of the tasks that are solved together.
-BLOCK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,12 @@ class NamedProblem:
         """Compute the names' own answer and the graph."""
         frame = Frame(task)
         names = unit(frame.placed(frame.support.mean()))
-        query = task.query if task.query_mask is None else task.query.where(task.query_mask.unsqueeze(-1), 0)
-        points = unit(query)
+        points = unit(task.zeroed("query"))
         cosines = points @ points.mT
         graph = neighbour_affinities(points, task.query_mask, n_neighbours) * cosines.clamp(min=0)
         origin = points.sum(-2, keepdim=True) / task.n_query.to(points).reshape(-1, 1, 1)
-        centred = points - origin
-        if task.query_mask is not None:
-            centred = centred.where(task.query_mask.unsqueeze(-1), 0)
         return cls(
-            points=centred,
+            points=masked(points - origin, task.query_mask),
             names=names - origin,
             origin=origin,
             log_prior=softmax(temperature * points @ names.mT).log(),
@@ -117,7 +115,19 @@ def sweep(
     return labels
 
 
+Fit: TypeAlias = Callable[[TaskBatch, Any], tuple[SoftLabels, Float[Tensor, "task class dim"]]]
+
+
+def solved(task: TaskBatch, options: Any, fit: Fit) -> Solution:
+    """Solve one block of tasks after the other; `fit` returns labels, and means in the coordinates of unit vectors."""
+    labels = concatenated([fit(block, options)[0] for block in blocks(task)])
+    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_means, fit, options))
+
+
+def _means(fit: Fit, options: Any, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
+    return torch.cat([fit(block, options)[1] for block in blocks(frame.task)])
+
+
 def blocks(task: TaskBatch) -> Iterator[TaskBatch]:
     """Cut the tasks into blocks whose Gaussians fit the cache."""
-    size = max(1, BLOCK_NUMBERS // math.prod((task.query_slots + task.n_classes, task.dim)))
-    yield from (task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size))
+    return task.blocks((task.query_slots + task.n_classes) * task.dim)

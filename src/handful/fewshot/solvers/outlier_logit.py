@@ -30,9 +30,6 @@ from handful.fewshot.solvers.frame import Frame, placed
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
-# Numbers in the points and probabilities of the tasks that are solved together, so that they stay in the cache.
-BLOCK_NUMBERS = 2_000_000
-
 
 @dataclass(frozen=True)
 class OpenProblem:
@@ -49,8 +46,8 @@ class OpenProblem:
     def of(cls, task: TaskBatch) -> OpenProblem:
         """Build the problem of these tasks."""
         n_tasks = task.n_tasks
-        in_support, in_query = _present(task)
-        support, query = task.support.where(in_support, 0), task.query.where(in_query, 0)
+        in_support, in_query = (task.present(name).unsqueeze(-1) for name in ("support", "query"))
+        support, query = task.zeroed("support"), task.zeroed("query")
         means = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes).mean()
         labels = task.support_labels.where(in_support.squeeze(-1), 0)
         targets = torch.nn.functional.one_hot(labels, task.n_classes + 1).to(support.dtype) * in_support
@@ -74,9 +71,8 @@ class OpenProblem:
 
 
 def blocks(task: TaskBatch) -> Iterator[TaskBatch]:
-    """Cut the tasks into blocks that fit the cache."""
-    size = max(1, BLOCK_NUMBERS // ((task.support_slots + task.query_slots) * max(task.dim, task.n_classes)))
-    yield from (task.select(slice(first, first + size)) for first in range(0, task.n_tasks, size))
+    """Cut the tasks into blocks whose points and probabilities fit the cache."""
+    return task.blocks((task.support_slots + task.query_slots) * max(task.dim, task.n_classes))
 
 
 def open_softmax(
@@ -136,11 +132,3 @@ def kept_prototypes(
 ) -> Callable[[Frame, Tensor], Float[Tensor, "task class dim"]]:
     """Return a function for `open_solution` that finds these prototypes again."""
     return partial(placed, prototypes - Frame(task).origin.unsqueeze(-2))
-
-
-def _present(task: TaskBatch) -> tuple[Tensor, Tensor]:
-    """Return True where a row of support or query is real, with a last axis of length one."""
-    masks = []
-    for mask, like in ((task.support_mask, task.support_labels), (task.query_mask, task.query[..., 0])):
-        masks.append((torch.ones_like(like, dtype=torch.bool) if mask is None else mask).unsqueeze(-1))
-    return masks[0], masks[1]

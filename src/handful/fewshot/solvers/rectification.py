@@ -34,14 +34,18 @@ class Rectified:
 
 def rectify(task: TaskBatch, sharpness: float, *, public_code: bool) -> Rectified:
     """Move the query, label it, and average each class again; see above."""
-    support = _zeroed(task.support, task.support_mask)
+    support = task.zeroed("support")
     prototypes = labelled_moments(support, task.support_labels, task.support_mask, task.n_classes).mean()
-    shift = _mean(support, task.support_mask) - _mean(_zeroed(task.query, task.query_mask), task.query_mask)
-    query = _zeroed(task.query + shift.unsqueeze(-2), task.query_mask)
+    in_support, in_query = task.present("support"), task.present("query")
+    means = (
+        support.sum(-2) / in_support.sum(-1, keepdim=True),
+        task.zeroed("query").sum(-2) / in_query.sum(-1, keepdim=True),
+    )
+    query = (task.query + (means[0] - means[1]).unsqueeze(-2)).where(in_query.unsqueeze(-1), 0)
 
     n_tasks, n_support = task.n_tasks, support.shape[1]
     points = torch.cat([support.expand(n_tasks, -1, -1), query], 1)
-    mask = torch.cat([_present(support, task.support_mask).expand(n_tasks, -1), _present(query, task.query_mask)], 1)
+    mask = torch.cat([in_support.expand(n_tasks, -1), in_query], 1)
     similarity = cosines(points, prototypes)
     labels = similarity.argmax(-1)
     if public_code:
@@ -49,7 +53,7 @@ def rectify(task: TaskBatch, sharpness: float, *, public_code: bool) -> Rectifie
         weights = softmax(sharpness * similarity).weights.where(belongs, 0) / belongs.sum(-2, keepdim=True)
         everyone_has_points = belongs.any(-2).all(-1)[:, None, None]
         return Rectified((weights.mT @ points).where(everyone_has_points, prototypes), query)
-    known = task.support_labels.where(_present(support, task.support_mask), 0)
+    known = task.support_labels.where(in_support, 0)
     labels = torch.cat([known.expand(n_tasks, -1), labels[:, n_support:]], 1)
     belongs = _one_hot(labels, mask, task.n_classes)
     weights = (sharpness * similarity).where(belongs, -torch.inf).softmax(-2)
@@ -60,16 +64,3 @@ def _one_hot(
     labels: Int[Tensor, "task point"], mask: Bool[Tensor, "task point"], n_classes: int
 ) -> Bool[Tensor, "task point class"]:
     return (labels.unsqueeze(-1) == torch.arange(n_classes, device=labels.device)) & mask.unsqueeze(-1)
-
-
-def _zeroed(points: Float[Tensor, "set point dim"], mask: Bool[Tensor, "set point"] | None) -> Tensor:
-    return points if mask is None else points.where(mask.unsqueeze(-1), 0)
-
-
-def _present(points: Float[Tensor, "set point dim"], mask: Bool[Tensor, "set point"] | None) -> Tensor:
-    return torch.ones_like(points[..., 0], dtype=torch.bool) if mask is None else mask
-
-
-def _mean(points: Float[Tensor, "set point dim"], mask: Bool[Tensor, "set point"] | None) -> Tensor:
-    """Mean over the real points; padded points must be zero."""
-    return points.sum(-2) / _present(points, mask).sum(-1, keepdim=True)

@@ -1,10 +1,8 @@
 """Tasks by address: row numbers of support and query as a function of labels, spec, seed and task number."""
 
-from handful.fewshot.tasks.draw import Draw, draw
-from handful.fewshot.tasks.query import Arrivals, Balanced, Dirichlet, RangeOverPool, UniformOverPool
-from handful.fewshot.tasks.spec import TaskSpec
+from handful.fewshot.tasks.draw import Draw, TaskSpec, draw
+from handful.fewshot.tasks.query import Arrivals, Balanced, Dirichlet, RangeOverPool, UniformOverPool, UnknownClasses
 from handful.fewshot.tasks.support import FixedSupport, ShotsPerClass
-from handful.fewshot.tasks.unknown import UnknownClasses
 
 __all__ = [
     "Arrivals",

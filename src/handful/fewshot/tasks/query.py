@@ -1,4 +1,4 @@
-"""Query rules: how the rows to label are spread over the few classes that occur."""
+"""Query rules: how the rows to label are spread over the few classes that occur, and over unknown ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from handful.shapes import Float, Int
 
 # Draws of Dirichlet proportions before a task is considered impossible.
 MOST_REDRAWS = 1000
+# Label of a query whose class is not in the support.
+UNKNOWN = -1
 
 
 class Picks(NamedTuple):
@@ -23,8 +25,22 @@ class Picks(NamedTuple):
     offsets: Int[np.ndarray, "task query"]
 
 
+Indices: TypeAlias = Int[np.ndarray, "task"]
+Counts: TypeAlias = Int[np.ndarray, "task present"]  # rows of each of a task's query classes
+
+
 @dataclass(frozen=True)
-class UniformOverPool:
+class SomeClasses:
+    """What the rules share: `k_eff`, the largest number of classes that occur in a query."""
+
+    k_eff: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
+
+
+@dataclass(frozen=True)
+class UniformOverPool(SomeClasses):
     """|Q| rows without replacement from the pooled rows of `k_eff` classes: counts follow the sizes of the classes.
 
     This is the paper's rule. A class may get no row by chance, so at most `k_eff` classes occur.
@@ -38,21 +54,14 @@ class UniformOverPool:
     True
     """
 
-    k_eff: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
-
-    def pick(
-        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
-    ) -> Picks:
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
         who = f"the pool of its query's {self.k_eff} classes"
         return pick_pooled(free, n_query, seed, indices, Stream.QUERY, who)
 
 
 @dataclass(frozen=True)
-class RangeOverPool:
+class RangeOverPool(SomeClasses):
     """|Q| rows as in `UniformOverPool`, of a number of classes that is drawn for each task from `least` … `k_eff`.
 
     Zanella et al. (CVPR 2025) draw it from 1 … 4, 2 … 10 and 5 … 25 for batches of 64, and from 5 … 25, 25 … 50 and
@@ -68,20 +77,17 @@ class RangeOverPool:
     [2, 3]
     """
 
-    k_eff: int
     least: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("k_eff", "least"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, error=TaskError))
+        super().__post_init__()
+        object.__setattr__(self, "least", whole("least", self.least, least=1, error=TaskError))
         if self.least > self.k_eff:
             raise TaskError(
                 f"a range of classes must begin at or below its end, got least={self.least} and k_eff={self.k_eff}"
             )
 
-    def pick(
-        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
-    ) -> Picks:
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of some of the classes."""
         uniform = uniforms(seed, indices, Stream.QUERY_RANGE, 1 + self.k_eff)
         count = self.least + (uniform[:, :1] * (self.k_eff - self.least + 1)).astype(np.int64)
@@ -91,7 +97,7 @@ class RangeOverPool:
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class Arrivals(SomeClasses):
     """Task i is the i-th batch of |Q| items in the order in which they arrive; class after class, for a while each.
 
     The order consists of `k_eff` slots. Each class spreads its rows over the slots in proportions
@@ -112,17 +118,13 @@ class Arrivals:
     [1, 1, 1]
     """
 
-    k_eff: int
     concentration: float = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
-        if not 0 < self.concentration < np.inf:
-            raise TaskError(f"concentration must be a positive number, got {self.concentration}")
+        super().__post_init__()
+        _refuse_concentration(self.concentration)
 
-    def pick(
-        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
-    ) -> Picks:
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick the batches; the classes and their `free` rows must be the same for all tasks."""
         pooled = free.sum(-1)
         _refuse_scarcity(pooled < n_query, indices, pooled, n_query, "the pool of all classes")
@@ -149,7 +151,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(SomeClasses):
     """|Q| / `k_eff` rows of each of `k_eff` classes, without replacement.
 
     Examples
@@ -161,14 +163,7 @@ class Balanced:
     [0, 0, 1, 1, 2, 2]
     """
 
-    k_eff: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
-
-    def pick(
-        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
-    ) -> Picks:
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
         each = n_query // self.k_eff
         fewest = free.min(-1)
@@ -177,7 +172,7 @@ class Balanced:
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(SomeClasses):
     """Counts in proportions p ~ Dirichlet(concentration · 1) over `k_eff` classes, then rows without replacement.
 
     Proportions that need more rows of a class than it has are drawn again.
@@ -191,17 +186,13 @@ class Dirichlet:
     (4, 12)
     """
 
-    k_eff: int
     concentration: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k_eff", whole("k_eff", self.k_eff, least=1, error=TaskError))
-        if not 0 < self.concentration < np.inf:
-            raise TaskError(f"concentration must be a positive number, got {self.concentration}")
+        super().__post_init__()
+        _refuse_concentration(self.concentration)
 
-    def pick(
-        self, free: Int[np.ndarray, "task present"], n_query: int, seed: int, indices: Int[np.ndarray, "task"]
-    ) -> Picks:
+    def pick(self, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
         """Pick queries among the `free` rows of each class."""
         pooled = free.sum(-1)
         _refuse_scarcity(pooled < n_query, indices, pooled, n_query, f"the pool of its query's {self.k_eff} classes")
@@ -218,6 +209,49 @@ class Dirichlet:
             f"task {index}: {MOST_REDRAWS} draws of Dirichlet proportions all needed more rows of a class than it has "
             f"(the classes have {free.tolist()} rows); ask for fewer queries than {n_query}, or raise the concentration"
         )
+
+
+@dataclass(frozen=True)
+class UnknownClasses:
+    """`round(share · |Q|)` queries of `count` classes that the task takes out of its support; their label is -1.
+
+    The classes are drawn for each task, before those of the support. Their queries are drawn without replacement from
+    their pooled rows. The same tasks at another share have the same classes and the same support.
+
+    Attributes
+    ----------
+    count : int
+        Number of classes without a support.
+    share : float
+        Share of the query that they have, 0 … 1. With 0 the classes are taken out and the query has none of them.
+
+    Examples
+    --------
+    >>> from handful import fewshot
+    >>> labels = [0] * 10 + [1] * 10 + [2] * 10 + [3] * 10
+    >>> unknown = UnknownClasses(count=1, share=0.25)
+    >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(2), fewshot.Balanced(k_eff=2), n_query=8, unknown=unknown)
+    >>> task = fewshot.draw(labels, spec, seed=0, indices=[0])
+    >>> task.n_classes, sorted(task.query_labels[0].tolist())
+    (3, [-1, -1, 1, 1, 1, 2, 2, 2])
+    """
+
+    count: int
+    share: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", whole("count of unknown classes", self.count, least=1, error=TaskError))
+        if not 0 <= self.share <= 1:
+            raise TaskError(f"the share of unknown items must lie in 0 … 1, got {self.share}")
+
+    def n_items(self, n_query: int) -> int:
+        """Return the number of unknown items among `n_query`; a half is rounded up."""
+        return int(np.floor(self.share * n_query + 0.5))
+
+    def pick(self, sizes: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
+        """Pick the unknown items of a query of `n_query` rows; `sizes` are the rows of each unknown class."""
+        who = f"the pool of its {self.count} unknown classes"
+        return pick_pooled(sizes, self.n_items(n_query), seed, indices, Stream.UNKNOWN_QUERY, who)
 
 
 def round_to_sum(proportions: Float[np.ndarray, "present"], total: int) -> Int[np.ndarray, "present"]:
@@ -237,14 +271,7 @@ def round_to_sum(proportions: Float[np.ndarray, "present"], total: int) -> Int[n
     return counts
 
 
-def pick_pooled(
-    free: Int[np.ndarray, "task present"],
-    n_query: int,
-    seed: int,
-    indices: Int[np.ndarray, "task"],
-    stream: Stream,
-    who: str,
-) -> Picks:
+def pick_pooled(free: Counts, n_query: int, seed: int, indices: Indices, stream: Stream, who: str) -> Picks:
     """Pick distinct rows from the pooled rows of all classes; `who` names the pool if it is too small."""
     pooled = free.sum(-1)
     _refuse_scarcity(pooled < n_query, indices, pooled, n_query, who)
@@ -254,13 +281,7 @@ def pick_pooled(
     return Picks(present, position - np.take_along_axis(ends - free, present, axis=-1))
 
 
-def _pick_counts(
-    counts: Int[np.ndarray, "task present"],
-    free: Int[np.ndarray, "task present"],
-    n_query: int,
-    seed: int,
-    indices: Int[np.ndarray, "task"],
-) -> Picks:
+def _pick_counts(counts: Counts, free: Counts, n_query: int, seed: int, indices: Indices) -> Picks:
     """Pick `counts` distinct rows of each class."""
     uniform = uniforms(seed, indices, Stream.QUERY, n_query)
     n_tasks, n_present = counts.shape
@@ -275,9 +296,12 @@ def _pick_counts(
     return Picks(present[real].reshape(n_tasks, n_query), offsets[real].reshape(n_tasks, n_query))
 
 
-def _refuse_scarcity(
-    scarce: np.ndarray, indices: Int[np.ndarray, "task"], there: np.ndarray, wanted: int, who: str
-) -> None:
+def _refuse_concentration(concentration: float) -> None:
+    if not 0 < concentration < np.inf:
+        raise TaskError(f"concentration must be a positive number, got {concentration}")
+
+
+def _refuse_scarcity(scarce: np.ndarray, indices: Indices, there: np.ndarray, wanted: int, who: str) -> None:
     if scarce.any():
         t = int(scarce.argmax())
         raise TaskError(

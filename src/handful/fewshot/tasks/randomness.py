@@ -39,9 +39,7 @@ def uniforms(seed: int, indices: Int[np.ndarray, "task"], stream: Stream, size: 
 
 
 def distinct(
-    uniform: Float[np.ndarray, "*set step"],
-    population: Int[np.ndarray, "*#set"],
-    count: Int[np.ndarray, "*#set"] | int,
+    uniform: Float[np.ndarray, "*set step"], population: Int[np.ndarray, "*#set"], count: Int[np.ndarray, "*#set"] | int
 ) -> Int[np.ndarray, "*set step"]:
     """Draw `count` distinct numbers of 0 … population-1 for each set; all such subsets are equally likely.
 

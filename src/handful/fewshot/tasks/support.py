@@ -10,9 +10,33 @@ import numpy as np
 
 from handful.arguments import whole
 from handful.errors import TaskError
-from handful.fewshot.tasks.class_rows import ClassRows
 from handful.fewshot.tasks.randomness import Stream, distinct, uniforms
 from handful.shapes import Bool, Int
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Row numbers ordered by class: those of class k are `order[starts[k] : starts[k] + sizes[k]]`, increasing."""
+
+    order: Int[np.ndarray, "row"]
+    starts: Int[np.ndarray, "class"]
+    sizes: Int[np.ndarray, "class"]
+
+    @classmethod
+    def of(
+        cls, labels: Int[np.ndarray, "row"], n_classes: int, rows: Int[np.ndarray, "row"] | None = None
+    ) -> ClassRows:
+        """Order rows by their labels; `rows` gives the row numbers if they are not 0, 1, 2 and so on."""
+        # NumPy sorts 16-bit integers in linear time, which matters for ten million rows.
+        keys = labels.astype(np.uint16) if n_classes <= 2**16 else labels
+        order = np.argsort(keys, kind="stable")
+        sizes = np.bincount(labels, minlength=n_classes)
+        return cls(order if rows is None else rows[order], np.cumsum(sizes) - sizes, sizes)
+
+    def rows_at(self, classes: Int[np.ndarray, "*set"], offsets: Int[np.ndarray, "*set"]) -> Int[np.ndarray, "*set"]:
+        """Row number of the offset-th row of each class."""
+        rows: np.ndarray = self.order[self.starts[classes] + offsets]
+        return rows
 
 
 class Support(NamedTuple):
@@ -108,13 +132,7 @@ class FixedSupport:
         """Whether the rows belong to another bank."""
         return self.labels is not None
 
-    def draw(
-        self,
-        library: ClassRows,
-        classes: Int[np.ndarray, "#task class"],
-        *,
-        every_class: bool,
-    ) -> Support:
+    def draw(self, library: ClassRows, classes: Int[np.ndarray, "#task class"], *, every_class: bool) -> Support:
         """Pick the rows of each task's classes from `library`, the fixed rows ordered by class."""
         empty = np.flatnonzero(library.sizes == 0)
         if len(empty):

@@ -26,26 +26,12 @@ LUMA = (0.299, 0.587, 0.114)
 
 @dataclass(frozen=True)
 class RandomView:
-    """What training sees of an image.
+    """What training sees of an image."""
 
-    Attributes
-    ----------
-    side : int
-        Height and width of the view.
-    smallest_area : float
-        Smallest share of the image's area in a crop; 1 keeps the whole image.
-    jitter : float
-        Brightness, contrast and colour are multiplied by factors in 1 - jitter … 1 + jitter.
-    flip : bool
-        Whether half of the views are mirrored.
-    normalisation : Normalisation
-        Normalisation of the channels.
-    """
-
-    side: int
-    smallest_area: float
-    jitter: float
-    flip: bool
+    side: int  # height and width of the view
+    smallest_area: float  # smallest share of the image's area in a crop; 1 keeps the whole image
+    jitter: float  # brightness, contrast and colour are multiplied by factors in 1 - jitter … 1 + jitter
+    flip: bool  # whether half of the views are mirrored
     normalisation: Normalisation
 
     def __call__(self, image: Any, random: np.random.Generator) -> Float[Tensor, "3 height width"]:

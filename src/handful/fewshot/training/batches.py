@@ -103,21 +103,3 @@ class CentreViews(Dataset[tuple[Int[Tensor, "item"], Float[Tensor, "item 3 heigh
         """Return rows and views."""
         view = self.recipe.centre_view
         return torch.tensor(list(rows)), torch.stack([view(self.pictures[row]) for row in rows])
-
-
-class RowBatches(Sampler[list[int]]):
-    """All rows in order, shared equally: every process gets the same number of batches and rows, some rows twice.
-
-    The processes can only gather features of equal shapes.
-    """
-
-    def __init__(self, n_rows: int, batch_size: int, process: int = 0, processes: int = 1) -> None:
-        share = -(-n_rows // processes)
-        rows = [row % n_rows for row in range(process * share, (process + 1) * share)]
-        self.batches = [rows[start : start + batch_size] for start in range(0, share, batch_size)]
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.batches)

@@ -10,7 +10,6 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,15 @@ import lightning
 import numpy as np
 import torch
 from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
-from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from handful.extraction.items import Items
 from handful.fewshot.networks import architecture
 from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews, RowBatches
+from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.states import STATE, read_state, write_state
@@ -188,7 +187,7 @@ def fit(
             max_epochs=recipe.epochs,
             callbacks=[KeepBest(folder, base.items)],
             plugins=[StatesWithoutPickle()],
-            logger=_loggers(folder),
+            logger=CSVLogger(folder, name="logs"),
             enable_checkpointing=False,
             enable_progress_bar=progress,
             enable_model_summary=False,
@@ -202,19 +201,16 @@ def fit(
         training_batches = DataLoader(views, sampler=step, **loading)  # type: ignore[arg-type]
         validation_batches = None
         if validation is not None:
-            rows = RowBatches(len(validation), recipe.images_a_step, **place)
-            validation_batches = DataLoader(CentreViews(validation, recipe), sampler=rows, **loading)  # type: ignore[arg-type]
+            centres = CentreViews(validation, recipe)
+            # Every process gets as many rows, some twice: the processes can only gather features of equal shapes.
+            rows: DistributedSampler[int] = DistributedSampler(
+                centres, trainer.world_size, trainer.global_rank, shuffle=False
+            )
+            batches = BatchSampler(rows, recipe.images_a_step, drop_last=False)
+            validation_batches = DataLoader(centres, sampler=batches, **loading)  # type: ignore[arg-type]
         state = folder / STATE
         trainer.fit(module, training_batches, validation_batches, ckpt_path=state if state.exists() else None)
     return trainer.is_global_zero
-
-
-def _loggers(folder: Path) -> list[Logger]:
-    """Losses and accuracies of each epoch as CSV, one file per attempt; for TensorBoard too, if it is installed."""
-    csv = CSVLogger(folder, name="logs")
-    if find_spec("tensorboard") is None and find_spec("tensorboardX") is None:
-        return [csv]
-    return [csv, TensorBoardLogger(folder, name="tensorboard", version=csv.version)]
 
 
 @contextmanager

@@ -25,29 +25,13 @@ SHOWN = 5
 
 
 class Pictures:
-    """RGB images of Pillow by row.
+    """RGB images of Pillow by row; images beyond `kept_bytes`, three for each pixel, are decoded each time.
 
-    Parameters
-    ----------
-    items : Items
-        Images, from `list_items`.
-    kept_bytes : int
-        Memory for decoded images, three bytes per pixel; images beyond it are decoded each time.
-    on_progress : callable, optional
-        Called with (images decoded, total number of images).
-
-    Raises
-    ------
-    TrainingError
-        If an image cannot be read; the message names the first few.
+    `on_progress` is called with (images decoded, total number of images).
     """
 
     def __init__(
-        self,
-        items: Items,
-        *,
-        kept_bytes: int = KEPT_BYTES,
-        on_progress: Callable[[int, int], None] | None = None,
+        self, items: Items, *, kept_bytes: int = KEPT_BYTES, on_progress: Callable[[int, int], None] | None = None
     ) -> None:
         if items.kind != "image":
             raise TrainingError(

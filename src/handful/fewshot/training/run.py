@@ -108,17 +108,8 @@ def train(
     validation = None if split.validation is None else Pictures(split.validation)
     out.mkdir(parents=True, exist_ok=True)
     _write(out, stated, finished=False)
-    first = on_lightning.fit(
-        base,
-        validation,
-        recipe,
-        out,
-        accelerator=accelerator,
-        devices=devices,
-        precision=precision,
-        workers=workers,
-        progress=progress,
-    )
+    machine = {"accelerator": accelerator, "devices": devices, "precision": precision, "workers": workers}
+    first = on_lightning.fit(base, validation, recipe, out, progress=progress, **machine)
     if not first:
         return None
     _write(out, stated, finished=True)

@@ -15,7 +15,7 @@ import csv
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -45,27 +45,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What the files of a benchmark must contain.
+    """What the files of a benchmark must contain."""
 
-    Attributes
-    ----------
-    lists : Mapping[str, str]
-        Split of each file of the folder of lists.
-    classes : Mapping[str, int]
-        Number of classes of each split.
-    check_images : callable
-        Given the rows, raises if there are too few or too many images.
-    source : str
-        Where to get it.
-    numbered : bool
-        Whether a class is a number within its split, with each split counting from 0.
-    """
-
-    lists: Mapping[str, str]
-    classes: Mapping[str, int]
-    check_images: Callable[[Sequence[Row], str], None]
-    source: str
-    numbered: bool = False
+    lists: Mapping[str, str]  # split of each file of the folder of lists
+    classes: Mapping[str, int]  # number of classes of each split
+    images_a_class: tuple[int, int]  # least and most
+    source: str  # where to get it
+    images: int | None = None  # in total, if that is published
+    numbered: bool = False  # whether a class is a number within its split, with each split counting from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +61,10 @@ class BaseSplit:
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> from PIL import Image
-    >>> from handful.extraction.items import list_items
-    >>> folder = Path(mkdtemp())
-    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
-    ...     (folder / "tiles" / colour).mkdir(parents=True)
-    ...     for i in range(8):
-    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
-    >>> split = BaseSplit(list_items(folder / "tiles"), None)  # the last epoch of a training is then kept
-    >>> len(split.base), split.base.class_names[:2]
-    (48, ('black', 'blue'))
+    >>> names = ("black", "blue", "green", "grey", "red", "white")
+    >>> items = Items("image", names, np.arange(6), names, names, "")  # as `list_items` lists a folder of images
+    >>> BaseSplit(items, None).base.class_names[:2]  # without validation the last epoch of a training is kept
+    ('black', 'blue')
     """
 
     base: Items
@@ -110,15 +90,9 @@ def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
 
     Examples
     --------
-    >>> from tempfile import mkdtemp
-    >>> from PIL import Image
-    >>> from handful.extraction.items import list_items
-    >>> folder = Path(mkdtemp())
-    >>> for colour in ("black", "blue", "green", "grey", "red", "white"):
-    ...     (folder / "tiles" / colour).mkdir(parents=True)
-    ...     for i in range(8):
-    ...         Image.new("RGB", (12, 12), colour).save(folder / "tiles" / colour / f"{i}.png")
-    >>> split = hold_out(list_items(folder / "tiles"), 2, seed=0)
+    >>> names = ("black", "blue", "green", "grey", "red", "white")
+    >>> items = Items("image", names, np.arange(6), names, names, "")  # as `list_items` lists a folder of images
+    >>> split = hold_out(items, 2, seed=0)
     >>> split.base.class_names, split.validation.class_names
     (('black', 'blue', 'green', 'white'), ('grey', 'red'))
     """
@@ -225,7 +199,7 @@ def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
         rows += _read_list(lists / file, split, images, benchmark)
     _check_classes(name, rows, benchmark)
     _check_files(name, rows, images, benchmark)
-    benchmark.check_images(rows, name)
+    _check_images(name, rows, benchmark)
     return rows
 
 
@@ -256,8 +230,8 @@ def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> 
     folder = images / label
     if not folder.is_dir():
         raise TrainingError(f"class {label} has no folder {folder}; {benchmark.source}")
-    found = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
-    return (Row(f"{label}/{file}", label, split) for file in found)
+    files = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+    return (Row(f"{label}/{file}", label, split) for file in files)
 
 
 def _check_classes(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
@@ -291,23 +265,16 @@ def _check_files(name: str, rows: Sequence[Row], images: Path, benchmark: Benchm
         )
 
 
-def _six_hundred_a_class(rows: Sequence[Row], name: str) -> None:
+def _check_images(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
+    if benchmark.images not in (None, len(rows)):
+        raise TrainingError(
+            f"{name} has {benchmark.images:,} images, but the lists lead to {len(rows):,}; get the missing ones"
+        )
+    least, most = benchmark.images_a_class
     for label, number in Counter(row.label for row in rows).items():
-        if number != 600:
-            raise TrainingError(f"{name} has 600 images of each class, but {number} of {label}; get the missing ones")
-
-
-def _as_many_as_published(rows: Sequence[Row], name: str) -> None:
-    if len(rows) != 779_165:
-        raise TrainingError(f"{name} has 779,165 images, but the lists lead to {len(rows):,}; get the missing ones")
-
-
-def _fifty_to_a_thousand(rows: Sequence[Row], name: str) -> None:
-    for label, number in Counter(row.label for row in rows).items():
-        if not 50 <= number <= 1000:
-            raise TrainingError(
-                f"{name} has 50 to 1,000 images of each class, but {number} of {label}; check the lists"
-            )
+        if not least <= number <= most:
+            expected = f"{least}" if least == most else f"{least} to {most:,}"
+            raise TrainingError(f"{name} has {expected} images of each class, but {number} of {label}; check the lists")
 
 
 IMAGENET_LISTS = MappingProxyType({"train.csv": BASE, "val.csv": VALIDATION, "test.csv": TEST})
@@ -316,22 +283,23 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
         "mini-imagenet": Benchmark(
             IMAGENET_LISTS,
             {BASE: 64, VALIDATION: 16, TEST: 20},
-            _six_hundred_a_class,
+            (600, 600),
             "images and lists (split/mini) are those of github.com/mboudiaf/TIM, see *Train a backbone* in the "
             "documentation",
         ),
         "tiered-imagenet": Benchmark(
             IMAGENET_LISTS,
             {BASE: 351, VALIDATION: 97, TEST: 160},
-            _as_many_as_published,
+            (0, 779_165),
             "images and lists are made by scripts/make_splits of github.com/mboudiaf/TIM, or the lists are those of "
             "classes in github.com/renmengye/few-shot-ssl-public, see *Train a backbone* in the documentation",
+            images=779_165,
             numbered=True,
         ),
         "inat": Benchmark(
             MappingProxyType({"train.csv": BASE, "repr.csv": SUPPORT, "query.csv": QUERY}),
             {BASE: 908, SUPPORT: 227, QUERY: 227},
-            _fifty_to_a_thousand,
+            (50, 1000),
             "images are made by github.com/daviswer/fewshotlocal and lists by src/inatural_split.py of "
             "github.com/mileyan/simple_shot, see *Train a backbone* in the documentation",
         ),
