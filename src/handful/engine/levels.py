@@ -150,14 +150,14 @@ class _Examples:
             return None
         points = points.astype(np.float64)
         which, copies = copies_of(np.column_stack([codes, points]))
-        first = np.full(len(copies), len(codes))
-        np.minimum.at(first, which, np.arange(len(codes)))
+        first = np.unique(which)
         place, right = np.full(len(codes), -1), np.ones(len(codes))
         place[found.rows], right[found.rows] = np.arange(len(found.rows)), found.right
         # In an order that does not depend on that of the examples.
         away = ((points[first] - points.mean(0)) ** 2).sum(1)
         order = np.lexsort((away, codes[first]))
-        first, many = first[order], copies[order].astype(np.float64)
+        first = first[order]
+        many = copies[first]
         mass = head.mass[codes[first]].astype(np.float64)
         kept = (right[first] > 0.5) & (mass - many >= 0.5)
         first, mass, many = first[kept], mass[kept], many[kept]
