@@ -131,7 +131,7 @@ def _pair_log_odds(odds: Floats) -> Floats:
         # At most half of the way to either end, so that no step leaves the interval.
         least, most = np.maximum(chance / 2, LEAST_PAIRS), np.minimum((1 + chance) / 2, MOST_PAIRS)
         before, chance = chance, np.minimum(np.maximum(chance + step, least), most)
-        if np.array_equal(before, chance):
+        if (np.abs(chance - before) <= 1e-9 * chance).all():
             break
     return np.asarray(logit(chance))
 

@@ -11,7 +11,7 @@ what is found for another. A single batch has no such axis, and nothing else is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -407,28 +407,39 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
     return next(label_batches([(points, context or Context())], reference))
 
 
-def label_batches(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> Iterator[JointAnswer]:
-    """Label batches, about all of which the same things are known; those of one size are labelled as stacks."""
-    sizes, n_classes = [len(points) for points, _ in batches], len(reference.head.weights)
-    start = 0
-    while start < len(sizes):
-        end = start + max(1, int((np.cumsum(sizes[start:]) * n_classes <= WINDOW_NUMBERS).sum()))
-        found: dict[int, JointAnswer] = {}
-        for size in sorted(set(sizes[start:end])):
-            places = [place for place in range(start, end) if sizes[place] == size]
-            most = max(1, STACK_NUMBERS // (size * n_classes))
-            for some in (places[at : at + most] for at in range(0, len(places), most)):
-                found |= zip(some, _labelled([batches[place] for place in some], reference), strict=True)
-        yield from (found.pop(place) for place in range(start, end))
-        start = end
+def label_batches(batches: Iterable[tuple[Floats, Context]], reference: Reference) -> Iterator[JointAnswer]:
+    """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
+
+    So many of them are read at a time that their scores have `WINDOW_NUMBERS` numbers.
+    """
+    read, n_classes, n_items = list[tuple[Floats, Context]](), len(reference.head.weights), 0
+    for batch in batches:
+        read.append(batch)
+        n_items += len(batch[0])
+        if n_items * n_classes > WINDOW_NUMBERS:
+            yield from _in_stacks(read, reference)
+            read, n_items = [], 0
+    yield from _in_stacks(read, reference)
+
+
+def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
+    """Label batches of any sizes."""
+    sizes, found = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
+    for size in np.unique(sizes).tolist():
+        places = np.flatnonzero(sizes == size).tolist()
+        most = max(1, STACK_NUMBERS // (size * len(reference.head.weights)))
+        for some in (places[at : at + most] for at in range(0, len(places), most)):
+            found |= zip(some, _labelled([batches[place] for place in some], reference), strict=True)
+    return [found[place] for place in range(len(sizes))]
 
 
 def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
     """Label batches of one size."""
     points, context = batches[0]
     if len(points) <= MOST_DECIDED:
-        context = Context.stacked([context for _, context in batches])
-        stack = BatchItems(np.stack([points for points, _ in batches]), reference, context)
+        if len(batches) > 1:
+            points, context = np.stack([one for one, _ in batches]), Context.stacked([one for _, one in batches])
+        stack = BatchItems(points, reference, context)
         decision, given, near = _decided(stack)
         return joined(decision, [decision.label(stack, given, near)], stack)
     if len(batches) > 1:

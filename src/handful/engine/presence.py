@@ -228,50 +228,61 @@ def chance_of_any(
 
 
 class _Chains:
-    """The states of all chains, [batch, chain, column], and what they say about a class given all others."""
+    """The states of all chains, [batch, column, chain], and what they say about a class given all others.
+
+    The last column is empty: turns of different length are filled up with it.
+    """
 
     def __init__(self, rows: Floats, shared: Floats, n_classes: Floats, start: Floats) -> None:
         self.n_items, size = rows.shape[-2:]
-        self.rows = np.ascontiguousarray(rows.swapaxes(-1, -2), np.float32).reshape(-1, size, self.n_items)
-        self.shared, self.n_classes = shared.reshape(-1, size, 1), n_classes.reshape(-1, 1, 1).astype(np.float64)
-        self.here = np.repeat(start.reshape(-1, 1, size), CHAINS, 1)
+        self.rows = np.zeros((start.size // size, size + 1, self.n_items), np.float32)
+        self.rows[:, :size] = rows.reshape(-1, self.n_items, size).swapaxes(1, 2)
+        self.here = np.zeros((len(self.rows), size + 1, CHAINS))
+        self.here[:, :size] = start.reshape(-1, size, 1)
+        # Sums over the columns of states, and of states times what errors share.
+        self.weights = np.zeros((len(self.rows), 2, size + 1))
+        self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared.reshape(-1, size)
+        self.n_classes, self.ones = n_classes.reshape(-1, 1, 1).astype(np.float64), np.ones(self.n_items, np.float32)
 
     def swept(self, noise: Floats, called: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
-        n_batches, _, size = self.here.shape
+        n_batches, width, _ = self.here.shape
+        size = width - 1
         noise = noise.reshape(SWEEPS, CHAINS + 1, n_batches, size)
         first = noise[:, CHAINS] > 0
         turns = np.stack([first, ~first], 1) & called.reshape(n_batches, size)  # [sweep, turn, batch, column]
-        order, sizes = np.argsort(~turns, axis=-1, kind="stable"), turns.sum(-1)
-        batch, chain = np.arange(n_batches)[:, None], np.arange(CHAINS)[:, None]
-        states, chances = [], np.zeros((n_batches, size))
-        for sweep in range(SWEEPS):
+        sizes = turns.sum(-1)
+        order = np.argsort(~turns, axis=-1, kind="stable")
+        order = np.where(np.arange(size) < sizes[..., None], order, size) + width * np.arange(n_batches)[:, None]
+        drawn = np.zeros((SWEEPS, n_batches * width, CHAINS))
+        drawn.reshape(SWEEPS, n_batches, width, CHAINS)[:, :, :size] = noise[:, :CHAINS].transpose(0, 2, 3, 1)
+        said, states = np.zeros((2, SWEEPS, n_batches * width, CHAINS)), []
+        here, rows = self.here.reshape(-1, CHAINS), self.rows.reshape(-1, self.n_items)
+        for sweep, most in enumerate(sizes.max(-1).tolist()):
             for half in range(2):
-                most = int(sizes[sweep, half].max())
-                turn = order[sweep, half, :, :most]
-                on = (np.arange(most) < sizes[sweep, half, :, None])[:, None]
-                mine = batch[..., None], chain, turn[:, None]
-                log_odds, evidence = self.log_odds(self.here[mine], self.rows[batch, turn])
-                if sweep >= FIRST_COUNTED:
-                    held = expit(log_odds) * -np.expm1(-evidence)
-                    chances[batch, turn] += (held * on).sum(1)
-                log_odds += noise[sweep, mine[1], mine[0], mine[2]]
-                self.here[mine] = np.where(on, expit(log_odds / SOFTNESS), self.here[mine])
-            if sweep >= FIRST_COUNTED:
-                states.append(self.here.copy())
-        return np.concatenate(states, 1), chances / (CHAINS * (SWEEPS - FIRST_COUNTED))
+                turn = order[sweep, half, :, : most[half]]
+                log_odds, evidence = self.log_odds(here[turn], rows[turn])
+                said[0, sweep, turn], said[1, sweep, turn] = log_odds, evidence
+                here[turn] = expit((log_odds + drawn[sweep, turn]) / SOFTNESS)
+                self.here[:, size] = 0
+            states.append(self.here[:, :size].swapaxes(1, 2).copy())
+        log_odds, evidence = said[:, FIRST_COUNTED:].reshape(2, -1, n_batches, width, CHAINS)[..., :size, :]
+        return np.concatenate(states[FIRST_COUNTED:], 1), (expit(log_odds) * -np.expm1(-evidence)).mean((0, 3))
 
     def log_odds(self, mine: Floats, own: Floats) -> tuple[Floats, Floats]:
-        """Log-odds of some classes given the others, and the evidence for them, from their states and rows."""
-        found, temper = self._tempered(self.here)
-        total = (self.here.astype(np.float32) @ self.rows)[:, :, None]
-        own = own[:, None]
-        ratio = own * -mine[..., None].astype(np.float32)
-        ratio += total
+        """Log-odds of some classes given the others, and the evidence for them, [batch, some, chain].
+
+        `mine` and `own` are their states and rows, [batch, some, chain] and [batch, some, item].
+        """
+        found, temper = self._tempered(self.weights @ self.here)
+        total = (self.here.astype(np.float32).swapaxes(1, 2) @ self.rows)[:, None]
+        own = own[:, :, None]
+        ratio = own * mine[..., None].astype(np.float32)
+        np.subtract(total, ratio, out=ratio)
         np.maximum(ratio, np.float32(np.exp(-LARGEST)) * total, out=ratio)
         np.divide(own, ratio, out=ratio)
         ratio += 1
-        evidence = (np.log(ratio, out=ratio) @ np.ones(self.n_items, np.float32)).astype(np.float64)
+        evidence = (np.log(ratio, out=ratio) @ self.ones).astype(np.float64)
         others = np.maximum(found - mine, 1)
         log_odds = np.log(others / np.maximum(self.n_classes - others, 0.5))
         log_odds += temper * (evidence - self.n_items * np.log1p(1 / others))
@@ -279,20 +290,23 @@ class _Chains:
 
     def evidence(self, states: Floats) -> tuple[Floats, Floats]:
         """Log-evidence against all K classes, and the chance of an uneven batch, [batch]; means over the states."""
-        total, (found, temper) = states.astype(np.float32) @ self.rows, self._tempered(states)
-        gain = np.log(self.n_classes / found * total).sum(-1, keepdims=True)
-        sets = gammaln(self.n_classes + 1) - gammaln(found + 1) - gammaln(self.n_classes - found + 1)
-        few = temper * gain - sets - np.log(found / self.n_classes)
+        rows, sums = self.rows[:, :-1], self.weights[..., :-1] @ states.swapaxes(1, 2)
+        total, (found, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
+        n_classes, here = self.n_classes[:, 0], sums[:, 0]
+        gain = np.log(n_classes[..., None] / found[..., None] * total).sum(-1)
+        sets = gammaln(n_classes + 1) - gammaln(found + 1) - gammaln(n_classes - found + 1)
+        few = temper * gain - sets - np.log(found / n_classes)
         # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN.
-        counts, some = (1 / total) @ self.rows.swapaxes(-1, -2), states > NOTHING
-        each, here, alphas = np.zeros_like(states), states.sum(-1, keepdims=True), np.array([UNEVEN, EVEN])
-        of_counts = gammaln(counts[some][:, None] + alphas) - gammaln(alphas)
-        each[some] = states[some] * (of_counts[:, 0] - of_counts[:, 1])
-        of_all = gammaln(alphas * here) - gammaln(alphas * here + self.n_items)
-        bayes = each.sum(-1, keepdims=True) + of_all[..., :1] - of_all[..., 1:]
-        return few.mean((1, 2)), expit(temper * bayes + UNEVEN_LOG_ODDS).mean((1, 2))
+        counts, some = (1 / total) @ rows.swapaxes(1, 2), states > NOTHING
+        alphas, each = np.array([[UNEVEN], [EVEN]]), np.zeros_like(states)
+        of_counts = gammaln(counts[some] + alphas) - gammaln(alphas)
+        each[some] = states[some] * (of_counts[0] - of_counts[1])
+        alphas = alphas[..., None] * here
+        of_all = gammaln(alphas) - gammaln(alphas + self.n_items)
+        bayes = each.sum(-1) + of_all[0] - of_all[1]
+        return few.mean(1), expit(temper * bayes + UNEVEN_LOG_ODDS).mean(1)
 
-    def _tempered(self, states: Floats) -> tuple[Floats, Floats]:
-        """Return h and τ of each state, [batch, state, 1]."""
-        found = np.maximum(states.sum(-1, keepdims=True), 1)
-        return found, 1 / (1 + np.maximum(self.n_items / found - 1, 0) * (states @ self.shared) / found)
+    def _tempered(self, sums: Floats) -> tuple[Floats, Floats]:
+        """Return h and τ of each state, [batch, 1, state], from sums of states and of what errors share."""
+        found = np.maximum(sums[:, :1], 1)
+        return found, 1 / (1 + np.maximum(self.n_items / found - 1, 0) * sums[:, 1:] / found)

@@ -199,15 +199,14 @@ def _chances(ratio: Floats, batch: npt.NDArray[np.intp], cell: npt.NDArray[np.in
 def _intervals(batch: npt.NDArray[np.intp], weights: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Quantiles of a mixture of normal distributions for each batch, rounded outwards, [batch, 2].
 
-    Each is sought by halving: the first end below which lies at least the tail.
+    Each is the number of ends below which lies less than the tail: counted in steps of 16, of 4 and of 1.
     """
-    n_batches, deviation = int(batch[-1]) + 1, np.maximum(deviation, 1e-6)
-    tails = np.array([TAIL, 1 - TAIL])[:, None]
-    low, high = np.zeros((2, n_batches), int), np.full((2, n_batches), STEPS)
-    while (low < high).any():
-        middle = (low + high) // 2
-        chance = weights * ndtr((middle[:, batch] / STEPS + 1e-5 - mean) / deviation)
-        below = np.stack([np.bincount(batch, row, n_batches) for row in chance])
-        enough = below >= tails
-        high, low = np.where(enough, middle, high), np.where(enough, low, np.minimum(middle + 1, high))
-    return np.stack([np.maximum(low[0] - 1, 0), low[1]], 1) / STEPS
+    starts, tails = np.flatnonzero(np.diff(batch, prepend=-1)), np.array([TAIL, 1 - TAIL])[:, None, None]
+    mean, deviation, weights = mean[:, None], np.maximum(deviation, 1e-6)[:, None], weights[:, None]
+    found = np.zeros((2, len(starts)), int)
+    for width in (16, 4, 1):
+        ends = found[..., None] + width * np.arange(1, 4) - 1
+        chances = weights * ndtr((ends[:, batch] / STEPS + 1e-5 - mean) / deviation)
+        below = np.add.reduceat(chances, starts, axis=1)
+        found = found + width * ((below < tails) & (ends < STEPS)).sum(-1)
+    return np.stack([np.maximum(found[0] - 1, 0), found[1]], 1) / STEPS
