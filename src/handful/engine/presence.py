@@ -171,19 +171,25 @@ def call_roll(
     start[held >= most] = 1.0  # so that there is one
     rows = (1 - STRAYS) * near.columns(columns) + STRAYS / np.asarray(n_classes)[..., None, None]
     rows = rows if unknown is None else rows + unknown[..., None]
-    chains = _Chains(rows, shared_error(shots)[columns], np.asarray(n_classes), start * called)
-    states, chances = chains.swept(noise[:, columns], called)
-    few, uneven = chains.evidence(states)
-    few = few + (entr(chances) + entr(1 - chances)).sum(-1)
-    states = states / np.maximum(states.sum(-1, keepdims=True), 1)
-    lead, size = columns.shape[:-1], columns.shape[-1]
-    return Roll(
-        columns,
-        states.astype(np.float32).reshape(*lead, -1, size),
-        chances.reshape(columns.shape),
-        np.asarray(1 - (1 - uneven) * expit(few)).reshape(lead),
-        called,
-    )
+    lead, (n_items, width) = columns.shape[:-1], rows.shape[-2:]
+    rows, flat, start = rows.reshape(-1, n_items, width), called.reshape(-1, width), (start * called).reshape(-1, width)
+    noise, shared = noise[:, columns].reshape(len(noise), -1, width), shared_error(shots)[columns].reshape(-1, width)
+    n_classes = np.broadcast_to(n_classes, lead).reshape(-1)
+    states = np.zeros((len(rows), CHAINS * (SWEEPS - FIRST_COUNTED), width), np.float32)
+    chances, alone = np.zeros(flat.shape), np.zeros(len(rows))
+    # Batches with about as many columns go together.
+    sizes = flat.sum(-1)
+    powers = np.ceil(np.log2(sizes))
+    for power in np.unique(powers):
+        some = np.flatnonzero(powers == power)
+        size = int(sizes[some].max())
+        chains = _Chains(rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size])
+        visited, chance = chains.swept(noise[:, some, :size], flat[some, :size])
+        few, uneven = chains.evidence(visited)
+        few = few + (entr(chance) + entr(1 - chance)).sum(-1)
+        states[some, :, :size] = visited / np.maximum(visited.sum(-1, keepdims=True), 1)
+        chances[some, :size], alone[some] = chance, 1 - (1 - uneven) * expit(few)
+    return Roll(columns, states.reshape(*lead, -1, width), chances.reshape(columns.shape), alone.reshape(lead), called)
 
 
 def labels_of(near: Alone, roll: Roll, n_classes: Floats | int) -> tuple[Floats, Floats]:

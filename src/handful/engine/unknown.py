@@ -47,7 +47,7 @@ TAIL, STEPS = 0.05, 60
 # Items whose densities are computed at a time.
 BLOCK_ITEMS = 256
 # Cells of the grid that count, by the largest one: for an interval, and for a chance.
-OF_INTERVAL, OF_CHANCE = 1e-4, 1e-10
+OF_INTERVAL, OF_CHANCE = 1e-4, 1e-8
 
 
 class Looks(NamedTuple):
@@ -130,7 +130,7 @@ class Verdict:
         """Chance of each item to be unknown, [..., item]."""
         shape, n_items = t.shape, t.shape[-1]
         t, sizes, found = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items), np.empty(t.shape)
-        grid, sigma, found = self.grid.reshape(len(t), -1), self.sigma.reshape(-1), found.reshape(-1, n_items)
+        grid, sigma, found = self.grid.reshape(len(t), -1).astype(np.float32), self.sigma.reshape(-1), found.reshape(-1, n_items)
         high, wide = max(1, BLOCK_ITEMS // n_items), BLOCK_ITEMS
         for top in range(0, len(t), high):
             some = slice(top, top + high)
@@ -192,8 +192,9 @@ def _cells(grid: Floats, least: float) -> tuple[npt.NDArray[np.intp], npt.NDArra
 def _chances(ratio: Floats, batch: npt.NDArray[np.intp], cell: npt.NDArray[np.intp]) -> Floats:
     """Chance of each item to be unknown if a cell of the grid holds, [some, item]."""
     place, share = np.divmod(cell, len(_RHO))
-    part = ratio.reshape(len(ratio), -1, ratio.shape[-1])[batch, place] * _RHO[share]
-    return np.asarray(part / (part + 1 - _RHO[share]))
+    rho = _RHO[share].astype(np.float32)  # a chance needs no more digits
+    part = ratio.astype(np.float32).reshape(len(ratio), -1, ratio.shape[-1])[batch, place] * rho
+    return np.asarray(part / (part + (1 - rho)))
 
 
 def _intervals(batch: npt.NDArray[np.intp], weights: Floats, mean: Floats, deviation: Floats) -> Floats:
