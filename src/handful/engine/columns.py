@@ -1,4 +1,4 @@
-"""Classes that differ from batch to batch of a stack: arrays [..., class] or [..., item, class], positions [..., column].
+"""Classes that differ from batch to batch of a stack: tables [..., class] or [..., item, class], and positions in them.
 
 Leading axes are the batches of a stack, and a single batch has none. All batches of a stack have as many columns as the
 one with most; the others are filled up with classes that were not asked for.

@@ -50,6 +50,7 @@ LEAST_ALONE, OF_ITEMS = 0.02, 75
 WAVES, FREQUENCY = 8, 30.0
 # Largest log of a likelihood ratio of one item.
 LARGEST = 25.0
+SMALLEST = np.float32(np.exp(-LARGEST))
 # Weights below this count for nothing; of a class that holds less than this of an item, `ln(1 - x) = -x`.
 NOTHING, LITTLE = 1e-12, 1e-3
 
@@ -285,10 +286,10 @@ class _Chains:
         own = own[:, :, None]
         ratio = own * mine[..., None].astype(np.float32)
         np.subtract(total, ratio, out=ratio)
-        np.maximum(ratio, np.float32(np.exp(-LARGEST)) * total, out=ratio)
+        np.maximum(ratio, SMALLEST * total, out=ratio)
         np.divide(own, ratio, out=ratio)
         ratio += 1
-        evidence = (np.log(ratio, out=ratio) @ self.ones).astype(np.float64)
+        evidence = np.log(ratio, out=ratio) @ self.ones
         others = np.maximum(found - mine, 1)
         log_odds = np.log(others / np.maximum(self.n_classes - others, 0.5))
         log_odds += temper * (evidence - self.n_items * np.log1p(1 / others))

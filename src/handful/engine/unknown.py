@@ -130,7 +130,11 @@ class Verdict:
         """Chance of each item to be unknown, [..., item]."""
         shape, n_items = t.shape, t.shape[-1]
         t, sizes, found = t.reshape(-1, n_items).astype(np.float64), sizes.reshape(-1, n_items), np.empty(t.shape)
-        grid, sigma, found = self.grid.reshape(len(t), -1).astype(np.float32), self.sigma.reshape(-1), found.reshape(-1, n_items)
+        grid, sigma, found = (
+            self.grid.reshape(len(t), -1).astype(np.float32),
+            self.sigma.reshape(-1),
+            found.reshape(-1, n_items),
+        )
         high, wide = max(1, BLOCK_ITEMS // n_items), BLOCK_ITEMS
         for top in range(0, len(t), high):
             some = slice(top, top + high)
