@@ -89,10 +89,9 @@ class Context:
     @classmethod
     def stacked(cls, contexts: Sequence[Context]) -> Context:
         """Put those of several batches together, about all of which the same things are known."""
-        parts = (
-            [getattr(one, name) for one in contexts] for name in ("log_shares", "concentration", "allowed", "given")
-        )
-        return cls(*(None if part[0] is None else np.stack(part) for part in parts))
+        names = ("log_shares", "concentration", "allowed", "given")
+        parts = {name: [getattr(one, name) for one in contexts] for name in names}
+        return cls(**{name: np.stack(part) for name, part in parts.items() if part[0] is not None})
 
     @property
     def is_empty(self) -> bool:
@@ -174,11 +173,9 @@ class BatchItems:
     @cached_property
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Classes that some item may have, [..., class]."""
-        return (
-            self.table.any(-2)
-            if not self.context.is_empty
-            else np.ones((*self.points.shape[:-2], self.table.shape[-1]), bool)
-        )
+        if not self.context.is_empty:
+            return np.asarray(self.table.any(-2))
+        return np.ones((*self.points.shape[:-2], self.table.shape[-1]), bool)
 
     @cached_property
     def links(self) -> list[tuple[slice, Links]]:
@@ -478,21 +475,23 @@ def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> l
     fewer = is_open | none.any(-1)
     presence = np.where(fewer[..., None], np.minimum(presence, counts), presence)  # by Markov's inequality
     confidence = np.concatenate([block.confidence for block in blocks], -1)
-    numbers = [np.broadcast_to(each, lead) for each in (1 - decision.roll.alone, decision.prior_weight, decision.far)]
+    joint, prior, far = (
+        np.broadcast_to(each, lead) for each in (1 - decision.roll.alone, decision.prior_weight, decision.far)
+    )
     return [
         JointAnswer(
-            q[place],
-            confidence[place],
-            counts[place],
-            presence[place],
-            *(float(each[place]) for each in numbers),
-            unknown[place],
-            (float(interval[place][0]), float(interval[place][1])),
-            bool(is_open[place]),
-            _groups(items.points[place], items.judged[place], items.reference, unknown[place])
-            if is_open[place]
-            else [],
-            none[place],
+            probabilities=q[place],
+            confidence=confidence[place],
+            expected_counts=counts[place],
+            presence=presence[place],
+            joint_weight=float(joint[place]),
+            prior_weight=float(prior[place]),
+            far=float(far[place]),
+            unknown=unknown[place],
+            interval=(float(interval[place][0]), float(interval[place][1])),
+            is_open=bool(is_open[place]),
+            groups=_groups(items, unknown, place) if is_open[place] else [],
+            none=none[place],
         )
         for place in np.ndindex(lead)
     ]
@@ -524,9 +523,9 @@ def _factors(tilts: Floats) -> Floats:
     return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
-def _groups(points: Floats, judged: npt.NDArray[np.bool_], reference: Reference, unknown: Floats) -> list[NewGroup]:
+def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...]) -> list[NewGroup]:
     """Gather the items of a batch that are more likely unknown than known."""
-    unknown = unknown * judged
+    points, reference, unknown = items.points[place], items.reference, (chances * items.judged)[place]
     places = np.flatnonzero(unknown > REJECTED)
     if len(places) > MOST_GATHERED:
         places = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GATHERED])

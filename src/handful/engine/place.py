@@ -81,7 +81,7 @@ def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares:
     """Newton steps to the mode of η, [...]; the shares speak for as many draws as classes they occupy."""
     draws, seen = np.exp(entr(shares).sum(-1)), (shares * log_shots).sum(-1)
     for _ in range(NEWTON_STEPS):
-        expected = allowed * np.exp(eta[..., None] * log_shots)
+        expected = np.where(allowed, np.exp(eta[..., None] * log_shots), 0.0)
         expected /= expected.sum(-1, keepdims=True)
         mean = (expected * log_shots).sum(-1)
         variance = (expected * log_shots**2).sum(-1) - mean**2

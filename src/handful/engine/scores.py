@@ -158,7 +158,8 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     scores, left = possible(nats, context)
     n_classes = int(left.sum())
     none = np.zeros(len(scores), bool) if context.given is None else context.given == NO_CLASS
-    alone, tilts = softmax(scores, axis=1), np.zeros(scores.shape[1])
+    alone = softmax(scores, axis=1)
+    tilts: Floats = np.zeros(scores.shape[1])
     prior_weight: Floats | float = 1.0
     counting = (~none).astype(np.float64)
     if context.log_shares is not None:
@@ -179,7 +180,7 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
         decided = decided[np.sort(np.argsort(fractions, kind="stable")[:MOST_DECIDED])]
     roll = call_roll(Alone.of(near[decided]), noise, shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
-    roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(roll.found, 1.0) / len(decided), 0.0))
+    roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(float(roll.found), 1.0) / len(decided), 0.0))
     everyone = Alone.of(near)
     few, others = labels_of(everyone, roll, n_classes)
     absent = absent_of(everyone._replace(scale=everyone.scale * counting), others)
