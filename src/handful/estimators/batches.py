@@ -28,7 +28,6 @@ from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.shapes import Bool, Float, Int
 
-
 # Rows of a batch, what is known about it, and the unit of each of its items if units have one class.
 Batch = tuple[Int[np.ndarray, "some"], Context, Int[np.ndarray, "some"] | None]
 
