@@ -1,11 +1,12 @@
 """Many groups in one table: `infer(X, groups=...)` against a loop of `infer`, one thread.
 
-    python perf/groups.py [--groups 2000] [--out perf/results/groups.json]
+    python perf/groups.py [--groups 2000] [--rows 20] [--looped 2000] [--out perf/results/groups.json]
 
-2,000 groups of 1 to 5,000 rows in random order, most of them small, against 150 classes of five examples, d = 384. A
-group has one to twelve classes, and every fifth one also items of a class that the catalogue does not have. The figure
-is CPU seconds of the loop over those of one call, and the largest difference of a probability, of a chance to be
-unknown, and of a presence.
+2,000 groups in random order against 150 classes of five examples, d = 384: of 1 to 5,000 rows, most of them small, or
+of about as many `--rows` as are asked for, with Poisson's law. A group has one to twelve classes, and every fifth one
+also items of a class that the catalogue does not have. The figure is CPU seconds of the loop over those of one call,
+and the largest difference of a probability, of a chance to be unknown, and of a presence. With `--looped`, the loop
+runs over so many groups, and its time is that of all in proportion to their number.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from handful.estimators import BatchClassifier
 K, DIM, SHOTS, MOST_ROWS, NOISE = 150, 384, 5, 5_000, 1.0
 
 
-def table(n_groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def table(n_groups: int, n_rows: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return examples, their labels, rows and the group of each row."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(K + 20, DIM)).astype(np.float32)
     labels = np.arange(K).repeat(SHOTS)
     sizes = np.minimum(8 / rng.random(n_groups), MOST_ROWS).astype(int).clip(1)
     sizes[:2] = 1, MOST_ROWS
+    if n_rows is not None:
+        sizes = rng.poisson(n_rows, n_groups).clip(1)
     classes = []
     for group, size in enumerate(sizes):
         of_group = rng.choice(rng.choice(K, rng.integers(1, 13), replace=False), size)
@@ -52,11 +55,13 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=2_000)
-    parser.add_argument("--out", type=Path, default=Path("perf/results/groups.json"))
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--looped", type=int)
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", HandfulWarning)
-    examples, labels, rows, groups = table(arguments.groups)
+    examples, labels, rows, groups = table(arguments.groups, arguments.rows)
     classifier = BatchClassifier().fit(examples, labels)
     classifier.infer(rows[:75])
     start = time.process_time()
@@ -64,7 +69,9 @@ def main() -> None:
     at_once = time.process_time() - start
     differences, loop = np.zeros(3), 0.0
     by_group = np.argsort(groups, kind="stable")
-    for place, mine in enumerate(np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1)):
+    each = np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1)
+    looped = each[: arguments.looped]
+    for place, mine in enumerate(looped):
         start = time.process_time()
         one = classifier.infer(rows[mine])
         loop += time.process_time() - start
@@ -74,6 +81,7 @@ def main() -> None:
             (together.presence[place], one.presence),
         )
         differences = np.maximum(differences, [np.abs(a - b).max() for a, b in pairs])
+    loop *= len(each) / len(looped)
     found = {
         "groups": arguments.groups,
         "rows": len(rows),
@@ -83,7 +91,8 @@ def main() -> None:
         "largest_difference": dict(zip(("probability", "unknown", "presence"), differences.tolist(), strict=True)),
     }
     print(json.dumps(found, indent=2))
-    arguments.out.write_text(json.dumps(found, indent=2) + "\n")
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

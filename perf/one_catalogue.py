@@ -9,9 +9,10 @@ items with the head's weights in NumPy and takes the largest. The catalogue is f
 All measurements alternate within one process, and a figure is the median over the rounds, in CPU milliseconds per
 batch and as a ratio.
 
-- *stacked*: 200 batches (20 where K is 5,000 or more) one after the other through the engine, unknown items included,
-  against the bare pass over all their items at once;
-- *single*: one batch through `BatchClassifier.infer`, diagnostics included, against the bare pass over that batch;
+- *stacked*: 200 batches (20 where K is 5,000 or more) through the engine in one call, unknown items included, against
+  the bare pass over all their items at once;
+- *single*: one batch through `BatchClassifier.infer`, diagnostics included, against the bare pass over that batch; and
+  through `BatchClassifier.predict`, which returns labels alone;
 - *add a class*: five examples of a new class to a catalogue of 100,000 classes, in milliseconds of wall time, and the
   first use of the new catalogue, which joins what was added with the rest; saving and loading against a plain copy.
 """
@@ -34,7 +35,7 @@ import torch
 
 import handful
 from handful.catalogue import Catalogue, load_catalogue, save_catalogue
-from handful.engine.model import label_batch
+from handful.engine.model import Context, label_batches
 from handful.estimators import BatchClassifier
 
 DIM, SHOTS, N_QUERY, PRESENT, TURNS = 384, 5, 75, 5, 5
@@ -94,13 +95,14 @@ def measure(examples: np.ndarray, labels: np.ndarray, batches: np.ndarray) -> di
     found = turns(
         {
             "bare": lambda: (items @ weights + offsets).argmax(-1),
-            "stacked": lambda: [label_batch(one, catalogue.reference) for one in points],
+            "stacked": lambda: list(label_batches([(one, Context()) for one in points], catalogue.reference)),
         }
     )
     alone = turns(
         {
             "bare": lambda: (points[0] @ weights + offsets).argmax(-1),
             "infer": lambda: classifier.infer(batches[0]),
+            "predict": lambda: classifier.predict(batches[0]),
         },
         repeats=4 * TURNS,
     )
@@ -114,6 +116,7 @@ def measure(examples: np.ndarray, labels: np.ndarray, batches: np.ndarray) -> di
         "single_bare_ms": alone["bare"],
         "single_ms": alone["infer"],
         "single_ratio": alone["infer"] / alone["bare"],
+        "labels_ratio": alone["predict"] / alone["bare"],
     }
 
 
@@ -167,7 +170,7 @@ def main() -> None:
         print(
             f"{name}: fitted in {row['fit_s']:.1f} s; stacked {row['stacked_ratio']:.2f} of bare "
             f"{row['bare_ms']:.3f} ms (aim {aims[0]}); single {row['single_ms']:.2f} ms, {row['single_ratio']:.1f} of "
-            f"bare {row['single_bare_ms']:.2f} ms (aim {aims[1]})",
+            f"bare {row['single_bare_ms']:.2f} ms (aim {aims[1]}), labels alone {row['labels_ratio']:.1f}",
             flush=True,
         )
     if not arguments.k:

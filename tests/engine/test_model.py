@@ -1,10 +1,12 @@
 """The whole model on made-up batches: what is known in advance, another place, another order, another scale."""
 
 import numpy as np
+import pytest
 
-from handful.engine.head import LinearHead
+from handful.engine.head import LinearHead, fit_head
 from handful.engine.left_out import Judged
-from handful.engine.model import Context, Reference, label_batch
+from handful.engine.levels import fit_levels
+from handful.engine.model import Context, Reference, label_batch, label_batches
 
 
 def made_up(seed, n_classes=40, chosen=(3, 9, 14), n_items=45, dim=16, shots=1, noise=0.8):
@@ -104,3 +106,47 @@ def test_weights_decide_between_two_classes_that_look_alike():
     shares[truth[0]], shares[40] = 1e-4, 0.05
     found = label_batch(points[:1], doubled, Context(np.log(shares)))
     assert found.probabilities[0, 40] > 10 * found.probabilities[0, truth[0]]
+
+
+def world_with_unknown_items(seed=0):
+    """A catalogue of 30 classes, and batches of 1 to 12 items, some of classes that it lacks."""
+    rng = np.random.default_rng(seed)
+    centres, codes = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
+    examples = centres[codes] + 0.6 * rng.normal(size=(150, 24))
+    head = fit_head(examples, codes, 30)
+    classes, batches = Reference(head, fit_levels(head, examples, codes)), []
+    for size in [1, 3, 8, 12, 3, 8, 12, 8, 40, 3, 40, 1, 8]:
+        truth = rng.choice(rng.choice(34, 5), size)
+        batches.append(centres[truth] + 0.6 * rng.normal(size=(size, 24)))
+    return classes, batches, rng
+
+
+@pytest.mark.parametrize("known", ["nothing", "shares", "allowed", "given"])
+def test_a_batch_of_a_stack_is_labelled_as_if_it_were_alone(known):
+    classes, batches, rng = world_with_unknown_items()
+    contexts = []
+    for points in batches:
+        log_shares = np.log(rng.dirichlet(np.ones(30)))
+        log_shares[rng.integers(30)] = -np.inf
+        allowed = rng.random((len(points), 30)) < 0.8
+        given = np.where(rng.random(len(points)) < 0.2, rng.integers(-2, 30, len(points)), -1)
+        contexts.append(
+            {
+                "nothing": Context(),
+                "shares": Context(log_shares, rng.uniform(1, 300)),
+                "allowed": Context(allowed=allowed),
+                "given": Context(given=given),
+            }[known]
+        )
+    together = list(label_batches(zip(batches, contexts, strict=True), classes))
+    assert known != "nothing" or {found.is_open for found in together} == {True, False}
+    for points, context, found in zip(batches, contexts, together, strict=True):
+        alone = label_batch(points, classes, context)
+        assert (found.is_open, found.interval, found.rejected.tolist()) == (
+            alone.is_open,
+            alone.interval,
+            alone.rejected.tolist(),
+        )
+        for name in ("probabilities", "presence", "unknown", "expected_counts", "joint_weight", "prior_weight", "far"):
+            assert np.allclose(getattr(found, name), getattr(alone, name), rtol=1e-6, atol=1e-6), name
+        assert [group.items.tolist() for group in found.groups] == [group.items.tolist() for group in alone.groups]

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from handful.engine.presence import SHARED_ERROR, STRAYS, call_roll, class_noise, labels_of
+from handful.engine.presence import SHARED_ERROR, STRAYS, Alone, call_roll, class_noise, labels_of
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
@@ -18,8 +18,7 @@ def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
 
 
 def near(scores):
-    likelihood = np.exp(scores - scores.max(1, keepdims=True))
-    return likelihood / likelihood.sum(1, keepdims=True)
+    return Alone.of(np.exp(scores - scores.max(1, keepdims=True)))
 
 
 def present(scores, shots, noise):
@@ -27,8 +26,8 @@ def present(scores, shots, noise):
     roll = call_roll(near(scores), noise, shots, int(np.isfinite(scores).any(0).sum()))
     chances = np.zeros(scores.shape[1])
     chances[roll.columns] = roll.chances
-    labels, _ = labels_of(near(scores), roll, int(np.isfinite(scores).any(0).sum()))
-    return labels, chances, roll.alone
+    few, others = labels_of(near(scores), roll, int(np.isfinite(scores).any(0).sum()))
+    return near(scores).spread(others, roll.columns, few), chances, roll.alone
 
 
 def exact(scores, shots, typical):

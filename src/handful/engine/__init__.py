@@ -10,5 +10,5 @@ A head gives `S_nk`, the nats by which class k describes item n under equal shar
 4. `positions`: class means move with the items given to them, as after more examples.
 5. `levels`, `links`, `unknown`: whether two populations, one near and one far, explain how far items lie from their
    classes, and which unknown items belong together.
-6. `model`: all of it, from a batch to its answer.
+6. `model`: all of it, from a batch to its answer, or from a stack of batches of one size (`columns`).
 """

@@ -30,6 +30,7 @@ from scipy.special import expit
 
 from handful.engine.head import LinearHead
 from handful.engine.links import copies_of
+from handful.engine.logistic import class_sums
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
@@ -150,14 +151,14 @@ class _Examples:
             return None
         points = points.astype(np.float64)
         which, copies = copies_of(np.column_stack([codes, points]))
-        first = np.full(len(copies), len(codes))
-        np.minimum.at(first, which, np.arange(len(codes)))
+        first = np.unique(which)
         place, right = np.full(len(codes), -1), np.ones(len(codes))
         place[found.rows], right[found.rows] = np.arange(len(found.rows)), found.right
         # In an order that does not depend on that of the examples.
         away = ((points[first] - points.mean(0)) ** 2).sum(1)
         order = np.lexsort((away, codes[first]))
-        first, many = first[order], copies[order].astype(np.float64)
+        first = first[order]
+        many = copies[first]
         mass = head.mass[codes[first]].astype(np.float64)
         kept = (right[first] > 0.5) & (mass - many >= 0.5)
         first, mass, many = first[kept], mass[kept], many[kept]
@@ -257,9 +258,8 @@ class _Examples:
 
     def _centroids(self, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Mean and number of some examples of each class."""
-        sums = np.zeros((self.n_classes, self.points.shape[1]))
-        np.add.at(sums, self.codes[some], self.points[some])
         n = np.bincount(self.codes[some], minlength=self.n_classes).astype(np.float64)
+        sums = class_sums(self.points, self.codes, self.n_classes, some.astype(np.float64))
         return sums / np.maximum(n, 1)[:, None], n
 
     def _mean_of(self, values: Floats, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -278,16 +278,19 @@ def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, flo
     >>> abs(a) < 1e-6, b > 1
     (True, True)
     """
-    table = np.stack([np.ones_like(x), x], 1)
+
+    def sums(each: Floats) -> Floats:
+        return np.array([each.sum(), each @ x])
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        logits = table @ at
-        slope = table.T @ (weights * (expit(logits) - truth)) + RIDGE * at
-        return float(weights @ (np.logaddexp(0, logits) - truth * logits) + RIDGE / 2 * at @ at), slope
+        logits = at[0] + at[1] * x
+        each = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits))) - truth * logits
+        return float(weights @ each + RIDGE / 2 * at @ at), sums(weights * (expit(logits) - truth)) + RIDGE * at
 
     def curvature(at: Floats) -> Floats:
-        p = expit(table @ at)
-        return np.asarray(table.T @ (table * (weights * p * (1 - p))[:, None]) + RIDGE * np.eye(2))
+        p = expit(at[0] + at[1] * x)
+        each = weights * p * (1 - p)
+        return np.stack([sums(each), sums(each * x)]) + RIDGE * np.eye(2)
 
     found = minimize(loss, np.zeros(2), jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-8}).x
     return float(found[0]), float(found[1])

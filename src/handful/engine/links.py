@@ -26,12 +26,13 @@ SMALLEST = 3
 
 
 class Links(NamedTuple):
-    """Groups of items."""
+    """Groups of items; leading axes are the batches of a stack."""
 
-    weights: Floats  # [item, item], w
-    sizes: Floats  # [item], n
-    copies: Floats  # [item], how often the row occurs
-    log_odds: Floats  # [item, item], that both have the same class
+    weights: Floats  # [..., item, item], w
+    sizes: Floats  # [..., item], n
+    copies: Floats  # [..., item], how often the row occurs
+    log_odds: Floats  # [..., item, item], that both have the same class
+    squares: Floats  # [..., item], squared distance of the group from the centre
 
 
 class NewGroup(NamedTuple):
@@ -44,7 +45,7 @@ class NewGroup(NamedTuple):
 
 
 def link(points: Floats, centre: Floats, pair_odds: tuple[float, float]) -> Links:
-    """Link the items of one batch, [item, dim]; cosines are about `centre`.
+    """Link the items of each batch of a stack, [..., item, dim]; cosines are about `centre`.
 
     Examples
     --------
@@ -52,33 +53,41 @@ def link(points: Floats, centre: Floats, pair_odds: tuple[float, float]) -> Link
     >>> link(points, np.zeros(3), (-5.0, 10.0)).sizes.round().tolist()[:4]
     [4.0, 4.0, 4.0, 4.0]
     """
-    n_items = len(points)
-    directions = points - centre
-    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), np.finfo(points.dtype).tiny)
+    away, n_items = points - centre, points.shape[-2]
+    lengths = np.maximum(np.linalg.norm(away, axis=-1), np.finfo(points.dtype).tiny)
+    directions = away / lengths[..., None]
+    cosines = directions @ directions.swapaxes(-1, -2)
     a, b = pair_odds
-    odds = b * (directions @ directions.T) + a
-    odds += _pair_log_odds(odds)
-    log_odds = odds.copy()
-    np.fill_diagonal(odds, np.inf)
-    weights = np.zeros_like(odds)
+    odds = b * cosines + a
+    odds += _pair_log_odds(odds)[..., None, None].astype(odds.dtype)
+    # By odds: many chances are equal to one. Its own link is the strongest.
+    nearness, each = -odds, np.arange(n_items)
+    nearness[..., each, each] = -np.inf
     n_links = min(NEAR + 1, n_items)
-    # By odds: many chances are equal to one.
-    strongest = np.argpartition(-odds, n_links - 1, axis=1)[:, :n_links]
-    np.put_along_axis(weights, strongest, expit(np.take_along_axis(odds, strongest, 1)), 1)
-    weights /= weights.sum(1, keepdims=True)
+    strongest = np.argpartition(nearness, n_links - 1, axis=-1)[..., :n_links]
+    weights = np.zeros_like(odds)
+    np.put_along_axis(weights, strongest, expit(-np.take_along_axis(nearness, strongest, -1)), -1)
+    weights /= weights.sum(-1, keepdims=True)
     which, copies = copies_of(points)
-    of_rows = np.zeros((n_items, len(copies)), dtype=weights.dtype)
-    np.add.at(of_rows.T, which, weights.T)
-    sizes = np.maximum(1 / (of_rows.astype(np.float64) ** 2).sum(1), 1)
-    return Links(weights, sizes, copies[which].astype(np.float64), log_odds)
+    of_rows = weights
+    if copies.max() > 1:
+        of_rows = weights @ (which[..., None] == which[..., None, :]).astype(weights.dtype)
+    sizes = np.maximum(1 / (weights * of_rows).sum(-1, dtype=np.float64), 1)
+    longer = weights * lengths[..., None, :]
+    return Links(weights, sizes, copies, odds, (longer @ cosines * longer).sum(-1))
 
 
-def copies_of(points: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return which distinct row each row is, and how often each of these occurs."""
-    rows = np.ascontiguousarray(points + 0.0)
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    return which.ravel(), counts
+def copies_of(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return for each row the first row of its batch that is equal, and how often it occurs, [..., item] each."""
+    rows, n_items = np.ascontiguousarray(points + 0.0), points.shape[-2]
+    which = []
+    for batch in rows.reshape(-1, n_items, rows.shape[-1]):
+        first: dict[bytes, int] = {}
+        which.append([first.setdefault(row.tobytes(), place) for place, row in enumerate(batch)])
+    found = np.array(which, np.intp)
+    flat = found + n_items * np.arange(len(found))[:, None]
+    copies = np.bincount(flat.ravel(), minlength=flat.size)[flat].astype(np.float64)
+    return found.reshape(points.shape[:-1]), copies.reshape(points.shape[:-1])
 
 
 def new_groups(
@@ -110,18 +119,21 @@ def new_groups(
     return sorted(found, key=lambda group: -group.worth)
 
 
-def _pair_log_odds(odds: Floats) -> float:
-    """Log-odds that two items of a batch share a class: the most likely ones; the likelihood is concave."""
-    pairs = odds[np.triu_indices(len(odds), 1)].astype(np.float64)
-    chance = PAIR_CHANCE
-    if len(pairs):
-        more = np.exp(np.minimum(pairs, 30.0)) - 1
-        for _ in range(PAIR_STEPS):
-            each = more / (1 + chance * more)
-            step = float(each.sum()) / max(float(each @ each), np.finfo(np.float64).tiny)
-            # At most half of the way to either end, so that no step leaves the interval.
-            chance = min(max(chance + step, chance / 2, LEAST_PAIRS), (1 + chance) / 2, MOST_PAIRS)
-    return float(logit(chance))
+def _pair_log_odds(odds: Floats) -> Floats:
+    """Log-odds that two items of a batch share a class, [...]: the most likely ones; the likelihood is concave."""
+    more, each = np.expm1(np.minimum(odds.astype(np.float64), 30.0)), np.arange(odds.shape[-1])
+    more[..., each, each] = 0  # every pair is there twice, and no item with itself
+    more = more.reshape(*odds.shape[:-2], -1)
+    chance = np.full(odds.shape[:-2], PAIR_CHANCE)
+    for _ in range(PAIR_STEPS if len(each) > 1 else 0):
+        ratio = more / (1 + chance[..., None] * more)
+        step = ratio.sum(-1) / np.maximum(np.einsum("...i,...i->...", ratio, ratio), np.finfo(np.float64).tiny)
+        # At most half of the way to either end, so that no step leaves the interval.
+        least, most = np.maximum(chance / 2, LEAST_PAIRS), np.minimum((1 + chance) / 2, MOST_PAIRS)
+        before, chance = chance, np.minimum(np.maximum(chance + step, least), most)
+        if (np.abs(chance - before) <= 1e-9 * chance).all():
+            break
+    return np.asarray(logit(chance))
 
 
 def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:

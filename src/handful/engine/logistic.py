@@ -147,15 +147,18 @@ def _minimised(
             gradient[classes] += logits.T @ block
         return loss, gradient
 
-    steepest = float(np.linalg.norm(value(np.zeros_like(origin))[1]))
-    found = _descend(value, origin, TOLERANCE * steepest)
+    first = value(origin)
+    steepest = float(np.linalg.norm((value(np.zeros_like(origin)) if origin.any() else first)[1]))
+    found = _descend(value, origin, first, TOLERANCE * steepest)
     weights = found[:, :-1] if basis is None else start[:, :-1] + (found - origin)[:, :-1] @ basis.T
     return weights, found[:, -1]
 
 
-def _descend(value: Callable[[Floats], tuple[float, Floats]], here: Floats, enough: float) -> Floats:
-    """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`."""
-    loss, gradient = value(here)
+def _descend(
+    value: Callable[[Floats], tuple[float, Floats]], here: Floats, first: tuple[float, Floats], enough: float
+) -> Floats:
+    """Minimise by L-BFGS with backtracking (Armijo) until the gradient is at most `enough`; `first` is that of here."""
+    loss, gradient = first
     steps: list[tuple[Floats, Floats, float]] = []
     rounding = 4 * float(np.finfo(here.dtype).eps)
     for _ in range(MOST_STEPS):
@@ -182,15 +185,15 @@ def _descend(value: Callable[[Floats], tuple[float, Floats]], here: Floats, enou
 
 def _newton(gradient: Floats, steps: list[tuple[Floats, Floats, float]]) -> Floats:
     """Return the inverse Hessian times the gradient, as far as the steps remember it (the two-loop recursion)."""
-    direction, factors = gradient.copy(), []
+    direction, factors, part = gradient.copy(), [], np.empty_like(gradient)
     for moved, turned, inverse in reversed(steps):
         factors.append(inverse * float(np.vdot(moved, direction)))
-        direction -= factors[-1] * turned
+        direction -= np.multiply(turned, factors[-1], out=part)
     if steps:
         _, turned, inverse = steps[-1]
         direction /= inverse * float(np.vdot(turned, turned))
     for (moved, turned, inverse), factor in zip(steps, reversed(factors), strict=True):
-        direction += (factor - inverse * float(np.vdot(turned, direction))) * moved
+        direction += np.multiply(moved, factor - inverse * float(np.vdot(turned, direction)), out=part)
     return direction
 
 

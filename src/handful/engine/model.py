@@ -4,10 +4,14 @@ This file is the model from end to end; every step is one call. `decide` finds o
 its items: where it lies, which classes are present, how class means move, and whether something is unknown. A
 `Decision` then labels any items of the batch, each in one pass: a batch in memory, a block of a stream, or the part
 itself, whose items are left out of the class means that they moved.
+
+Batches of one size are labelled as one stack: arrays may have a leading axis, one entry per batch, and no entry changes
+what is found for another. A single batch has no such axis, and nothing else is different.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,12 +19,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from handful.engine.columns import pick, put
 from handful.engine.head import LinearHead
 from handful.engine.levels import QUARTER, Levels
 from handful.engine.links import MOST_LINKED, Links, NewGroup, copies_of, link, new_groups
-from handful.engine.place import place
+from handful.engine.place import Place, place
 from handful.engine.positions import Moved, slopes_of
-from handful.engine.presence import Roll, call_roll, chance_of_any, class_noise, labels_of, likelihoods_of
+from handful.engine.presence import (
+    Alone,
+    Roll,
+    absent_of,
+    call_roll,
+    chance_of_any,
+    class_noise,
+    labels_of,
+    likelihoods_of,
+)
 from handful.engine.prior import CONCENTRATION, Prior, lean
 from handful.engine.unknown import REJECTED, Looks, Verdict
 
@@ -30,6 +44,8 @@ Ints = npt.NDArray[np.integer]
 
 # Items from which a batch is decided, and items that are labelled at a time.
 MOST_DECIDED, BLOCK_ITEMS = 1024, 4096
+# Scores of a stack of batches, and of all stacks that are made of the batches of a run.
+STACK_NUMBERS, WINDOW_NUMBERS = 2**18, 2**23
 # Unknown items among which new groups are sought.
 MOST_GATHERED = 2048
 # Exponents are not smaller than this: they count for nothing.
@@ -44,22 +60,22 @@ NO_CLASS = -2
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What is known about a batch in advance.
+    """What is known about a batch in advance, or about each batch of a stack.
 
     Attributes
     ----------
     log_shares, concentration
-        Shares of the classes [class], as logarithms, -inf for a class that cannot occur; and how closely the batch is
-        expected to follow them, as a number of items. None if nothing is known.
+        Shares of the classes [..., class], as logarithms, -inf for a class that cannot occur; and how closely the batch
+        is expected to follow them, as a number of items. None if nothing is known.
     allowed
-        Classes that each item may have, [item, class]; None if it may have all.
+        Classes that each item may have, [..., item, class]; None if it may have all.
     given
         The class of each item whose class is known for certain, `NO_CLASS` for one that is known to have none, and -1
-        for all others; None if nothing is given.
+        for all others, [..., item]; None if nothing is given.
     """
 
     log_shares: Floats | None = None
-    concentration: float = CONCENTRATION
+    concentration: Floats | float = CONCENTRATION
     allowed: npt.NDArray[np.bool_] | None = None
     given: Ints | None = None
 
@@ -70,8 +86,20 @@ class Context:
             return cls(given=given)
         return cls(prior.log_shares[place], float(prior.concentration[place]), given=given)
 
+    @classmethod
+    def stacked(cls, contexts: Sequence[Context]) -> Context:
+        """Put those of several batches together, about all of which the same things are known."""
+        names = ("log_shares", "concentration", "allowed", "given")
+        parts = {name: [getattr(one, name) for one in contexts] for name in names}
+        return cls(**{name: np.stack(part) for name, part in parts.items() if part[0] is not None})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known."""
+        return self.log_shares is None and self.allowed is None and self.given is None
+
     def rows(self, rows: npt.NDArray[np.intp] | slice) -> Context:
-        """Return what is known about some of the items."""
+        """Return what is known about some of the items of a batch."""
         allowed = None if self.allowed is None else self.allowed[rows]
         return Context(self.log_shares, self.concentration, allowed, None if self.given is None else self.given[rows])
 
@@ -98,10 +126,15 @@ class Reference:
         """Centre of the class means."""
         return np.asarray(self.head.means.mean(0))
 
+    @cached_property
+    def lengths(self) -> Floats:
+        """Squared length of each class mean, less noise."""
+        return np.asarray((self.head.means**2).sum(1) - (self.head.spread or 0.0) / self.head.mass)
+
 
 @dataclass(frozen=True, eq=False)
 class BatchItems:
-    """Items of a batch, [item, dim] about the origin of the head, what is known about them, and their comparisons."""
+    """Items [..., item, dim] about the origin of the head, what is known about them, and their comparisons."""
 
     points: Floats
     reference: Reference
@@ -110,32 +143,54 @@ class BatchItems:
     @cached_property
     def scores(self) -> Floats:
         """`S_nk`; -inf where an item cannot have the class. The only product of items and classes."""
-        head, context = self.reference.head, self.context
-        scores = np.asarray(self.points @ head.weights.T)
+        head, context, shape = self.reference.head, self.context, self.points.shape
+        scores = (self.points.reshape(-1, shape[-1]) @ head.weights.T).reshape(*shape[:-1], -1)
         scores += head.offsets
         if context.log_shares is not None:
-            scores[:, np.isneginf(context.log_shares)] = -np.inf
+            np.copyto(scores, -np.inf, where=np.isneginf(context.log_shares)[..., None, :])
         if context.allowed is not None:
             scores[~context.allowed] = -np.inf
         if context.given is not None:
-            fixed = np.flatnonzero(context.given >= 0)
+            fixed = context.given >= 0
             scores[fixed] = -np.inf
-            scores[fixed, context.given[fixed]] = 0
+            scores[(*np.nonzero(fixed), context.given[fixed])] = 0
         return scores
+
+    @cached_property
+    def top(self) -> Floats:
+        """The largest score of each item, [..., item, 1]."""
+        return np.asarray(self.scores.max(-1, keepdims=True))
+
+    @cached_property
+    def table(self) -> Floats:
+        """`exp S_nk`, by that of the best class; with no exponent below `LOWEST` unless it is -inf."""
+        table = self.scores - self.top
+        np.exp(np.maximum(table, LOWEST, out=table), out=table)
+        if not self.context.is_empty:
+            table[np.isneginf(self.scores)] = 0
+        return table
+
+    @cached_property
+    def allowed(self) -> npt.NDArray[np.bool_]:
+        """Classes that some item may have, [..., class]."""
+        if not self.context.is_empty:
+            return np.asarray(self.table.any(-2))
+        return np.ones((*self.points.shape[:-2], self.table.shape[-1]), bool)
 
     @cached_property
     def links(self) -> list[tuple[slice, Links]]:
         """Which items belong together, within parts that are assigned in turn: a batch is often sorted."""
-        levels, n_parts = self.reference.levels, -(-len(self.points) // MOST_LINKED)
+        levels, n_items = self.reference.levels, self.points.shape[-2]
         assert levels is not None
-        parts = (slice(part, len(self.points), n_parts) for part in range(n_parts))
-        return [(mine, link(self.points[mine], self.reference.centre, levels.pair_odds)) for mine in parts]
+        n_parts = -(-n_items // MOST_LINKED)
+        parts = (slice(part, n_items, n_parts) for part in range(n_parts))
+        return [(mine, link(self.points[..., mine, :], self.reference.centre, levels.pair_odds)) for mine in parts]
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
         """Items about which nothing is given."""
         given = self.context.given
-        return np.ones(len(self.points), bool) if given is None else given == -1
+        return np.ones(self.points.shape[:-1], bool) if given is None else given == -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,114 +242,149 @@ class JointAnswer:
 
 
 class ItemLabels(NamedTuple):
-    """Labels of some items of a batch."""
+    """Labels of some items of a batch; leading axes are the batches of a stack."""
 
-    probabilities: Floats  # q [item, class]
-    confidence: Floats  # [item]
-    absent: Floats  # [2, class], Σ_n ln(1 - chance of the class), as a stray and alone
+    probabilities: Floats  # q [..., item, class]
+    confidence: Floats  # [..., item]
+    absent: Floats  # [..., 2, class], as in `absent_of`
     looks: Looks | None
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a batch is like; labels any of its items."""
+    """What a batch is like, or each batch of a stack; labels any of its items."""
 
     reference: Reference
-    n_classes: int  # that are not ruled out
-    tilts: Floats  # [class], what place and prior add to the scores
-    offset: Floats  # [dim]
-    prior_weight: float  # γ
-    roll: Roll = field(default_factory=Roll.nobody)
+    n_classes: Floats  # [...], that are not ruled out
+    place: Place
+    tilts: Floats  # [..., class], what place and prior add to the scores
+    prior_weight: Floats  # [...], γ
+    roll: Roll = field(
+        default_factory=lambda: Roll.of_classes(np.zeros(0, np.intp), np.zeros((1, 0)), np.zeros(0), 1.0)
+    )
     moved: Moved | None = None
-    moving: npt.NDArray[np.intp] | None = None  # classes that move
-    gate: float = 0.0  # how far they do
-    far: float = 1.0
+    moving: npt.NDArray[np.intp] | None = None  # [..., column], classes that move
+    gate: Floats | float = 0.0  # [...], how far they do
+    far: Floats | float = 1.0  # [...]
     verdict: Verdict | None = None
 
-    def near(self, items: BatchItems, given: Floats | None) -> Floats:
+    @property
+    def offset(self) -> Floats:
+        """Offset of the items, [..., dim]."""
+        return self.place.offset
+
+    def near(self, items: BatchItems, given: Floats | None) -> Alone:
         """Chance of each class when an item is labelled alone; `given` as in `Moved.gains`."""
-        near = items.scores + self.tilts.astype(items.scores.dtype)
-        if self.moved is not None:
-            near[:, self.moving] += self.gate * self.moved.gains(items.points - self.offset, given)
-        return _normalised(near)
+        factors = _factors(self.tilts)[..., None, :].astype(items.table.dtype)
+        table = items.table * factors
+        if self.moved is not None and self.moving is not None:
+            gains = self.moved.gains(items.points - self.offset[..., None, :], given)
+            logits = np.asarray(self.gate, gains.dtype)[..., None, None] * gains + np.log(pick(factors, self.moving))
+            logits += pick(items.scores, self.moving) - items.top
+            there = pick(items.table, self.moving) > 0
+            put(table, self.moving, np.exp(logits.clip(LOWEST, -LOWEST)) * there)
+        return Alone.of(table)
 
-    def label(self, items: BatchItems, given: Floats | None = None) -> ItemLabels:
-        """Label items; `given` says how far they moved the class means themselves."""
-        near, scores = self.near(items, given), items.scores
-        few, strays = labels_of(near, self.roll, self.n_classes)
-        looks = None if self.reference.levels is None else self.looks(items, few)
-        absent = np.stack([np.log1p(-part.clip(max=1 - 1e-6)).sum(0, dtype=np.float64) for part in (strays, near)])
-        q = (1 - self.roll.alone) * few + self.roll.alone * near
-        if self.far > 1:
+    def label(self, items: BatchItems, given: Floats | None = None, near: Alone | None = None) -> ItemLabels:
+        """Label items; `given` says how far they moved the class means themselves, and `near` is theirs if known."""
+        near = near or self.near(items, given)
+        few, others = labels_of(near, self.roll, self.n_classes)
+        alone = self.roll.alone[..., None].astype(few.dtype)
+        looks = None if self.reference.levels is None else self.looks(items, few, self.dots(items))
+        own = (1 - alone[..., None]) * few + alone[..., None] * near.columns(self.roll.columns)
+        q = near.spread((1 - alone) * others + alone, self.roll.columns, own)
+        if np.any(np.asarray(self.far) > 1):
             # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
-            q **= self.far**-CERTAINTY
-            q /= q.sum(1, keepdims=True)
-        confidence = 1 / np.exp(np.maximum(scores - scores.max(1, keepdims=True), LOWEST)).sum(1)
-        return ItemLabels(q, confidence, absent, looks)
+            q **= (np.maximum(self.far, 1) ** -CERTAINTY)[..., None, None].astype(q.dtype)
+            q /= q.sum(-1, keepdims=True)
+        return ItemLabels(q, 1 / items.table.sum(-1), absent_of(near, others), looks)
 
-    def looks(self, items: BatchItems, few: Floats) -> Looks:
+    def dots(self, items: BatchItems) -> Floats:
+        """`<z_n - d, μ_k>` of the classes called, [..., item, column]."""
+        means = self.reference.head.means[self.roll.columns]
+        return np.asarray(items.points @ means.swapaxes(-1, -2) - (means @ self.offset[..., None]).swapaxes(-1, -2))
+
+    def looks(self, items: BatchItems, few: Floats, dots: Floats) -> Looks:
         """Compare the group of each item with the classes of the item."""
-        head, levels, columns = self.reference.head, self.reference.levels, self.roll.columns
-        assert levels is not None
-        assert head.spread is not None
-        inside, own, scores = items.points - self.offset, few[:, columns], items.scores
-        means, weights = head.means[columns], head.weights[columns]
-        own /= np.maximum(own.sum(1, keepdims=True), np.finfo(own.dtype).tiny)
-        lengths, near = (means**2).sum(1) - head.spread / head.mass[columns], inside @ means.T
-        said = np.maximum(scores[:, columns], scores.max(1, keepdims=True) + LOWEST) - weights @ self.offset
-        said = (own * said).sum(1)
-        t, sizes, copies = np.empty((3, len(own)))
+        reference, columns = self.reference, self.roll.columns
+        assert reference.levels is not None
+        spread, centre = reference.head.spread or 0.0, reference.centre - self.offset
+        own, lengths = self._shares(few), reference.lengths[columns][..., None, :]
+        said = np.maximum(pick(items.scores, columns), items.top + LOWEST)
+        said = (own * (said + pick(self.place.moved, columns)[..., None, :].astype(own.dtype))).sum(-1)
+        # |Σ_m w_nm z_m - d|², from distances from the centre.
+        off_centre = 2 * ((items.points - reference.centre) @ centre[..., None])
+        t, sizes, copies = np.empty((3, *said.shape))
         for mine, links in items.links:
-            away = ((links.weights @ inside[mine]) ** 2).sum(1)
-            away += (own[mine] * (lengths - 2 * (links.weights @ near[mine]))).sum(1)
-            noise = head.spread - head.spread / links.sizes
-            t[mine] = levels.statistic(away + noise, links.weights @ said[mine])
-            sizes[mine], copies[mine] = links.sizes, links.copies
+            away = links.squares + (links.weights @ off_centre[..., mine, :])[..., 0] + (centre**2).sum(-1)[..., None]
+            away = away + (own[..., mine, :] * (lengths - 2 * (links.weights @ dots[..., mine, :]))).sum(-1)
+            noise = spread - spread / links.sizes
+            said_by_group = (links.weights @ said[..., mine, None])[..., 0]
+            t[..., mine] = reference.levels.statistic(away + noise, said_by_group)
+            sizes[..., mine], copies[..., mine] = links.sizes, links.copies
         return Looks(t, sizes, items.judged / (sizes * copies))
 
-    def distance(self, items: BatchItems, few: Floats) -> float:
-        """Squared distance from its class that a quarter of the items keeps, by that of left-out examples."""
-        head, columns, some = self.reference.head, self.roll.columns, items.judged
-        if self.reference.levels is None or head.spread is None or not some.any():
-            return 1.0
-        inside, own, means = items.points[some] - self.offset, few[some][:, columns], head.means[columns]
-        lengths = (means**2).sum(1) - head.spread / head.mass[columns]
-        own = own / np.maximum(own.sum(1, keepdims=True), np.finfo(own.dtype).tiny)
-        away = (inside**2).sum(1) + (own * (lengths - 2 * inside @ means.T)).sum(1)
-        return max(float(np.quantile(away, QUARTER)) / self.reference.levels.quarter, 0.0)
+    def distance(self, items: BatchItems, few: Floats, dots: Floats) -> Floats:
+        """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
+        judged, levels = items.judged, self.reference.levels
+        if levels is None:
+            return np.ones(judged.shape[:-1])
+        inside = items.points - self.offset[..., None, :]
+        lengths = self.reference.lengths[self.roll.columns][..., None, :]
+        away = (inside**2).sum(-1) + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
+        # Items that are not judged come last, and are not counted.
+        away, last = np.sort(np.where(judged, away, np.inf), axis=-1), judged.sum(-1, keepdims=True) - 1
+        at = QUARTER * np.maximum(last, 0)
+        lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
+        quarter = np.where(last < 0, levels.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
+        return np.maximum(quarter / levels.quarter, 0.0)
+
+    def _shares(self, few: Floats) -> Floats:
+        """Shares of the classes called, by the labels of each item, [..., item, column]."""
+        own = few * self.roll.called[..., None, :]
+        return np.asarray(own / np.maximum(own.sum(-1, keepdims=True), np.finfo(own.dtype).tiny))
 
 
 def decide(items: BatchItems) -> tuple[Decision, Floats]:
-    """Find out what a batch is like, from its items or from a part of them.
+    """Find out what a batch is like, or each batch of a stack, from its items or from a part of them.
 
-    Returns also how far each item was given to the classes that moved.
+    Returns also how far each item was given to the classes that moved, [..., item, column].
     """
+    at, given, _ = _decided(items)
+    return at, given
+
+
+def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
+    """Return also the chance of each class when an item is labelled alone."""
     reference, head, levels = items.reference, items.reference.head, items.reference.levels
-    at, weights, unknown = _placed(items, np.ones(len(items.points))), items.judged.astype(np.float64), None
+    at, weights, unknown = _placed(items, np.ones(items.points.shape[:-1])), items.judged.astype(np.float64), None
     near = at.near(items, None)
     at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes))
     few, _ = labels_of(near, at.roll, at.n_classes)
-    far = at.distance(items, few)
+    dots = at.dots(items)
+    at = replace(at, far=at.distance(items, few, dots))
     if levels is not None:
-        looks = at.looks(items, few)
-        verdict = Verdict.of(levels, looks, far)
+        looks = at.looks(items, few, dots)
+        verdict = Verdict.of(levels, looks, at.far)
         at = replace(at, verdict=verdict)
-        if verdict.is_open:
-            chances = verdict.chances(looks.t, looks.sizes) * items.judged
+        if verdict.is_open.any():
+            chances = verdict.chances(looks.t, looks.sizes) * items.judged * verdict.is_open[..., None]
             weights = np.maximum(1 - chances, LEAST_WEIGHT)
             unknown = (1 / weights - 1) * likelihoods_of(near, at.roll, at.n_classes)
-            at = replace(_placed(items, weights), roll=at.roll, verdict=verdict)
+            there = _placed(items, weights)
+            at = replace(at, place=there.place, tilts=there.tilts, prior_weight=there.prior_weight)
+            near = at.near(items, None)
             weights *= items.judged  # what a person labelled is an example already
-    columns, at = at.roll.columns, replace(at, far=far)
-    if at.roll.alone == 1:  # nothing moves, and nothing would change
-        return at, np.zeros((len(few), len(columns)), few.dtype)
-    given = few[:, columns] * weights[:, None].astype(few.dtype)
+    columns, gate = at.roll.columns, 1 - at.roll.alone
+    if not gate.any() and unknown is None:  # nothing moves, and nothing would change
+        return at, np.zeros_like(few), near
+    given = few * (weights[..., None] * at.roll.called[..., None, :] * (gate > 0)[..., None, None]).astype(few.dtype)
     means, shots, slopes = head.means[columns], head.mass[columns], reference.slopes[columns]
-    moved = Moved.of(items.points - at.offset, given, slopes, means, shots, head.spread)
-    at = replace(at, moved=moved, moving=columns, gate=1 - at.roll.alone)
+    moved = Moved.of(items.points - at.offset[..., None, :], given, slopes, means, shots, head.spread)
+    at = replace(at, moved=moved, moving=columns, gate=gate)
     near = at.near(items, given)
     at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes, unknown))
-    return at, given
+    return at, given, near
 
 
 def label_batch(points: Floats, reference: Reference, context: Context | None = None) -> JointAnswer:
@@ -311,98 +401,139 @@ def label_batch(points: Floats, reference: Reference, context: Context | None = 
     >>> bool((found.probabilities.argmax(1) == truth).mean() > 0.9), np.flatnonzero(found.presence > 0.5).tolist()
     (True, [2, 11, 17])
     """
-    everything = BatchItems(points, reference, context or Context())
-    n_items, context = len(points), everything.context
-    if n_items <= MOST_DECIDED:
-        decision, given = decide(everything)
-        return joined(decision, [decision.label(everything, given)], everything)
+    return next(label_batches([(points, context or Context())], reference))
+
+
+def label_batches(batches: Iterable[tuple[Floats, Context]], reference: Reference) -> Iterator[JointAnswer]:
+    """Label batches, about all of which the same things are known; those of one size are labelled as stacks.
+
+    So many of them are read at a time that their scores have `WINDOW_NUMBERS` numbers.
+    """
+    read, n_classes, n_items = list[tuple[Floats, Context]](), len(reference.head.weights), 0
+    for batch in batches:
+        read.append(batch)
+        n_items += len(batch[0])
+        if n_items * n_classes > WINDOW_NUMBERS:
+            yield from _in_stacks(read, reference)
+            read, n_items = [], 0
+    yield from _in_stacks(read, reference)
+
+
+def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
+    """Label batches of any sizes."""
+    sizes, found = np.array([len(points) for points, _ in batches], int), dict[int, JointAnswer]()
+    for size in np.unique(sizes).tolist():
+        places = np.flatnonzero(sizes == size).tolist()
+        most = max(1, STACK_NUMBERS // (size * len(reference.head.weights)))
+        for some in (places[at : at + most] for at in range(0, len(places), most)):
+            found |= zip(some, _labelled([batches[place] for place in some], reference), strict=True)
+    return [found[place] for place in range(len(sizes))]
+
+
+def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
+    """Label batches of one size."""
+    points, context = batches[0]
+    if len(points) <= MOST_DECIDED:
+        if len(batches) > 1:
+            points, context = np.stack([one for one, _ in batches]), Context.stacked([one for _, one in batches])
+        stack = BatchItems(points, reference, context)
+        decision, given, near = _decided(stack)
+        return joined(decision, [decision.label(stack, given, near)], stack)
+    if len(batches) > 1:
+        return [found for batch in batches for found in _labelled([batch], reference)]
     # By a number that depends on the row alone: neither the order of the items nor how they are sorted matters.
     part = np.sort(np.argsort(_fractions(points), kind="stable")[:MOST_DECIDED])
     decision, some = decide(BatchItems(points[part], reference, context.rows(part)))
-    given = np.zeros((n_items, some.shape[1]), some.dtype)
+    given = np.zeros((len(points), some.shape[1]), some.dtype)
     given[part] = some
     blocks = []
-    for start in range(0, n_items, BLOCK_ITEMS):
+    for start in range(0, len(points), BLOCK_ITEMS):
         rows = slice(start, start + BLOCK_ITEMS)
         blocks.append(decision.label(BatchItems(points[rows], reference, context.rows(rows)), given[rows]))
-    return joined(decision, blocks, everything)
+    return joined(decision, blocks, BatchItems(points, reference, context))
 
 
-def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> JointAnswer:
-    """Put the labels of all items of a batch together."""
-    q, n_items, given = (
-        np.concatenate([block.probabilities for block in blocks]),
-        len(items.points),
-        items.context.given,
+def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> list[JointAnswer]:
+    """Put the labels of all items of a batch together, or of each batch of a stack."""
+    q = blocks[0].probabilities if len(blocks) == 1 else np.concatenate([block.probabilities for block in blocks], -2)
+    given, n_items, lead, verdict = items.context.given, q.shape[-2], q.shape[:-2], decision.verdict
+    unknown, is_open, interval = (
+        np.full(q.shape[:-1], np.nan),
+        np.zeros(lead, bool),
+        np.broadcast_to([0.0, 1.0], (*lead, 2)),
     )
-    unknown, interval, groups, is_open = np.full(n_items, np.nan), (0.0, 1.0), list[NewGroup](), False
-    if (verdict := decision.verdict) is not None:
-        t, sizes = (np.concatenate([getattr(block.looks, name) for block in blocks]) for name in ("t", "sizes"))
+    if verdict is not None:
+        t, sizes = (np.concatenate([getattr(block.looks, name) for block in blocks], -1) for name in ("t", "sizes"))
         unknown, interval, is_open = verdict.chances(t, sizes), verdict.interval, verdict.is_open
         unknown[~items.judged] = 0
-        groups = _groups(items, unknown) if is_open else groups
-    none = np.zeros(n_items, bool) if given is None else given == NO_CLASS
+    none = np.zeros(q.shape[:-1], bool) if given is None else given == NO_CLASS
     unknown[none] = 1
-    counting = 1 - unknown if is_open else (~none).astype(np.float64)
-    counts = counting @ q.astype(np.float64)
+    counting = np.where(is_open[..., None], 1 - unknown, ~none)
+    counts = np.asarray((counting.astype(q.dtype)[..., None, :] @ q)[..., 0, :], np.float64)
     absent, shots = np.sum([block.absent for block in blocks], 0), decision.reference.head.mass
     presence = chance_of_any(decision.roll, shots, absent, counts, float(n_items))
-    return JointAnswer(
-        probabilities=q,
-        confidence=np.concatenate([block.confidence for block in blocks]),
-        expected_counts=counts,
-        presence=np.minimum(presence, counts) if is_open or none.any() else presence,  # by Markov's inequality
-        joint_weight=1 - decision.roll.alone,
-        prior_weight=decision.prior_weight,
-        far=decision.far,
-        unknown=unknown,
-        interval=interval,
-        is_open=is_open,
-        groups=groups,
-        none=none,
+    fewer = is_open | none.any(-1)
+    presence = np.where(fewer[..., None], np.minimum(presence, counts), presence)  # by Markov's inequality
+    confidence = np.concatenate([block.confidence for block in blocks], -1)
+    joint, prior, far = (
+        np.broadcast_to(each, lead) for each in (1 - decision.roll.alone, decision.prior_weight, decision.far)
     )
+    return [
+        JointAnswer(
+            probabilities=q[place],
+            confidence=confidence[place],
+            expected_counts=counts[place],
+            presence=presence[place],
+            joint_weight=float(joint[place]),
+            prior_weight=float(prior[place]),
+            far=float(far[place]),
+            unknown=unknown[place],
+            interval=(float(interval[place][0]), float(interval[place][1])),
+            is_open=bool(is_open[place]),
+            groups=_groups(items, unknown, place) if is_open[place] else [],
+            none=none[place],
+        )
+        for place in np.ndindex(lead)
+    ]
 
 
 def _placed(items: BatchItems, weights: Floats) -> Decision:
     """Estimate offset and shares, and then what is known about the shares in advance; no class is called yet."""
-    scores, points, head, context = items.scores, items.points, items.reference.head, items.context
-    near = np.exp(np.maximum(scores - scores.max(1, keepdims=True), LOWEST))
-    near[np.isneginf(scores)] = 0
-    allowed, n_items = near.any(0), float(weights.sum())
+    table, head, context, allowed = items.table, items.reference.head, items.context, items.allowed
+    n_items = weights.sum(-1)
 
     def count(tilts: Floats) -> Floats:
-        t = np.exp(np.maximum(tilts - tilts[allowed].max(), LOWEST)).astype(near.dtype)
-        return np.asarray((weights / (near @ t)).astype(near.dtype) @ near * t, dtype=np.float64)
+        t = _factors(tilts).astype(table.dtype)
+        each = (weights / (table @ t[..., None])[..., 0]).astype(table.dtype)
+        return np.asarray((each[..., None, :] @ table)[..., 0, :] * t, dtype=np.float64)
 
-    centre = (weights @ points) / n_items
-    offset, tilts = place(count, n_items, centre, allowed, head.weights, head.means, head.mass, head.spread)
-    prior_weight = 1.0
+    centre = (weights[..., None, :] @ items.points)[..., 0, :] / n_items[..., None]
+    there = place(count, n_items, centre, allowed, head.weights, head.means, head.mass, head.spread)
+    tilts, prior_weight = there.tilts, np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts
         leaning = lean(context.log_shares, context.concentration, n_items, lambda extra: count(before + extra))
         tilts, prior_weight = tilts + leaning.tilts, leaning.trust
-    return Decision(items.reference, int(allowed.sum()), tilts, offset.astype(points.dtype), prior_weight)
+    there = there._replace(offset=there.offset.astype(items.points.dtype))
+    return Decision(items.reference, allowed.sum(-1), there, tilts, prior_weight)
 
 
-def _normalised(logits: Floats) -> Floats:
-    """Softmax over classes, with no exponent below `LOWEST` unless it is -inf."""
-    banned = np.isneginf(logits)
-    near = np.exp(np.maximum(logits - logits.max(1, keepdims=True), LOWEST))
-    near[banned] = 0
-    return np.asarray(near / near.sum(1, keepdims=True))
+def _factors(tilts: Floats) -> Floats:
+    """`exp t_k`, by the largest, with no exponent below `LOWEST`."""
+    return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
-def _groups(items: BatchItems, unknown: Floats) -> list[NewGroup]:
-    """Gather the items that are more likely unknown than known."""
-    places = np.flatnonzero((unknown > REJECTED) & items.judged)
+def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...]) -> list[NewGroup]:
+    """Gather the items of a batch that are more likely unknown than known."""
+    points, reference, unknown = items.points[place], items.reference, (chances * items.judged)[place]
+    places = np.flatnonzero(unknown > REJECTED)
     if len(places) > MOST_GATHERED:
         places = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GATHERED])
     if len(places) == 0:
         return []
-    some = BatchItems(items.points[places], items.reference)
-    levels = items.reference.levels
-    assert levels is not None
-    links = link(some.points, items.reference.centre, levels.pair_odds)
+    some = BatchItems(points[places], reference)
+    assert reference.levels is not None
+    links = link(some.points, reference.centre, reference.levels.pair_odds)
     found = new_groups(links.log_odds, some.points, unknown[places], some.scores, copies_of(some.points)[0])
     return [group._replace(items=places[group.items]) for group in found]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 Floats = npt.NDArray[np.floating]
 
@@ -24,15 +25,16 @@ ROUNDS, NEWTON_STEPS = 6, 4
 
 
 class Place(NamedTuple):
-    """Offset of a batch, and what it adds to the scores of each class."""
+    """Offset of a batch, and what it adds to the scores of each class; leading axes are the batches of a stack."""
 
-    offset: Floats  # [dim]
-    tilts: Floats  # [class]
+    offset: Floats  # [..., dim]
+    moved: Floats  # [..., class], -<d, W_k>
+    tilts: Floats  # [..., class], that and η ln s_k
 
 
 def place(
     count: Callable[[Floats], Floats],
-    n_items: float,
+    n_items: Floats,
     centre: Floats,
     allowed: npt.NDArray[np.bool_],
     weights: Floats,
@@ -40,50 +42,48 @@ def place(
     shots: Floats,
     spread: float | None,
 ) -> Place:
-    """Estimate offset and η of one batch.
+    """Estimate offset and η of each batch of a stack.
 
     Parameters
     ----------
     count
-        From constants per class to `Σ_n p_nk`.
+        From constants per class [..., class] to `Σ_n p_nk`.
     n_items, centre
-        Number of the items, and their mean about the origin of the head.
+        Number of the items [...], and their mean [..., dim] about the origin of the head.
     allowed
-        Classes that are not ruled out.
+        Classes that are not ruled out, [..., class].
     weights, means, shots
         Of the head: [class, dim], [class, dim] and the number of examples of each class.
     spread
         V, the mean squared distance of an item from its class mean; without it there is no offset.
     """
     log_shots = np.log(shots.astype(np.float64))
-    log_shots = np.where(allowed, log_shots - log_shots[allowed].mean(), 0.0)
-    uneven = bool(np.abs(log_shots).max() > 1e-6)
-    offset, moved, eta = np.zeros_like(centre), np.zeros(len(means)), 0.0
-    if not uneven and not spread:
-        return Place(offset, moved)
-    for _ in range(ROUNDS):
-        shares = count(moved + eta * log_shots) / n_items
-        if uneven:
-            eta = _eta(eta, log_shots, allowed, shares)
+    log_shots = log_shots - (allowed * log_shots).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
+    log_shots = np.where(allowed, log_shots, 0.0)
+    uneven = np.abs(log_shots).max(-1) > 1e-6
+    offset, moved, eta = np.zeros_like(centre), np.zeros(allowed.shape), np.zeros(allowed.shape[:-1])
+    for _ in range(ROUNDS if spread or uneven.any() else 0):
+        shares = count(moved + eta[..., None] * log_shots) / n_items[..., None]
+        if uneven.any():
+            eta = np.where(uneven, _eta(eta, log_shots, allowed, shares), 0.0)
         if spread:
             unexplained = centre - shares.astype(means.dtype) @ means
-            noise = CHANCE * spread * (1 / n_items + float((shares**2 / shots).sum()))
-            square = max(float(unexplained @ unexplained), np.finfo(np.float64).tiny)
-            offset = max(0.0, 1 - noise / square) * unexplained
-            moved = -(weights @ offset.astype(weights.dtype)).astype(np.float64)
-            if not offset.any() and not uneven:
+            noise = CHANCE * spread * (1 / n_items + (shares**2 / shots).sum(-1))
+            square = np.maximum((unexplained**2).sum(-1), np.finfo(np.float64).tiny)
+            offset = np.maximum(0.0, 1 - noise / square)[..., None] * unexplained
+            if not offset.any() and not moved.any() and not uneven.any():
                 break
-    return Place(offset, moved + eta * log_shots)
+            moved = -(offset.astype(weights.dtype) @ weights.T).astype(np.float64)
+    return Place(offset, moved, moved + eta[..., None] * log_shots)
 
 
-def _eta(eta: float, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> float:
-    """Newton steps to the mode of η; the shares speak for as many draws as classes they occupy."""
-    draws = float(np.exp(-(shares * np.log(np.maximum(shares, 1e-300))).sum()))
-    seen = float(shares @ log_shots)
+def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> Floats:
+    """Newton steps to the mode of η, [...]; the shares speak for as many draws as classes they occupy."""
+    draws, seen = np.exp(entr(shares).sum(-1)), (shares * log_shots).sum(-1)
     for _ in range(NEWTON_STEPS):
-        expected = np.where(allowed, np.exp(eta * log_shots), 0.0)
-        expected /= expected.sum()
-        mean = float(expected @ log_shots)
-        variance = float(expected @ log_shots**2) - mean**2
-        eta = float(np.clip(eta + (draws * (seen - mean) - eta) / (draws * variance + 1), LEAST_ETA, MOST_ETA))
+        expected = np.where(allowed, np.exp(eta[..., None] * log_shots), 0.0)
+        expected /= expected.sum(-1, keepdims=True)
+        mean = (expected * log_shots).sum(-1)
+        variance = (expected * log_shots**2).sum(-1) - mean**2
+        eta = np.clip(eta + (draws * (seen - mean) - eta) / (draws * variance + 1), LEAST_ETA, MOST_ETA)
     return eta

@@ -28,32 +28,35 @@ def slopes_of(weights: Floats, means: Floats) -> Floats:
 
 
 class Moved(NamedTuple):
-    """Some classes, and the items that were given to them."""
+    """Some classes, and the items that were given to them; leading axes are the batches of a stack."""
 
-    means: Floats  # [class, dim]
-    shots: Floats  # [class]
-    slopes: Floats  # [class], κ
-    spread: float  # V
-    sums: Floats  # [class, dim], a Σ q z
-    mass: Floats  # [class], a Σ q
-    squares: Floats  # [class], a² Σ q²
+    means: Floats  # [..., class, dim]
+    shots: Floats  # [..., class]
+    slopes: Floats  # [..., class], κ
+    spread: Floats | float  # [...], V
+    sums: Floats  # [..., class, dim], a Σ q z
+    mass: Floats  # [..., class], a Σ q
+    squares: Floats  # [..., class], a² Σ q²
 
     @classmethod
     def of(
         cls, points: Floats, given: Floats, slopes: Floats, means: Floats, shots: Floats, spread: float | None
     ) -> Moved:
-        """Give items [item, dim] to classes, as far as `given` [item, class] says.
+        """Give items [..., item, dim] to classes, as far as `given` [..., item, class] says.
 
         Without `spread`, V is half the mean squared distance of an item from its nearest mean.
         """
+        v: Floats | float = spread or 0.0
         if spread is None:
-            away = (points**2).sum(1)[:, None] - 2 * points @ means.T + (means**2).sum(1)
-            spread = float(away.min(1).mean() / 2)
-        sums = PULL * given.T @ points
-        return cls(means, shots, slopes, spread, sums, PULL * given.sum(0), PULL**2 * (given**2).sum(0))
+            away = (
+                (points**2).sum(-1)[..., None] - 2 * points @ means.swapaxes(-1, -2) + (means**2).sum(-1)[..., None, :]
+            )
+            v = away.min(-1).mean(-1) / 2
+        sums = PULL * given.swapaxes(-1, -2) @ points
+        return cls(means, shots, slopes, v, sums, PULL * given.sum(-2), PULL**2 * (given**2).sum(-2))
 
     def gains(self, points: Floats, given: Floats | None = None) -> Floats:
-        """Return what the scores of items gain, [item, class].
+        """Return what the scores of items gain, [..., item, class].
 
         `given` says how far these items themselves were given to the classes; None if they were not among them.
 
@@ -65,14 +68,15 @@ class Moved(NamedTuple):
         >>> bool(np.allclose(moved.gains(points, given)[:, 1], 0))  # nothing is given to the second class: it stays
         True
         """
-        near, squares = points @ self.means.T, (self.means**2).sum(1)
-        sums = self.shots[:, None] * self.means + self.sums
-        dot, length = points @ sums.T, (sums**2).sum(1)
-        mass, noise = self.shots + self.mass, self.shots + self.squares
+        near, squares = points @ self.means.swapaxes(-1, -2), (self.means**2).sum(-1)
+        sums = self.shots[..., None] * self.means + self.sums
+        dot, length = points @ sums.swapaxes(-1, -2), (sums**2).sum(-1)[..., None, :]
+        mass, noise = (self.shots + self.mass)[..., None, :], (self.shots + self.squares)[..., None, :]
         if given is not None:
-            pull, own = PULL * given, (points**2).sum(1)[:, None]
+            pull, own = PULL * given, (points**2).sum(-1)[..., None]
             length = length - 2 * pull * dot + pull**2 * own
             dot, mass, noise = dot - pull * own, mass - pull, noise - pull**2
-        gained = dot / mass - length / mass**2 / 2 - (near - squares / 2)
-        gained -= self.spread / 2 * (1 / self.shots - noise / mass**2)
-        return np.asarray(BELIEVED * self.slopes * gained)
+        gained = dot / mass - length / mass**2 / 2 - (near - (squares / 2)[..., None, :])
+        half = np.asarray(self.spread)[..., None, None].astype(gained.dtype) / 2
+        gained -= half * ((1 / self.shots)[..., None, :] - noise / mass**2)
+        return np.asarray(BELIEVED * self.slopes[..., None, :] * gained)

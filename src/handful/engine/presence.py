@@ -31,6 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, expit, gammaln, ndtr
 
+from handful.engine.columns import Places, pick, put, where
+
 Floats = npt.NDArray[np.floating]
 
 # ε, the share of strays.
@@ -48,26 +50,56 @@ LEAST_ALONE, OF_ITEMS = 0.02, 75
 WAVES, FREQUENCY = 8, 30.0
 # Largest log of a likelihood ratio of one item.
 LARGEST = 25.0
+SMALLEST = np.float32(np.exp(-LARGEST))
+# Weights below this count for nothing; of a class that holds less than this of an item, `ln(1 - x) = -x`.
+NOTHING, LITTLE = 1e-12, 1e-3
+
+
+class Alone(NamedTuple):
+    """Chance of each class when an item is labelled alone, `a_n E_nk`; leading axes are the batches of a stack."""
+
+    table: Floats  # [..., item, class], E
+    scale: Floats  # [..., item], a
+
+    @classmethod
+    def of(cls, table: Floats) -> Alone:
+        """Normalise a table; it stays as it is."""
+        return cls(table, 1 / (table @ np.ones(table.shape[-1], table.dtype)))
+
+    def sums(self, weights: Floats) -> npt.NDArray[np.float64]:
+        """Σ_n w_n a_n E_nk for weights [..., item]."""
+        each = (weights * self.scale).astype(self.table.dtype)
+        return np.asarray((each[..., None, :] @ self.table)[..., 0, :], np.float64)
+
+    def columns(self, columns: Places) -> Floats:
+        """Return the chances of some classes, [..., item, column]."""
+        return np.asarray(pick(self.table, columns) * self.scale[..., None])
+
+    def spread(self, factors: Floats, columns: Places, values: Floats) -> Floats:
+        """Return the chances of all classes times a factor for each item, and `values` for some of the classes."""
+        q = self.table * (factors * self.scale).astype(self.table.dtype)[..., None]
+        put(q, columns, values)
+        return np.asarray(q)
 
 
 class Roll(NamedTuple):
-    """What the chains say about the classes that could be present."""
+    """What the chains say about the classes that could be present; leading axes are the batches of a stack."""
 
-    columns: npt.NDArray[np.intp]  # these classes
-    states: Floats  # [state, column], z/h
-    chances: Floats  # [column], that the class is present
-    alone: float  # chance that each item is better labelled alone
+    columns: Places  # [..., column], these classes
+    states: Floats  # [..., state, column], z/h
+    chances: Floats  # [..., column], that the class is present
+    alone: Floats  # [...], chance that each item is better labelled alone
+    called: npt.NDArray[np.bool_]  # [..., column]; false for columns that only another batch of the stack needs
 
     @classmethod
-    def nobody(cls) -> Roll:
-        """Before any class is called."""
-        nothing = np.empty(0)
-        return cls(np.empty(0, np.intp), nothing[None], nothing, 1.0)
+    def of_classes(cls, columns: Places, states: Floats, chances: Floats, alone: float) -> Roll:
+        """Make one for a single batch."""
+        return cls(columns, states, chances, np.array(alone), np.ones(len(columns), bool))
 
     @property
-    def found(self) -> float:
-        """Expected number of classes present."""
-        return float(self.chances.sum())
+    def found(self) -> Floats:
+        """Expected number of classes present, [...]."""
+        return np.asarray(self.chances.sum(-1))
 
 
 def shared_error(shots: Floats) -> Floats:
@@ -97,141 +129,191 @@ def class_noise(positions: Floats) -> Floats:
     return np.ascontiguousarray(np.log(chance / (1 - chance)).T, dtype=np.float32)
 
 
-def call_roll(near: Floats, noise: Floats, shots: Floats, n_classes: int, unknown: Floats | None = None) -> Roll:
-    """Say which classes are present in one batch.
+def call_roll(
+    near: Alone, noise: Floats, shots: Floats, n_classes: Floats | int, unknown: Floats | None = None
+) -> Roll:
+    """Say which classes are present in each batch of a stack.
 
     Parameters
     ----------
     near
-        [item, class], the chance of each class when the item is labelled alone.
+        The chance of each class when the item is labelled alone.
     noise
         `class_noise` of the classes.
     shots
         [class], numbers of examples.
     n_classes
-        K without the classes that are ruled out.
+        [...], K without the classes that are ruled out.
     unknown
-        [item], u; none if every item has a class.
+        [..., item], u; none if every item has a class.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> means = rng.normal(size=(20, 8))
     >>> points = means[np.repeat([3, 7], 10)] + 0.7 * rng.normal(size=(20, 8))
-    >>> near = np.exp(points @ means.T - (means**2).sum(1) / 2)
-    >>> found = call_roll(near / near.sum(1, keepdims=True), class_noise(means), np.full(20, 5.0), 20)
+    >>> near = Alone.of(np.exp(points @ means.T - (means**2).sum(1) / 2))
+    >>> found = call_roll(near, class_noise(means), np.full(20, 5.0), 20)
     >>> found.columns[found.chances > 0.5].tolist()
     [3, 7]
     """
-    if len(near) == 1:
+    n_items = near.scale.shape[-1]
+    if n_items == 1:
         # No set of classes is likelier than another but by its chances: the exact answer is that of the item alone.
-        return Roll(near.argmax(1), np.ones((1, 1), np.float32), near.max(1).astype(np.float64), 1.0)
-    held = near.sum(0, dtype=np.float64)
-    columns = np.flatnonzero(held >= min(LEAST_ALONE * max(len(near) / OF_ITEMS, 1.0), float(held.max())))
-    held, shared = held[columns], shared_error(shots[columns])
-    noise = noise[:, columns].reshape(SWEEPS, CHAINS + 1, len(columns))
-    rows = (1 - STRAYS) * near[:, columns].T + STRAYS / n_classes
-    rows = np.ascontiguousarray(rows if unknown is None else rows + unknown, dtype=np.float32)
+        best = near.table.argmax(-1)
+        chances = near.columns(best)[..., 0, :].astype(np.float64)
+        return Roll(best, np.ones((*best.shape, 1), np.float32), chances, np.ones(best.shape[:-1]), best >= 0)
+    held = near.sums(np.ones_like(near.scale))
+    most = held.max(-1, keepdims=True)
+    enough = held >= np.minimum(LEAST_ALONE * max(n_items / OF_ITEMS, 1.0), most)
+    columns = where(enough)
+    called, held = pick(enough, columns), pick(held, columns)
     start = expit(4 * np.log(np.maximum(held, 1e-30)))
-    start[held >= held.max()] = 1.0  # so that there is one
-    at = _Chains(rows, shared, n_classes, np.repeat(start[None], CHAINS, 0))
-    states, chances, few, uneven = [], np.zeros(len(columns)), 0.0, 0.0
-    for sweep in range(SWEEPS):
-        first = noise[sweep, CHAINS] > 0
-        for turn in (np.flatnonzero(first), np.flatnonzero(~first)):
-            log_odds, chance = at.log_odds(turn)
-            at.here[:, turn] = expit((log_odds + noise[sweep, :CHAINS, turn].T) / SOFTNESS)
-            if sweep >= FIRST_COUNTED:
-                chances[turn] += chance
-        if sweep >= FIRST_COUNTED:
-            states.append(at.here / at.found)
-            evidence, bayes = at.evidence()
-            few += evidence / (SWEEPS - FIRST_COUNTED)
-            uneven += bayes / (SWEEPS - FIRST_COUNTED)
-    chances /= SWEEPS - FIRST_COUNTED
-    few += float((entr(chances) + entr(1 - chances)).sum())
-    alone = 1 - (1 - uneven) * float(expit(few))
-    return Roll(columns, np.concatenate(states).astype(np.float32), chances, alone)
+    start[held >= most] = 1.0  # so that there is one
+    rows = (1 - STRAYS) * near.columns(columns) + STRAYS / np.asarray(n_classes)[..., None, None]
+    rows = rows if unknown is None else rows + unknown[..., None]
+    lead, (n_items, width) = columns.shape[:-1], rows.shape[-2:]
+    rows, flat, start = rows.reshape(-1, n_items, width), called.reshape(-1, width), (start * called).reshape(-1, width)
+    noise, shared = noise[:, columns].reshape(len(noise), -1, width), shared_error(shots)[columns].reshape(-1, width)
+    n_classes = np.broadcast_to(n_classes, lead).reshape(-1)
+    states = np.zeros((len(rows), CHAINS * (SWEEPS - FIRST_COUNTED), width), np.float32)
+    chances, alone = np.zeros(flat.shape), np.zeros(len(rows))
+    # Batches with about as many columns go together.
+    sizes = flat.sum(-1)
+    powers = np.ceil(np.log2(sizes))
+    for power in np.unique(powers):
+        some = np.flatnonzero(powers == power)
+        size = int(sizes[some].max())
+        chains = _Chains(rows[some, :, :size], shared[some, :size], n_classes[some], start[some, :size])
+        visited, chance = chains.swept(noise[:, some, :size], flat[some, :size])
+        few, uneven = chains.evidence(visited)
+        few = few + (entr(chance) + entr(1 - chance)).sum(-1)
+        states[some, :, :size] = visited / np.maximum(visited.sum(-1, keepdims=True), 1)
+        chances[some, :size], alone[some] = chance, 1 - (1 - uneven) * expit(few)
+    return Roll(columns, states.reshape(*lead, -1, width), chances.reshape(columns.shape), alone.reshape(lead), called)
 
 
-def labels_of(near: Floats, roll: Roll, n_classes: int) -> tuple[Floats, Floats]:
-    """Return `q_nk` if there are few classes, and the part of it that is due to strays."""
-    own = near[:, roll.columns]
-    each = 1 / (((1 - STRAYS) * own + STRAYS / n_classes) @ roll.states.T)
-    strays = near * (STRAYS / n_classes * each.mean(1))[:, None]
-    q = strays.copy()
-    q[:, roll.columns] += (1 - STRAYS) * own * (each @ roll.states / len(roll.states))
-    total = q.sum(1, keepdims=True)
-    return q / total, strays / total
+def labels_of(near: Alone, roll: Roll, n_classes: Floats | int) -> tuple[Floats, Floats]:
+    """Return `q_nk` of the classes called if there are few, [..., item, column], and `q_nk / near` of all others."""
+    own, stray = near.columns(roll.columns), STRAYS / np.asarray(n_classes)[..., None].astype(near.table.dtype)
+    each = 1 / (((1 - STRAYS) * own + stray[..., None]) @ roll.states.swapaxes(-1, -2))
+    others = stray * each.mean(-1)
+    q = own * (others[..., None] + (1 - STRAYS) / each.shape[-1] * (each @ roll.states))
+    total = q.sum(-1) + others * (1 - own.sum(-1))
+    return q / total[..., None], others / total
 
 
-def likelihoods_of(near: Floats, roll: Roll, n_classes: int) -> Floats:
-    """Mean of `L_n(z)` over z, [item]."""
-    mean = roll.states.mean(0)
-    return np.asarray((1 - STRAYS) * near[:, roll.columns] @ mean + STRAYS / n_classes)
+def likelihoods_of(near: Alone, roll: Roll, n_classes: Floats | int) -> Floats:
+    """Mean of `L_n(z)` over z, [..., item]."""
+    own = near.columns(roll.columns) @ roll.states.mean(-2)[..., None]
+    return np.asarray((1 - STRAYS) * own[..., 0] + STRAYS / np.asarray(n_classes)[..., None])
 
 
-def chance_of_any(roll: Roll, shots: Floats, absent: Floats, counts: Floats, n_items: float) -> npt.NDArray[np.float64]:
-    """Chance that each class has an item, from `Σ_n ln(1 - chance)`; items of one class are wrong together.
+def absent_of(near: Alone, others: Floats) -> npt.NDArray[np.float64]:
+    """Σ_n ln(1 - chance of the class), as a stray and alone, [..., 2, class]; `others` is that of `labels_of`."""
+    factors = [others, np.ones_like(others)]
+    absent = -np.stack([near.sums(factor) for factor in factors], -2)
+    some = where(absent[..., 1, :] <= -LITTLE)
+    own = near.columns(some)
+    exact = [np.log1p(-(own * factor[..., None]).clip(max=1 - 1e-6)).sum(-2, dtype=np.float64) for factor in factors]
+    put(absent, some, np.stack(exact, -2))
+    return absent
 
-    `absent` has these sums for classes that are absent but for strays, and for items labelled alone, [2, class].
-    """
-    shares = counts / max(float(counts.sum()), np.finfo(np.float64).tiny)
-    typical = float(np.exp(-(shares * np.log(np.maximum(shares, 1e-300))).sum()))
-    temper = [1 / (1 + max(n_items / max(h, 1) - 1, 0) * shared_error(shots)) for h in (roll.found, typical)]
-    here = np.zeros(len(counts))
-    here[roll.columns] = roll.chances
-    few = 1 - (1 - here) * np.exp(temper[0] * absent[0])
-    return np.asarray((1 - roll.alone) * few - roll.alone * np.expm1(temper[1] * absent[1]))
+
+def chance_of_any(
+    roll: Roll, shots: Floats, absent: Floats, counts: Floats, n_items: Floats | float
+) -> npt.NDArray[np.float64]:
+    """Chance that each class has an item, from `absent_of`; items of one class are wrong together."""
+    shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    typical = np.exp(entr(shares).sum(-1))
+    shared, each = shared_error(shots), np.maximum(np.stack([roll.found, typical], -1), 1)
+    temper = 1 / (1 + np.maximum(n_items / each - 1, 0)[..., None] * shared)
+    here, alone = np.zeros(counts.shape), roll.alone[..., None]
+    put(here, roll.columns, roll.chances)
+    few = 1 - (1 - here) * np.exp(temper[..., 0, :] * absent[..., 0, :])
+    return np.asarray((1 - alone) * few - alone * np.expm1(temper[..., 1, :] * absent[..., 1, :]))
 
 
 class _Chains:
-    """The states of all chains, [chain, class], and what they say about a class given all others."""
+    """The states of all chains, [batch, column, chain], and what they say about a class given all others.
 
-    def __init__(self, rows: Floats, shared: Floats, n_classes: int, here: Floats) -> None:
-        self.rows, self.shared, self.n_classes, self.here = rows, shared, n_classes, here
-        self.n_items = rows.shape[1]
+    The last column is empty: turns of different length are filled up with it.
+    """
 
-    @property
-    def found(self) -> Floats:
-        """Number h of classes present, for each chain."""
-        return np.asarray(np.maximum(self.here.sum(1, keepdims=True), 1))
+    def __init__(self, rows: Floats, shared: Floats, n_classes: Floats, start: Floats) -> None:
+        self.n_items, size = rows.shape[-2:]
+        self.rows = np.zeros((start.size // size, size + 1, self.n_items), np.float32)
+        self.rows[:, :size] = rows.reshape(-1, self.n_items, size).swapaxes(1, 2)
+        self.here = np.zeros((len(self.rows), size + 1, CHAINS))
+        self.here[:, :size] = start.reshape(-1, size, 1)
+        # Sums over the columns of states, and of states times what errors share.
+        self.weights = np.zeros((len(self.rows), 2, size + 1))
+        self.weights[:, 0, :size], self.weights[:, 1, :size] = 1, shared.reshape(-1, size)
+        self.n_classes, self.ones = n_classes.reshape(-1, 1, 1).astype(np.float64), np.ones(self.n_items, np.float32)
 
-    @property
-    def temper(self) -> Floats:
-        """τ of each chain."""
-        found = self.found
-        return np.asarray(
-            1 / (1 + np.maximum(self.n_items / found - 1, 0) * (self.here @ self.shared)[:, None] / found)
-        )
+    def swept(self, noise: Floats, called: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return the states of the sweeps that count, [batch, state, column], and the chances of the classes."""
+        n_batches, width, _ = self.here.shape
+        size = width - 1
+        noise = noise.reshape(SWEEPS, CHAINS + 1, n_batches, size)
+        first = noise[:, CHAINS] > 0
+        turns = np.stack([first, ~first], 1) & called.reshape(n_batches, size)  # [sweep, turn, batch, column]
+        sizes = turns.sum(-1)
+        order = np.argsort(~turns, axis=-1, kind="stable")
+        order = np.where(np.arange(size) < sizes[..., None], order, size) + width * np.arange(n_batches)[:, None]
+        drawn = np.zeros((SWEEPS, n_batches * width, CHAINS))
+        drawn.reshape(SWEEPS, n_batches, width, CHAINS)[:, :, :size] = noise[:, :CHAINS].transpose(0, 2, 3, 1)
+        said, states = np.zeros((2, SWEEPS, n_batches * width, CHAINS)), []
+        here, rows = self.here.reshape(-1, CHAINS), self.rows.reshape(-1, self.n_items)
+        for sweep, most in enumerate(sizes.max(-1).tolist()):
+            for half in range(2):
+                turn = order[sweep, half, :, : most[half]]
+                log_odds, evidence = self.log_odds(here[turn], rows[turn])
+                said[0, sweep, turn], said[1, sweep, turn] = log_odds, evidence
+                here[turn] = expit((log_odds + drawn[sweep, turn]) / SOFTNESS)
+                self.here[:, size] = 0
+            states.append(self.here[:, :size].swapaxes(1, 2).copy())
+        log_odds, evidence = said[:, FIRST_COUNTED:].reshape(2, -1, n_batches, width, CHAINS)[..., :size, :]
+        return np.concatenate(states[FIRST_COUNTED:], 1), (expit(log_odds) * -np.expm1(-evidence)).mean((0, 3))
 
-    def log_odds(self, turn: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Log-odds of some classes given the others, and the mean chance that they hold an item."""
-        found, mine, own = self.found, self.here[:, turn], self.rows[turn]
-        total = (self.here.astype(np.float32) @ self.rows)[:, None]
-        ratio = own * -mine[:, :, None].astype(np.float32)
-        ratio += total
-        np.maximum(ratio, np.float32(np.exp(-LARGEST)) * total, out=ratio)
+    def log_odds(self, mine: Floats, own: Floats) -> tuple[Floats, Floats]:
+        """Log-odds of some classes given the others, and the evidence for them, [batch, some, chain].
+
+        `mine` and `own` are their states and rows, [batch, some, chain] and [batch, some, item].
+        """
+        found, temper = self._tempered(self.weights @ self.here)
+        total = (self.here.astype(np.float32).swapaxes(1, 2) @ self.rows)[:, None]
+        own = own[:, :, None]
+        ratio = own * mine[..., None].astype(np.float32)
+        np.subtract(total, ratio, out=ratio)
+        np.maximum(ratio, SMALLEST * total, out=ratio)
         np.divide(own, ratio, out=ratio)
         ratio += 1
-        evidence = np.log(ratio, out=ratio).sum(2, dtype=np.float64)
+        evidence = np.log(ratio, out=ratio) @ self.ones
         others = np.maximum(found - mine, 1)
         log_odds = np.log(others / np.maximum(self.n_classes - others, 0.5))
-        log_odds += self.temper * (evidence - self.n_items * np.log1p(1 / others))
-        return log_odds, (expit(log_odds) * -np.expm1(-evidence)).mean(0)
+        log_odds += temper * (evidence - self.n_items * np.log1p(1 / others))
+        return log_odds, evidence
 
-    def evidence(self) -> tuple[float, float]:
-        """Log-evidence against all K classes, and the chance of an uneven batch; means over the chains."""
-        total, found, temper = self.here.astype(np.float32) @ self.rows, self.found[:, 0], self.temper[:, 0]
-        gain = np.log(self.n_classes / found[:, None] * total).sum(1)
-        sets = gammaln(self.n_classes + 1) - gammaln(found + 1) - gammaln(self.n_classes - found + 1)
-        few = temper * gain - sets - np.log(found / self.n_classes)
-        counts = (1 / total) @ self.rows.T  # of a class, if it were present for certain
-        bayes = self._log_dirichlet(counts, UNEVEN) - self._log_dirichlet(counts, EVEN)
-        return float(few.mean()), float(expit(temper * bayes + UNEVEN_LOG_ODDS).mean())
+    def evidence(self, states: Floats) -> tuple[Floats, Floats]:
+        """Log-evidence against all K classes, and the chance of an uneven batch, [batch]; means over the states."""
+        rows, sums = self.rows[:, :-1], self.weights[..., :-1] @ states.swapaxes(1, 2)
+        total, (found, temper) = states.astype(np.float32) @ rows, (each[:, 0] for each in self._tempered(sums))
+        n_classes, here = self.n_classes[:, 0], sums[:, 0]
+        gain = np.log(n_classes[..., None] / found[..., None] * total).sum(-1)
+        sets = gammaln(n_classes + 1) - gammaln(found + 1) - gammaln(n_classes - found + 1)
+        few = temper * gain - sets - np.log(found / n_classes)
+        # Of a class, if it were present for certain; shares are Dirichlet with α = UNEVEN, against α = EVEN.
+        counts, some = (1 / total) @ rows.swapaxes(1, 2), states > NOTHING
+        alphas, each = np.array([[UNEVEN], [EVEN]]), np.zeros_like(states)
+        of_counts = gammaln(counts[some] + alphas) - gammaln(alphas)
+        each[some] = states[some] * (of_counts[0] - of_counts[1])
+        alphas = alphas[..., None] * here
+        of_all = gammaln(alphas) - gammaln(alphas + self.n_items)
+        bayes = each.sum(-1) + of_all[0] - of_all[1]
+        return few.mean(1), expit(temper * bayes + UNEVEN_LOG_ODDS).mean(1)
 
-    def _log_dirichlet(self, counts: Floats, alpha: float) -> Floats:
-        """Log-probability of the counts of the classes that are here, whose shares are Dirichlet(α)."""
-        found = self.here.sum(1)
-        each = (self.here * (gammaln(counts + alpha) - gammaln(alpha))).sum(1)
-        return np.asarray(each + gammaln(alpha * found) - gammaln(alpha * found + self.n_items))
+    def _tempered(self, sums: Floats) -> tuple[Floats, Floats]:
+        """Return h and τ of each state, [batch, 1, state], from sums of states and of what errors share."""
+        found = np.maximum(sums[:, :1], 1)
+        return found, 1 / (1 + np.maximum(self.n_items / found - 1, 0) * sums[:, 1:] / found)

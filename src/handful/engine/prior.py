@@ -61,13 +61,15 @@ class Prior:
 
 
 class Leaning(NamedTuple):
-    """What weights make of a batch."""
+    """What weights make of a batch; leading axes are the batches of a stack."""
 
-    tilts: Floats  # [class], t_k; zero for banned classes
-    trust: float  # γ
+    tilts: Floats  # [..., class], t_k; zero for banned classes
+    trust: Floats  # [...], γ
 
 
-def lean(log_shares: Floats, concentration: float, n_items: float, count: Callable[[Floats], Floats]) -> Leaning:
+def lean(
+    log_shares: Floats, concentration: Floats | float, n_items: Floats | float, count: Callable[[Floats], Floats]
+) -> Leaning:
     """Weigh a prior against the batch; `count(tilts)` returns `Σ_n p_nk` under constants per class, none if banned.
 
     Examples
@@ -77,23 +79,24 @@ def lean(log_shares: Floats, concentration: float, n_items: float, count: Callab
     [0.0, 0.0]
     """
     banned = np.isneginf(log_shares)
-    log_weights = np.where(banned, 0, log_shares - log_shares.max())
+    log_weights = np.where(banned, 0, log_shares - log_shares.max(-1, keepdims=True))
 
-    def shares(trust: float) -> Floats:
-        return np.asarray(softmax(np.where(banned, -np.inf, trust * log_weights)))
+    def shares(trust: Floats) -> Floats:
+        return np.asarray(softmax(np.where(banned, -np.inf, trust[..., None] * log_weights), axis=-1))
 
-    trust = 0.0
+    trust = np.zeros(log_weights.shape[:-1])
     for _ in range(TRUST_STEPS):
-        seen = float(count(trust * log_weights) @ log_weights)
+        seen = (count(trust[..., None] * log_weights) * log_weights).sum(-1)
         for _ in range(NEWTON_STEPS):
             expected = shares(trust)
-            mean = float(expected @ log_weights)
-            variance = float(expected @ log_weights**2) - mean**2
+            mean = (expected * log_weights).sum(-1)
+            variance = (expected * log_weights**2).sum(-1) - mean**2
             slope = seen - n_items * mean - PRECISION * (trust - 1)
-            trust = min(max(trust + slope / (n_items * variance + PRECISION), 0.0), 1.0)
-    expected = concentration * shares(trust)
-    tilts, left = np.zeros_like(log_weights), ~banned
+            trust = np.clip(trust + slope / (n_items * variance + PRECISION), 0.0, 1.0)
+    expected = np.asarray(concentration)[..., None] * shares(trust)
+    tilts = np.zeros_like(log_weights)
     for _ in range(FADE_STEPS):
         counts = count(tilts)
-        tilts[left] = np.log((counts + expected)[left] / (counts + expected.max())[left])
+        ratio = (counts + expected) / (counts + expected.max(-1, keepdims=True))
+        tilts = np.log(np.where(banned, 1, ratio))
     return Leaning(tilts, trust)

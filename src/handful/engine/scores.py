@@ -31,7 +31,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from handful.engine.model import MOST_DECIDED, NO_CLASS, Context, JointAnswer
-from handful.engine.presence import CHAINS, SWEEPS, call_roll, chance_of_any, class_noise, labels_of
+from handful.engine.presence import CHAINS, SWEEPS, Alone, absent_of, call_roll, chance_of_any, class_noise, labels_of
 from handful.engine.prior import lean
 
 Floats = npt.NDArray[np.floating]
@@ -158,8 +158,9 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     scores, left = possible(nats, context)
     n_classes = int(left.sum())
     none = np.zeros(len(scores), bool) if context.given is None else context.given == NO_CLASS
-    alone, prior_weight = softmax(scores, axis=1), 1.0
+    alone = softmax(scores, axis=1)
     tilts: Floats = np.zeros(scores.shape[1])
+    prior_weight: Floats | float = 1.0
     counting = (~none).astype(np.float64)
     if context.log_shares is not None:
 
@@ -177,12 +178,14 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
         # By a number that depends on the scores alone, not on the order of items or classes.
         fractions = (1e4 * near[decided].astype(np.float64) @ noise[0]) % 1
         decided = decided[np.sort(np.argsort(fractions, kind="stable")[:MOST_DECIDED])]
-    roll = call_roll(near[decided], noise, shots, n_classes)
+    roll = call_roll(Alone.of(near[decided]), noise, shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
-    roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(roll.found, 1.0) / len(decided), 0.0))
-    few, strays = labels_of(near, roll, n_classes)
-    absent = np.stack([counting @ np.log1p(-part.clip(max=1 - 1e-6)) for part in (strays, near)])
-    q = (1 - roll.alone) * few + roll.alone * near
+    roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(float(roll.found), 1.0) / len(decided), 0.0))
+    everyone = Alone.of(near)
+    few, others = labels_of(everyone, roll, n_classes)
+    absent = absent_of(everyone._replace(scale=everyone.scale * counting), others)
+    own = (1 - roll.alone) * few + roll.alone * near[:, roll.columns]
+    q = everyone.spread((1 - roll.alone) * others + roll.alone, roll.columns, own)
     counts = counting @ q
     presence = chance_of_any(roll, shots, absent, counts, float(counting.sum()))
     if context.given is not None:
@@ -192,8 +195,8 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
         confidence=alone.max(1),
         expected_counts=counts,
         presence=np.minimum(presence, counts) if none.any() else presence,
-        joint_weight=1 - roll.alone,
-        prior_weight=prior_weight,
+        joint_weight=float(1 - roll.alone),
+        prior_weight=float(prior_weight),
         far=1.0,
         unknown=np.where(none, 1.0, np.nan),
         interval=(0.0, 1.0),

@@ -53,10 +53,10 @@ def with_sizes(decision: Decision, blocks: Callable[[], Iterable[BatchItems]]) -
         both = np.stack([before, few]).T.astype(np.float32)
         for items in blocks():
             near = bare.near(items, None)
-            likely = near @ both
+            likely = near.table @ both * near.scale[:, None]
             said += np.log(likely.astype(np.float64)).sum(0)
-            counts += ((1 / likely[:, 0]) @ near) * before
-            n_items += len(near)
+            counts += near.sums(1 / likely[:, 0]) * before
+            n_items += len(likely)
         shares = counts / n_items
     own = np.flatnonzero(counts >= LEAST_SIZE)
     gained = said[0] + float((counts[own] * np.log(shares[own] / before[own])).sum())
@@ -67,4 +67,4 @@ def with_sizes(decision: Decision, blocks: Callable[[], Iterable[BatchItems]]) -
     if temper * gained <= n_own:
         return decision
     states = (shares[own] / shares[own].sum())[None].astype(np.float32)
-    return replace(bare, roll=Roll(own, states, -np.expm1(-counts[own]), 0.0))
+    return replace(bare, roll=Roll.of_classes(own, states, -np.expm1(-counts[own]), 0.0))

@@ -1,4 +1,4 @@
-"""Batches: the items of every group, labelled jointly one group after the other, whatever they are compared with.
+"""Batches: the items of every group, labelled jointly, whatever they are compared with.
 
 What a group is labelled does not depend on the other groups, unless they are pooled (`handful.engine.pooling`): then
 all are labelled once alone, and again with what their siblings hold as a prior.
@@ -6,8 +6,9 @@ all are labelled once alone, and again with what their siblings hold as a prior.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
-from handful.engine.model import Context, JointAnswer
+from handful.engine.model import Context, JointAnswer, label_batches
 from handful.errors import OptionError
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.columns import column_of
@@ -26,6 +27,9 @@ from handful.estimators.given import with_given
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
 from handful.shapes import Bool, Float, Int
+
+# Rows of a batch, what is known about it, and the unit of each of its items if units have one class.
+Batch = tuple[Int[np.ndarray, "some"], Context, Int[np.ndarray, "some"] | None]
 
 
 class GroupedItems(Protocol):
@@ -113,8 +117,18 @@ class CatalogueItems:
         self, rows: Int[np.ndarray, "some"], context: Context, unit_of: Int[np.ndarray, "some"] | None = None
     ) -> JointAnswer:
         """Label some of the items as one batch, and look for unknown ones."""
+        return self.catalogue.label_points(self._points(rows, unit_of), context)
+
+    def label_all(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
+        """Label batches, those of one size as stacks."""
+        if self.catalogue.only_names or self.given is not None:
+            return (self.label(*batch) for batch in batches)
+        points = ((self._points(rows, unit_of), context) for rows, context, unit_of in batches)
+        return label_batches(points, self.catalogue.reference)
+
+    def _points(self, rows: Int[np.ndarray, "some"], unit_of: Int[np.ndarray, "some"] | None) -> np.ndarray:
         points = self.catalogue.points(self.features[rows])
-        return self.catalogue.label_points(points if unit_of is None else mean_rows(points, unit_of), context)
+        return points if unit_of is None else mean_rows(points, unit_of)
 
 
 def answered(
@@ -177,16 +191,27 @@ class Batches:
 
     def label(self, place: int) -> JointAnswer:
         """Label one group."""
+        return next(found for _, _, found in self.labelled([place]))
+
+    def labelled(
+        self, places: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
+        """Label every group, or some: yield its place, the rows of its items, and the answer about it."""
+        places = range(len(self.rows_of)) if places is None else places
+        batches, ahead = tee(map(self._batch, places))
+        if isinstance(self.items, CatalogueItems):
+            answers = self.items.label_all(ahead)
+        else:
+            answers = (self.items.label(*batch) for batch in ahead)
+        for place, (rows, _, unit_of), found in zip(places, batches, answers, strict=True):
+            yield place, rows, found if unit_of is None else for_items(found, unit_of)
+
+    def _batch(self, place: int) -> Batch:
         rows, context = self.rows_of[place], self.context(place)
         if self.unit_of is None:
-            return self.items.label(rows, context, None)
+            return rows, context, None
         unit_of = np.unique(self.unit_of[rows], return_inverse=True)[1]
-        return for_items(self.items.label(rows, for_units(context, unit_of), unit_of), unit_of)
-
-    def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
-        """Label every group: yield its place, the rows of its items, and the answer about it."""
-        for place, rows in enumerate(self.rows_of):
-            yield place, rows, self.label(place)
+        return rows, for_units(context, unit_of), unit_of
 
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
         """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
@@ -202,7 +227,7 @@ class Batches:
             unknown[rows], rejected[rows] = found.unknown, found.rejected
             if table is not None:
                 table[rows] = q
-            of_groups.append(replace(found, probabilities=q[:0]))  # one copy of a large table
+            of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
         n_zero = np.bincount(self.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
         answer = Answer(
             classes=items.classes,

@@ -176,7 +176,7 @@ def _solved(
         )
     totals = BatchTotals.unpacked(total)
     verdict = decided.decision.verdict
-    is_open = verdict is not None and verdict.is_open
+    is_open = verdict is not None and bool(verdict.is_open)
     roll, shots = decided.decision.roll, catalogue.reference.head.mass
     presence = chance_of_any(roll, shots, totals.absent, totals.counts, float(n_rows))
     return LargeSolution(
@@ -184,10 +184,10 @@ def _solved(
         class_names=names,
         expected_counts=totals.counts,
         presence=np.minimum(presence, totals.counts) if is_open else presence,
-        joint_weight=1 - roll.alone,
+        joint_weight=float(1 - roll.alone),
         confidence=totals.confidence / n_rows,
         unknown_share=None if verdict is None else totals.unknown / n_rows,
-        unknown_interval=(0.0, 1.0) if verdict is None else verdict.interval,
+        unknown_interval=(0.0, 1.0) if verdict is None else (float(verdict.interval[0]), float(verdict.interval[1])),
         unknown_reason=catalogue.unknown_reason,
         is_open=is_open,
     )
