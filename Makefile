@@ -42,11 +42,10 @@ pace:      ## whether help and imports became slower, as ratios to importing tor
 	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
-	python perf/paddle.py
+	python perf/price_of_induction.py
 	python perf/draw.py
 	python perf/tim.py
 	python perf/ici.py
-	python perf/methods.py
 	python perf/benchmark.py
 	python perf/ray_overhead.py
 	python perf/large.py
