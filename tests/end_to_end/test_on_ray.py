@@ -130,6 +130,7 @@ def test_features_have_the_same_bytes(tmp_path):
         extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=of_items.on_ray())
 
 
+@pytest.mark.slow  # Ray Data takes long to begin; its function is tested in tests/estimators
 def test_a_data_set_is_labelled_group_by_group(ray, tmp_path):
     """From Parquet to Parquet, over several blocks whose rows belong to the same groups."""
     classifier, table, points, groups = world_of_groups()
