@@ -3,11 +3,8 @@
 Nodes that die and clusters that are started and ended here are in the slow tests.
 """
 
-import os
-import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +22,7 @@ from tests.groups_at_hand import WHERE, world_of_groups
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
+from tests.work_at_hand import Complaining, Mortal, double
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
@@ -42,16 +40,6 @@ def ray():
         yield found
         assert found.is_initialized()  # nobody below has ended what was there before
         found.shutdown()
-
-
-def double(number):
-    if number == 13:
-        raise PlanError("13 cannot be doubled; take another")
-    if number == 14:
-        raise ValueError("not one of our sentences")
-    if number == 15:
-        os._exit(1)
-    return 2 * number
 
 
 def test_results_come_back_and_errors_as_the_sentences_they_were(ray, monkeypatch):
@@ -84,28 +72,6 @@ def test_a_streamed_batch_has_the_answer_of_a_run_in_process(tmp_path):
     here = solve(*banks, tmp_path / "here", shard_rows=100)
     there = solve(*banks, tmp_path / "there", shard_rows=100, executor=of_shards.on_ray())
     assert differences(here, there) == []
-
-
-class Mortal:
-    """Shard 3 kills its process that many times, as the system does when memory runs out."""
-
-    n_shards = 6
-
-    def __init__(self, marks, times):
-        self.marks, self.times = Path(marks), times
-
-    def label(self, shard, decided):
-        if shard == 3 and len(list(self.marks.iterdir())) < self.times:
-            (self.marks / f"{time.monotonic_ns()}").touch()
-            os._exit(1)
-        return shard
-
-
-class Complaining:
-    n_shards = 2
-
-    def label(self, shard, decided):
-        raise TaskError("a sentence for the user")
 
 
 def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkeypatch):
