@@ -21,9 +21,12 @@ lint:      ## style, spelling, layers
 types:     ## mypy, strict
 	mypy
 
+# Files stay whole, so that what their tests share is made once.
+TESTS = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 test:      ## all but the slow tests; shapes are checked where all methods pass through
-	HANDFUL_CHECK_SHAPES=1 python -m pytest -n 2 tests/contract
-	python -m pytest -n 2 --ignore=tests/contract
+	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract
+	$(TESTS) --ignore=tests/contract
 
 lowest:    ## the quick tests with the lowest versions the package claims, in an environment of their own
 	bash .ci/lowest
@@ -39,11 +42,10 @@ pace:      ## whether help and imports became slower, as ratios to importing tor
 	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
-	python perf/paddle.py
+	python perf/price_of_induction.py
 	python perf/draw.py
 	python perf/tim.py
 	python perf/ici.py
-	python perf/methods.py
 	python perf/benchmark.py
 	python perf/ray_overhead.py
 	python perf/large.py

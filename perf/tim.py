@@ -18,10 +18,21 @@ import torch
 from torch import Tensor
 
 from handful import fewshot
-from methods import random_tasks
 
-REPEATS = 5
+N_QUERY, DIM, SHOTS, REPEATS = 75, 512, 5, 5
 SHAPES = [(20, 1, 100), (20, 32, 20), (160, 1, 10), (160, 8, 5)]  # classes, tasks in memory, iterations timed
+
+
+def random_tasks(n_classes: int, n_tasks: int, *, centre: float, noise: float) -> fewshot.TaskBatch:
+    """Gaussian classes, five of them in each query; how far centres and points spread in every dimension."""
+    generator = torch.Generator().manual_seed(0)
+    centres = centre * torch.randn(n_tasks, n_classes, DIM, generator=generator)
+    labels = torch.arange(n_classes).repeat_interleave(SHOTS).expand(n_tasks, -1)
+    present = torch.randint(5, (n_tasks, N_QUERY), generator=generator)
+    rows = torch.arange(n_tasks).unsqueeze(-1)
+    support = centres[rows, labels] + noise * torch.randn(n_tasks, n_classes * SHOTS, DIM, generator=generator)
+    query = centres[rows, present] + noise * torch.randn(n_tasks, N_QUERY, DIM, generator=generator)
+    return fewshot.TaskBatch(support, labels, query, n_classes)
 
 
 def ours(task: fewshot.TaskBatch, method: str, n_iter: int) -> fewshot.Solution:

@@ -24,7 +24,7 @@ accuracy = {method: [] for method in METHODS}
 for n_query in SIZES:
     # As many sentences in all for each size, so that points are about equally certain.
     spec = fewshot.TaskSpec(CATALOGUE, fewshot.UniformOverPool(k_eff=5), n_query=n_query)
-    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(3000 // n_query)))
+    task, truth = fewshot.gather(bank, fewshot.draw(bank.labels, spec, seed=0, indices=range(900 // n_query)))
     ready = fewshot.transform("l2", task)
     for method in METHODS:
         accuracy[method].append(100 * (fewshot.solve(method, ready).predictions == truth).float().mean().item())

@@ -76,13 +76,6 @@ def test_docstrings_are_complete():
     assert [fault for name in REFERENCE for fault in faults(name)] == []
 
 
-def test_the_front_is_listed():
-    assert set(REFERENCE) >= FRONT
-    for name in ("fit", "predict", "infer", "explain", "questions", "load"):
-        assert f"handful.estimators.BatchClassifier.{name}" in members("handful.estimators.BatchClassifier")
-    assert "handful.estimators.Answer.codes" not in members("handful.estimators.Answer")
-
-
 def test_a_missing_section_is_found(monkeypatch):
     from handful.estimators import Answer
 

@@ -1,29 +1,24 @@
-"""What a release checks about itself, and that nothing became slower."""
+"""What a release checks about itself, what the package claims, and that nothing became slower."""
 
-import importlib.util
+import importlib
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import handful
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def tool(name):
-    found = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CHANGELOG = "# handful 1.2.0 (2030-01-02)\n\n## New\n\n- It flies.\n\n# handful 1.1.0 (2029-01-02)\n\n- It swims.\n"
+sys.path[:0] = [str(ROOT / "tools")]
 
 
-@pytest.fixture
-def tree(tmp_path):
-    """A repository that is ready for its release 1.2.0."""
+def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
+    release = importlib.import_module("release")
     for file, text in {
         "pyproject.toml": '[project]\nversion = "1.2.0"\n',
         "src/handful/__init__.py": '__version__ = "1.2.0"\n',
@@ -33,34 +28,27 @@ def tree(tmp_path):
     }.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
-    return tmp_path
-
-
-def test_a_release_that_is_ready_has_no_problems(tree):
-    assert tool("release").problems("v1.2.0", tree) == []
-
-
-def test_what_stands_in_the_way_is_named(tree):
-    release = tool("release")
-    assert len(release.problems("v1.3.0", tree)) == 4
-    (tree / "changes" / "+flies.feature.md").write_text("It flies.\n")
-    (tree / "CITATION.cff").write_text("version: 1.1.0\n")
-    assert release.problems("v1.2.0", tree) == [
+    assert release.problems("v1.2.0", tmp_path) == []
+    assert len(release.problems("v1.3.0", tmp_path)) == 4
+    (tmp_path / "changes" / "+flies.feature.md").write_text("It flies.\n")
+    (tmp_path / "CITATION.cff").write_text("version: 1.1.0\n")
+    assert release.problems("v1.2.0", tmp_path) == [
         "CITATION.cff says 1.1.0, the tag 1.2.0",
         "1 fragments of changes are left, for example +flies.feature.md",
     ]
+    assert release.sections(CHANGELOG) == {"1.2.0": "## New\n\n- It flies.", "1.1.0": "- It swims."}
 
 
-def test_the_notes_of_a_release_are_its_section():
-    sections = tool("release").sections(CHANGELOG)
-    assert list(sections) == ["1.2.0", "1.1.0"]
-    assert sections["1.2.0"] == "## New\n\n- It flies."
+def test_fragments_of_changes_are_sentences_under_names_that_towncrier_reads():
+    for path in (ROOT / "changes").glob("*"):
+        if path.name != "README.md":
+            assert re.fullmatch(r"[+\w-]+\.(feature|bugfix|doc|removal|misc)\.md", path.name), path.name
+            assert path.read_text(encoding="utf-8").endswith(".\n"), path.name
 
 
 def test_a_ratio_that_worsens_is_noticed():
-    guard = tool("perf_guard")
+    guard = importlib.import_module("perf_guard")
     stored = {"help": 0.1, "import": 1.0, "gone": 1.0}
-    assert guard.worse(stored, stored) == []
     assert guard.worse(stored, {"help": 0.19, "import": 1.24, "gone": 0.5}) == []
     assert guard.worse(stored, {"help": 0.21, "import": 1.26}) == [
         "gone: no longer measured",
@@ -69,31 +57,51 @@ def test_a_ratio_that_worsens_is_noticed():
     ]
 
 
-def test_what_is_stored_keeps_its_bars():
-
-    stored = json.loads((ROOT / "perf" / "results" / "startup.json").read_text())
-    assert stored["processor_seconds"]["handful --help"] < 0.6
-    assert stored["ratios"]["import handful"] < 1.2
-
-
-def test_the_workflows_are_yaml_and_publish_without_a_password():
+def test_publishing_needs_no_password_and_the_server_runs_what_everybody_runs():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
-        assert yaml.safe_load(path.read_text())["jobs"]
-    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
-    publish = release["jobs"]["publish"]
+    jobs = {path.stem: yaml.safe_load(path.read_text())["jobs"] for path in (ROOT / ".github/workflows").glob("*.yml")}
+    publish = jobs["release"]["publish"]
     assert publish["permissions"] == {"id-token": "write"}
     assert publish["if"] == "startsWith(github.ref, 'refs/tags/')"
-    assert publish["steps"][-1]["with"] == {"attestations": True}
-    assert "password" not in str(release)
+    assert "password" not in str(jobs)
+    assert [step["run"] for step in jobs["ci"]["run"]["steps"] if "run" in step] == ["bash .ci/run"]
 
 
-def test_the_recipe_of_conda_asks_for_what_the_package_asks_for():
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def test_one_version_and_the_same_requirements_everywhere():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert PROJECT["version"] == handful.__version__ == cited[1]
     recipe = (ROOT / "conda" / "recipe" / "recipe.yaml").read_text()
-    assert f'version: "{project["version"]}"' in recipe
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["cli"]]
-    for line in wanted:
+    assert f'version: "{PROJECT["version"]}"' in recipe
+    for line in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["cli"]]:
         name, bound = re.fullmatch(r"([\w-]+)(>=.+)", line).groups()
         assert f"- {'pytorch' if name == 'torch' else name} {bound}\n" in recipe
+
+
+def test_the_lowest_versions_that_are_run_are_those_that_are_claimed():
+    claimed = {}
+    extras = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    for line in [*PROJECT["dependencies"], *extras]:
+        name, lowest = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups()
+        assert claimed.setdefault(name, lowest) == lowest, f"two lower bounds of {name}"
+    run, _, _ = (ROOT / "requirements-lowest.txt").read_text(encoding="utf-8").partition("# Not claimed")
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", run, re.MULTILINE))
+    assert {"numpy", "scikit-learn", "pyarrow", "typer", "rich", "matplotlib"} <= set(pinned) <= set(claimed)
+    for name, version in pinned.items():
+        assert re.fullmatch(rf"{re.escape(claimed[name])}(\.0)*", version), f"{name}: {claimed[name]}, run {version}"
+
+
+def test_the_page_about_installing_says_what_was_measured_and_what_is_tested():
+    tool = importlib.import_module("extras_cost")
+    page, figures = tool.PAGE.read_text(encoding="utf-8"), json.loads(tool.FIGURES.read_text(encoding="utf-8"))
+    assert page.split(tool.BEGIN)[1].split(tool.END)[0].strip() == tool.table(figures).strip()
+    assert set(tool.FOR) == {tool.CORE, *PROJECT["optional-dependencies"]}
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    tested = {(system, python) for system, python, said in rows if said == "every change is tested"}
+    claimed = [line.split(" :: ") for line in PROJECT["classifiers"]]
+    ends = {
+        kind: {parts[-1] for parts in claimed if parts[0] == kind}
+        for kind in ("Operating System", "Programming Language")
+    }
+    assert tested == {
+        (system, python) for system in ends["Operating System"] for python in ends["Programming Language"]
+    }

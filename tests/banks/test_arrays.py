@@ -1,5 +1,4 @@
 import io
-import os
 import struct
 import zipfile
 
@@ -69,14 +68,6 @@ def test_other_files_are_refused_and_nothing_is_reserved_for_them(tmp_path, cont
     archive(tmp_path / "x.npz", x=content)
     with pytest.raises(BankError, match=r"x\.npz cannot be read as"), opened_archive(tmp_path / "x.npz") as found:
         found["x"]
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x")
-    with pytest.raises(BankError, match="not a regular file"):
-        open_npy(tmp_path / "x")
-    with pytest.raises(BankError, match="not a regular file"), opened_archive(tmp_path / "x"):
-        pass
 
 
 def test_no_flipped_bit_of_an_archive_passes_or_escapes(tmp_path):

@@ -9,11 +9,6 @@ from handful.errors import BankError
 from tests.banks_at_hand import random_bank
 
 
-def test_arrays_are_shared_not_copied():
-    features = np.zeros((3, 2), np.float16)
-    assert FeatureBank.from_arrays(features, [0, 1, 0], ["a", "b"]).features is features
-
-
 def test_other_numbers_become_single_precision():
     assert FeatureBank.from_arrays([[1, 2]], [0], ["a"]).dtype == "float32"
     assert FeatureBank.from_arrays(torch.ones(1, 2, dtype=torch.float64), torch.tensor([0]), ["a"]).dtype == "float32"
@@ -74,21 +69,6 @@ def test_take_gathers_indices_of_any_shape(monkeypatch):
     for row in (-1, bank.n_rows):
         with pytest.raises(BankError, match="rows must lie in 0 … "):
             bank.take([row])
-
-
-@pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_giving_pages_back_loses_nothing(tmp_path, monkeypatch, mode):
-    monkeypatch.setattr("handful.banks.bank.KEEP_MAPPED_BYTES", 0)
-    monkeypatch.setattr("handful.banks.bank.BLOCK_ROWS", 4)
-    np.save(tmp_path / "x.npy", np.ones((2000, 8), np.float32))
-    features = np.load(tmp_path / "x.npy", mmap_mode=mode)
-    if mode != "r":
-        features[::3] = 3  # on disk, or, copied on write, in memory alone
-    expected = np.array(features)
-    bank = FeatureBank.from_arrays(features, np.zeros(2000, int), ["a"])
-    for _ in range(2):
-        np.testing.assert_array_equal(bank.take(np.arange(2000)), expected)
-        np.testing.assert_array_equal(np.concatenate(list(bank.blocks(300))), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -160,36 +140,6 @@ def test_a_mapped_bank_pickles_as_a_reference(tmp_path):
     assert again.verify() == mapped.content_hash
     assert pickle.loads(pickle.dumps(mapped.split("test"))).take(3).tolist() == [7.0] * 64
     assert again.splits == bank.splits
-
-
-def test_provenance_of_others_keeps_what_has_no_field():
-    entries = {"dataset": "set", "camera": "old", "notes": "mine"}
-    assert Provenance.from_mapping(entries) == Provenance(dataset="set", notes="mine\ncamera: old")
-
-
-def test_a_row_number_is_as_good_as_a_copy_only_in_memory_in_single_precision(tmp_path):
-    bank = random_bank(dtype="float32")
-    assert bank.is_plain
-    assert bank.classes([2, 0]).is_plain
-    assert not bank.save(tmp_path / "bank").is_plain
-    assert not random_bank(dtype="float16").is_plain
-    features = bank.features.copy()
-    features[3, 1] = np.inf
-    assert not FeatureBank.from_arrays(features, bank.labels, bank.class_names).is_plain
-    assert FeatureBank.from_arrays(features, bank.labels, bank.class_names).in_memory is None
-
-
-def test_a_bank_of_moderate_size_is_copied_once_to_where_row_numbers_do(tmp_path, monkeypatch):
-    plain = random_bank(dtype="float32")
-    assert plain.in_memory is plain
-    part = random_bank(dtype="float16").save(tmp_path / "bank").classes([2, 0])
-    copied = part.in_memory
-    assert copied.is_plain
-    assert copied is part.in_memory
-    np.testing.assert_array_equal(copied.features, part.features.astype(np.float32))
-    np.testing.assert_array_equal(copied.labels, part.labels)
-    monkeypatch.setattr("handful.banks.bank.LARGEST_COPY_BYTES", 4 * part.n_rows * part.dim - 1)
-    assert part.classes([0, 1]).in_memory is None
 
 
 @pytest.mark.parametrize("factor", [1e300, 1e-42, 1e-300])

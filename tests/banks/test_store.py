@@ -108,20 +108,6 @@ def test_a_wrong_manifest_is_refused(folder, change, sentence):
         FeatureBank.load(folder)
 
 
-@pytest.mark.parametrize("file", ["features.npy", "labels.npy", "manifest.json"])
-def test_a_pipe_is_refused_and_not_waited_for(folder, file):
-    (folder / file).unlink()
-    os.mkfifo(folder / file)
-    with pytest.raises(BankError, match=r"not a regular file|has no manifest\.json"):
-        FeatureBank.load(folder)
-
-
-def test_two_classes_of_one_name_and_half_a_character_come_back(tmp_path):
-    bank = FeatureBank.from_arrays(np.eye(3), [0, 1, 2], ["crane", "crane", "\udcff ü 鳥"])
-    assert bank.save(tmp_path / "bank").class_names == bank.class_names
-    assert FeatureBank.load(tmp_path / "bank").verify() == bank.content_hash
-
-
 def test_what_killed_writers_left_is_removed_by_the_next_one(tmp_path):
     for name in (".bank.partial-x1", ".bank.partial-x2", ".other.partial-x3"):
         (tmp_path / name).mkdir()

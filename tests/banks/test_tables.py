@@ -1,20 +1,8 @@
 import numpy as np
 import pytest
 
-from handful.banks.tables import bank_of, find_column
+from handful.banks.tables import bank_of
 from handful.errors import BankError, MissingLabelWarning
-
-
-def test_the_likeliest_column_is_found_whatever_its_case():
-    assert find_column(["id", "Label", "y"], None, ("labels", "label", "y"), "labels", "it") == "Label"
-    assert find_column(["id", "Label", "y"], "y", ("labels", "label"), "labels", "it") == "y"
-
-
-def test_a_column_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(BankError, match="it has no column 'z' for the labels; it has id, y"):
-        find_column(["id", "y"], "z", (), "labels", "it")
-    with pytest.raises(BankError, match="it has no column that looks like labels; say which it is, it has id"):
-        find_column(["id"], None, ("y",), "labels", "it")
 
 
 @pytest.mark.parametrize(
@@ -55,11 +43,6 @@ def test_impossible_labels_are_refused(labels, given, sentence):
         bank_of(np.zeros((3, 2)), labels, given, "it")
 
 
-def test_one_long_label_does_not_cost_every_row_its_length():
-    labels = ["x" * 1_000_000] + ["y"] * 20_000  # 80 GB as an array of text
-    assert bank_of(np.zeros((len(labels), 1), np.float32), labels, None, "it").class_sizes.tolist() == [1, 20_000]
-
-
 @pytest.mark.parametrize(
     ("labels", "names"),
     [
@@ -77,8 +60,3 @@ def test_rows_without_a_label_are_left_out_and_counted(labels, names):
         bank = bank_of(np.eye(4, dtype=np.float32), labels, None, "here")
     assert bank.class_names == names
     np.testing.assert_array_equal(bank.features, np.eye(4)[[0, 2]])
-
-
-def test_a_table_without_labels_is_refused():
-    with pytest.raises(BankError, match="here has no row with a label"):
-        bank_of(np.eye(2), [None, ""], None, "here")

@@ -180,12 +180,6 @@ def test_what_does_not_fit_is_refused():
         Catalogue.of(rows(0, 3), np.array(["a", None, 3], dtype=object))
 
 
-def test_looking_for_unknown_labels_takes_linear_time():
-    """Steps of 100,000 classes squared would take hours, so there is no clock."""
-    labels = np.arange(100_000).astype(str)
-    assert Catalogue.of(np.ones((len(labels), 1)), labels).unknown(labels) == []
-
-
 def names_of(classes, dim=6, seed=9):
     return np.random.default_rng(seed).standard_normal((len(classes), dim)), np.array(classes)
 
@@ -204,13 +198,6 @@ def test_names_make_a_catalogue_and_examples_join_them():
     assert not late.only_names
 
 
-def test_several_vectors_of_a_name_are_averaged_at_unit_length():
-    vectors = np.array([[3.0, 0.0], [0.0, 0.1], [1.0, 1.0]])
-    named = Catalogue.of_names(vectors, np.array(["ant", "ant", "bee"]))
-    assert named.names is not None
-    np.testing.assert_allclose(named.names.points, np.full((2, 2), 0.5**0.5))
-
-
 def test_a_name_goes_with_its_class():
     vectors, labels = names_of(["ant", "emu"])
     catalogue = Catalogue.of(rows(0), LABELS).with_names(vectors, labels)
@@ -227,8 +214,3 @@ def test_catalogues_with_names_are_added_and_the_later_name_counts():
     np.testing.assert_allclose(both.names.points, second / np.linalg.norm(second, axis=1, keepdims=True))
     assert both.shots.tolist() == whole.shots.tolist()
     assert both.content_hash != whole.content_hash
-
-
-def test_no_names_are_refused():
-    with pytest.raises(LabelError, match="at least one name"):
-        Catalogue.of_names(np.zeros((0, 6)), np.array([]))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from handful.classification import classify
-from handful.classification.labelled import BY_SCORES, Batch, Classified
+from handful.classification.labelled import Batch, Classified
 from handful.cli import printed
 from handful.cli.printed import print_batch
-from handful.estimators import Diagnostic, Proposal
+from handful.estimators import Diagnostic
 from handful.extraction.extract import Skipped
 from tests.answers_at_hand import answer_of
 
@@ -66,18 +66,6 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
     assert streams.err.splitlines() == ["skipped e.png: not an image", "warning: Features look weak."]
 
 
-def test_nothing_present_nothing_in_doubt_each_alone(capsys):
-    one = Batch(range(1), ("a",), None, ())
-    sure = {"presence": np.zeros(3), "joint_weight": 0.0, "diagnostics": ()}
-    print_batch(found(one, n_items=1, backbone="", **sure), FILES[:1])
-    assert capsys.readouterr() == (
-        "1 item, labelled on its own, with a catalogue of 3 classes and 9 examples\n\nNo class is present for certain\n"
-        "  items  expected  chance  class\n      1                    and not present for certain: 1 more\n\n"
-        "Written:\n  labels.csv  predictions\n",
-        "",
-    )
-
-
 def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch):
     monkeypatch.setattr(printed, "MOST_CLASSES", 2)
     monkeypatch.setattr(printed, "MOST_SKIPPED", 1)
@@ -116,30 +104,10 @@ def test_groups_are_told_with_their_classes(tmp_path, capsys):
     assert lines[-2:] == ["  labels.csv   predictions", "  labels.html  a page"]
 
 
-def test_proposed_groups_are_counted(capsys):
-    group = Proposal(np.array([0, 3]), 0.9, "ant", 1.8)
-    print_batch(found(proposals=(group,)), FILES)
-    assert "2 items look like none of your 3 classes; they fall into 1 group." in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("n_items", [1, 4])
-def test_how_items_were_labelled_fits_their_number(capsys, n_items):
-    batch = Batch(range(n_items), tuple("abcd"[:n_items]), None, ())
-    print_batch(found(batch, n_items=n_items), FILES)
-    how = "1 item, labelled on its own, with" if n_items == 1 else "4 items, labelled jointly, with"
-    assert capsys.readouterr().out.startswith(how)
-
-
 def test_where_unknown_items_cannot_be_judged_that_is_said(capsys):
     reason = "Unknown items cannot be judged with a single class; add others."
     print_batch(found(unknown_reason=reason, **NOT_JUDGED), FILES)
     assert reason in capsys.readouterr().out.splitlines()
-
-
-def test_a_class_stays_on_its_line_whatever_its_name_holds(capsys):
-    print_batch(found(names=("ant\nhill", "bee\x1b[2J", "cat\u2028")), FILES)
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(maxsplit=3)[-1] for line in lines[4:7]] == ["cat\\u2028", "ant\\nhill", "bee\\x1b[2J"]
 
 
 def test_a_name_of_two_lines_takes_one_line(capsys):
@@ -148,9 +116,3 @@ def test_a_name_of_two_lines_takes_one_line(capsys):
     assert sum(r"two\nlines" in line for line in lines) == 1
     assert sum(r"half \ud800" in line for line in lines) == 1
     assert "lines" not in {line.strip() for line in lines}
-
-
-@pytest.mark.parametrize(("backbone", "what"), [("minilm", "names"), ("", "names"), (BY_SCORES, "scores")])
-def test_labels_without_examples_are_by_names_or_by_scores(backbone, what, capsys):
-    print_batch(found(n_examples=0, backbone=backbone), FILES)
-    assert capsys.readouterr().out.startswith(f"4 items, labelled jointly by the {what} of 3 classes")

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from handful.cli import terminal as lines
-from handful.cli.terminal import data, duration, now_and_then, show, waiting
+from handful.cli.terminal import now_and_then, show, waiting
 
 
 def until_written(capsys, text):
@@ -23,15 +23,6 @@ def until_written(capsys, text):
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def test_data_goes_to_standard_output(capsys):
-    data("42")
-    assert capsys.readouterr() == ("42\n", "")
-
-
-def test_durations_read_as_people_say_them():
-    assert [duration(s) for s in (0.4, 59.6, 3599, 3600)] == ["0 s", "1:00 min", "59:59 min", "1:00:00 h"]
 
 
 def test_without_a_terminal_an_answer_is_plain_and_no_line_is_broken(capsys):
@@ -60,12 +51,6 @@ def test_lines_come_now_and_then_with_the_latest_news(capsys, monkeypatch):
         news("3 of 4")
         until_written(capsys, "handful: reading photos: 3 of 4, ")
     assert re.fullmatch(r"handful: reading photos, \S+ \S+ so far", first.splitlines()[0])
-
-
-def test_short_work_is_silent_without_a_terminal(capsys):
-    with waiting("working"):
-        pass
-    assert capsys.readouterr() == ("", "")
 
 
 def test_progress_goes_to_a_terminal_on_standard_error(capsys, monkeypatch):

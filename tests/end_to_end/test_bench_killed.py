@@ -22,7 +22,7 @@ completion.WAITING_SECONDS = 0.1
 from handful.cli.main import main
 sys.exit(main())
 """
-METHODS = ("nearest_prototype", "soft_kmeans", "paddle", "prior_em")
+METHODS = ("nearest_prototype", "paddle")
 TIMINGS = ("seconds", "cpu_seconds")
 
 

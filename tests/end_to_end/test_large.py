@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("sizes", ["even", pytest.param("heavy tail", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", ["even", "heavy tail"])
 def test_five_hundred_classes_and_ten_thousand_queries(sizes, tmp_path):
     pytest.importorskip("pyarrow")
     command = [sys.executable, "perf/large.py", "--k", "500", "--q", "10000", "--spread", "0.5"]

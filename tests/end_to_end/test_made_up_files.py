@@ -85,7 +85,7 @@ def raven(folder, logits, site):
 
 
 @pytest.mark.parametrize("by_site", [False, True])
-@pytest.mark.parametrize("sharpness", [0.3, 1.0])
+@pytest.mark.parametrize("sharpness", [0.3, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("write", [speciesnet, megadetector, birdnet, raven])
 def test_joint_labels_are_not_worse_than_those_of_the_model(write, sharpness, by_site, tmp_path):
     ahead = []

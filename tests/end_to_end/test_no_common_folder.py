@@ -21,6 +21,7 @@ INPUTS = f"{BUCKET}/catalogue", f"{BUCKET}/queries"
 RUN = f"{BUCKET}/run"
 
 
+@pytest.mark.slow
 def test_a_node_is_lost_then_the_driver_and_no_bit_of_the_answer_changes(ray, tmp_path):
     problem = large_problem(n_classes=N_CLASSES, n_query=N_QUERY, n_present=10, apart=1.2, even=True)
     here = solve(problem.catalogue, problem.queries, tmp_path / "here", **SHARDS)

@@ -11,7 +11,7 @@ from handful.estimators import BatchClassifier
 SAME = {"atol": 1e-4, "rtol": 0}
 
 
-@pytest.mark.parametrize(("shots", "present"), [(5, 5), (5, 150), (1, 20)])
+@pytest.mark.parametrize(("shots", "present"), [(5, 5), (1, 20), pytest.param(5, 150, marks=pytest.mark.slow)])
 def test_four_ways_to_one_answer(shots, present, tmp_path):
     bank, rng = load_clinc150(), np.random.default_rng(present)
     rows = [rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(150)]

@@ -61,6 +61,7 @@ def test_killed_and_resumed_it_ends_with_the_weights_of_an_undisturbed_run(photo
     assert all(torch.equal(resumed.weights[name], expected.weights[name]) for name in expected.weights)
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_loss_curve_of_one_with_the_same_batch(photos, tmp_path):
     # In double precision: in single, rounding grows to some thousandths within a few epochs of any training.
     one, two = tmp_path / "one", tmp_path / "two"

@@ -48,8 +48,3 @@ def test_malformed_weights_are_refused(tmp_path, text, sentence):
     (tmp_path / "w.csv").write_text(text)
     with pytest.raises(FileFormatError, match=sentence):
         read_weights(tmp_path / "w.csv", BIRDS)
-
-
-def test_a_list_is_cut_at_ends_of_lines_alone(tmp_path):
-    (tmp_path / "list.txt").write_bytes("Parus\u2028major\r\nTurdus merula\n".encode())
-    assert read_candidates(tmp_path / "list.txt", ["Parus", "major", "Parus\u2028major"]) == ["Parus\u2028major"]

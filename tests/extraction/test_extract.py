@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from handful.banks import FeatureBank, Provenance
+from handful.banks import FeatureBank
 from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.extract import SKIPPED, extract, in_process, skipped_items
@@ -62,12 +62,6 @@ def test_rows_are_the_vectors_of_the_items(tmp_path, items):
     assert told.versions["torch"] == torch.__version__
     assert skipped_items(bank) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bank", "images"]
-
-
-def test_single_precision_on_request(tmp_path, items):
-    backbone = small_backbone()
-    bank = extract(items, backbone, tmp_path / "bank", batch_size=24, dtype="float32")
-    np.testing.assert_array_equal(bank.features, backbone.embed([decode_image(data) for data in items.source]))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -196,37 +190,6 @@ def test_corrupt_images_are_skipped_and_listed(tmp_path):
     assert bank.labels.tolist() == clean.labels.tolist()
 
 
-ODD_NAMES = ["class0/00.png: x.png", "class0/00\n.png", "class0/\u2028skipped {}.png", "class0/\x1b[31m.png"]
-
-
-@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
-def test_skipped_items_come_back_as_data_whatever_they_are_called(tmp_path, name):
-    folder = image_folder(tmp_path / "images")
-    (folder / name).write_bytes(b"broken")
-    items = list_items(folder)
-    bank = extract(items, small_backbone(), tmp_path / "bank")
-    (skipped,) = skipped_items(bank)
-    assert (skipped.row, skipped.name) == (items.names.index(name), name)
-    assert str(skipped).isprintable()
-    assert bank.n_rows == len(items) - 1
-    assert extract(items, small_backbone(), tmp_path / "bank").content_hash == bank.content_hash  # found finished
-
-
-@pytest.mark.parametrize("note", ["skipped a.png: broken", "skipped {", "skipped " + "[" * 100_000, "skipped [1]"])
-def test_notes_of_another_form_are_left_alone(note):
-    bank = FeatureBank.from_arrays([[1.0]], [0], ["a"], provenance=Provenance(notes=note))
-    assert skipped_items(bank) == []
-
-
-def test_a_class_whose_images_are_all_corrupt_keeps_its_number(tmp_path):
-    folder = image_folder(tmp_path / "images", each=2)
-    for file in (folder / "class1").iterdir():
-        file.write_bytes(b"")
-    bank = extract(list_items(folder), small_backbone(), tmp_path / "bank", shard_size=2)
-    assert bank.class_names == ("class0", "class1", "class2")
-    assert bank.class_sizes.tolist() == [2, 0, 2]
-
-
 def test_a_bank_needs_at_least_one_readable_item(tmp_path):
     folder = image_folder(tmp_path / "images", 1, 1)
     (folder / "class0" / "00.png").write_bytes(b"")
@@ -268,20 +231,6 @@ def test_values_that_half_precision_cannot_hold_are_refused(tmp_path, items):
         extract(items, backbone, tmp_path / "bank")
 
 
-def test_a_backbone_that_changes_its_mind_about_shapes_is_refused(tmp_path, items):
-    small = small_backbone()
-    with pytest.raises(ExtractionError, match=r"must give 32 numbers for each of 8 items, got shape \(8, 31\)"):
-        extract(items, replace(small, embed=lambda batch: small.embed(batch)[:, 1:]), tmp_path / "bank")
-
-
-def test_an_error_in_a_thread_ends_the_run(tmp_path, items):
-    def fail(batch):
-        raise MemoryError
-
-    with pytest.raises(MemoryError):
-        extract(items, replace(small_backbone(), embed=fail), tmp_path / "bank", shard_size=2, executor=in_process(2))
-
-
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -293,11 +242,6 @@ def test_an_error_in_a_thread_ends_the_run(tmp_path, items):
 def test_settings_out_of_range_are_refused(tmp_path, items, settings, sentence):
     with pytest.raises(OptionError, match=sentence):
         extract(items, small_backbone(), tmp_path / "bank", **settings)
-
-
-def test_no_workers_are_refused():
-    with pytest.raises(OptionError, match="workers must be at least 1, got 0"):
-        in_process(0)
 
 
 def test_images_and_sentences_are_not_confused(tmp_path):

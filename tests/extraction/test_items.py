@@ -75,13 +75,6 @@ def test_sentences_from_a_table(tmp_path, name):
     assert listed.data_hash == list_items(jsonl(tmp_path / "again.jsonl")).data_hash
 
 
-def test_characters_that_look_like_line_ends_stay_inside_sentences(tmp_path):
-    sentence = "one\u2028two\x85three"
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({"text": sentence, "label": "a"}, ensure_ascii=False) + "\n\n", encoding="utf-8")
-    assert list_items(path).source == (sentence,)
-
-
 def test_splits_share_the_numbering_of_classes(tmp_path):
     test = list_items(jsonl(tmp_path / "rows.jsonl"), split="test")
     assert test.names == ("row 2",)
@@ -142,22 +135,6 @@ def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, senten
         list_items(make(tmp_path))
 
 
-def test_labels_of_thousands_of_digits_are_names(tmp_path):
-    table = write(tmp_path / "x.csv", f"text,label\na,{'9' * 5000}\nb,10\nc,9\n")
-    assert list_items(table).class_names == ("10", "9", "9" * 5000)
-
-
-def test_names_that_are_not_text_are_written_out(tmp_path):
-    """File names are bytes; handful's files hold text."""
-    folder = tmp_path / "images" / os.fsdecode(b"class \xff")
-    folder.mkdir(parents=True)
-    (folder / os.fsdecode(b"\xfe.png")).write_bytes(b"x")
-    items = list_items(tmp_path / "images")
-    assert items.class_names == (r"class \udcff",)
-    assert items.names == (r"class \udcff/\udcfe.png",)
-    assert list(items.source) == [b"x"]
-
-
 @pytest.mark.parametrize(("name", "there"), [("rows.jsonl", "there are test, train"), ("images", "only from a table")])
 def test_an_unknown_split_is_refused(tmp_path, name, there):
     jsonl(tmp_path / "rows.jsonl")
@@ -214,11 +191,6 @@ def test_images_in_folders_have_these_as_groups(tmp_path):
     (folder / "lost.png").write_bytes(image_bytes(10))
     with pytest.raises(ItemsError, match=r"'lost\.png' is in no folder of .*, so it belongs to no group"):
         list_items(folder, labelled=False, groups=("folder",))
-
-
-def test_an_empty_folder_is_called_empty(tmp_path):
-    with pytest.raises(ItemsError, match="is an empty folder; check the path"):
-        list_items(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,11 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank, write_parquet
-from handful.catalogue import Catalogue, fitted
+from handful.catalogue import Catalogue
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
-from handful.fewshot.solvers.frame import Frame
-from handful.fewshot.task import TaskBatch
 from handful.large.inputs import content_hash, given, read_rows
 from handful.machine.folders import LocalFolder
 from tests.large_at_hand import large_problem
-
-
-def test_means_are_those_of_a_frame_whatever_the_block(monkeypatch):
-    problem = large_problem()
-    bank = problem.catalogue
-    frame = Frame(TaskBatch.single(bank.features, bank.labels, problem.queries.features, bank.n_classes))
-    monkeypatch.setattr(fitted, "BLOCK_ROWS", 7)
-    catalogue = Catalogue.of_bank(bank, "raw")
-    means = catalogue.means + catalogue.origin
-    np.testing.assert_allclose(means, frame.placed(frame.support.mean())[0], atol=1e-6, rtol=1e-5)
-    assert catalogue.shots.tolist() == frame.support.mass[0].tolist()
-    assert catalogue.classes.tolist() == list(range(bank.n_classes))
-
-
-def test_rows_are_transformed_as_they_are_read():
-    bank = large_problem().queries
-    lengths = np.linalg.norm(read_rows(bank, np.arange(5, 9), "l2"), axis=-1)
-    assert len(lengths) == 4
-    np.testing.assert_allclose(lengths, 1, rtol=1.3e-6, atol=1e-5)
 
 
 def test_a_transform_that_needs_other_rows_is_refused():
@@ -97,21 +76,6 @@ def test_a_hash_covers_every_byte_and_what_counts_of_the_rest(tmp_path):
         assert content_hash(other, labelled=False) == content_hash(bank, labelled=False)
         assert content_hash(other, labelled=True) != content_hash(bank, labelled=True)
     assert content_hash(bank.save(tmp_path / "bank"), labelled=True) == bank.content_hash
-
-
-def test_inputs_are_called_by_their_files_where_they_have_one(tmp_path):
-    problem = large_problem()
-    np.save(tmp_path / "x.npy", problem.queries.features)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    saved = problem.queries.save(tmp_path / "bank")
-    assert given(problem.queries, role="queries", scratch=tmp_path).called == "the bank of the queries"
-    assert given(problem.queries.features, role="queries", scratch=tmp_path).called == "the array of queries"
-    assert (
-        given((np.eye(3), [0, 1, 2]), role="catalogue", scratch=tmp_path).called == "the pair (X, y) of the catalogue"
-    )
-    assert given(mapped, role="queries", scratch=tmp_path).called == str(tmp_path / "x.npy")
-    assert given(saved, role="queries", scratch=tmp_path).called.startswith(str(tmp_path / "bank"))
-    assert given(str(tmp_path / "bank"), role="queries", scratch=tmp_path).called.startswith(str(tmp_path / "bank"))
 
 
 @pytest.mark.parametrize("factor", [1e-30, 1e-20, 1e20, 1e37])

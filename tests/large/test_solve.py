@@ -152,21 +152,16 @@ def as_pair(bank, place):
     ("role", "kind", "called"),
     [
         ("queries", as_array, "the array of queries"),
-        ("queries", as_bank_in_memory, "the bank of the queries"),
         ("queries", as_bank_on_disk, "/bank"),
-        ("queries", as_bank_changed_in_place, "/bank"),
         ("queries", as_parquet, "bank.parquet"),
-        ("queries", as_npz, "bank.npz"),
         ("catalogue", as_pair, r"the pair \(X, y\) of the catalogue"),
         ("catalogue", as_bank_in_memory, "the bank of the catalogue"),
-        ("catalogue", as_bank_on_disk, "/bank"),
         ("catalogue", as_bank_changed_in_place, "/bank"),
-        ("catalogue", as_parquet, "bank.parquet"),
         ("catalogue", as_npz, "bank.npz"),
     ],
 )
 def test_a_changed_input_in_a_used_folder_is_refused_by_name(role, kind, called, tmp_path):
-    problem = large_problem(n_query=3000)
+    problem = large_problem(n_query=600)
     inputs = {"catalogue": problem.catalogue, "queries": problem.queries}
     arguments = {**inputs, "folder": tmp_path / "run"}
     solve(**{**arguments, role: kind(inputs[role], tmp_path)})

@@ -1,13 +1,15 @@
+import sys
+
 import pytest
 
 from handful.errors import MissingExtraError
 from handful.machine.extras import import_extra
+from handful.machine.ray_cluster import connected
 
 
-def test_an_installed_module_is_returned():
-    assert import_extra("os.path", "images").sep
-
-
-def test_a_missing_one_names_the_extra_to_install():
+def test_a_missing_package_names_the_extra_to_install(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"'no_such_package'.*pip install 'handful\[images\]'"):
         import_extra("no_such_package.inner", "images")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"handful\[ray\]"), connected():
+        pass

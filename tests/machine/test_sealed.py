@@ -44,8 +44,3 @@ def test_a_cut_file_is_noticed_when_it_is_checked(file, length):
 def test_another_file_of_the_kind_is_noticed(file):
     with pytest.raises(FileFormatError, match="exchanged for another"):
         check_seal(file, "shard 4")
-
-
-def test_a_file_that_is_gone_is_a_sentence(tmp_path):
-    with pytest.raises(FileFormatError, match="delete this file and call again"):
-        open_sealed(tmp_path / "gone.npy")

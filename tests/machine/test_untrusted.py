@@ -1,4 +1,3 @@
-import json
 import os
 
 import pytest
@@ -15,14 +14,11 @@ from handful.fewshot.benchmark.plan import read_plan
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training.splits import BENCHMARKS, benchmark_rows
 from handful.machine.untrusted import (
-    ALWAYS_UNFOLDED,
     lines_of,
     parse_json,
     printable,
-    read_json,
     read_text,
     refuse_irregular,
-    refuse_unfolding,
 )
 from handful.reading import read_bank
 
@@ -49,13 +45,6 @@ def test_whatever_is_wrong_with_json_is_a_value_error(text):
 def test_what_is_not_printable_is_written_out():
     assert printable("füchse 🦊 שלום") == "füchse 🦊 שלום"
     assert printable("a\nb\x1b[2J\u202e\u2028") == r"a\nb\x1b[2J\u202e\u2028"
-
-
-def test_small_files_and_honest_ones_may_unfold():
-    refuse_unfolding("it", packed=1, unfolded=ALWAYS_UNFOLDED)
-    refuse_unfolding("it", packed=10**9, unfolded=10**10)
-    with pytest.raises(ValueError, match="would expand to 67108865"):
-        refuse_unfolding("it", packed=1, unfolded=ALWAYS_UNFOLDED + 1)
 
 
 LIST = next(iter(BENCHMARKS["mini-imagenet"].lists))
@@ -96,23 +85,6 @@ def test_no_reader_waits_for_a_pipe(tmp_path, name, read):
 def test_what_cannot_be_read_is_said_in_a_sentence(tmp_path, name):
     with pytest.raises(BankError, match="check the path"):
         read_text(tmp_path / name, BankError)
-
-
-def test_text_is_utf_8_with_or_without_a_mark(tmp_path):
-    for content in ("é\r\n".encode(), "é\r\n".encode("utf-8-sig")):
-        (tmp_path / "x").write_bytes(content)
-        assert read_text(tmp_path / "x", BankError) == "é\r\n"
-    (tmp_path / "x").write_bytes(b"\xe9")
-    with pytest.raises(BankError, match="save it as UTF-8"):
-        read_text(tmp_path / "x", BankError)
-
-
-def test_json_is_read_or_refused(tmp_path):
-    (tmp_path / "x.json").write_text(json.dumps({"a": 1}))
-    assert read_json(tmp_path / "x.json", BankError, "a bank") == {"a": 1}
-    (tmp_path / "x.json").write_text("{")
-    with pytest.raises(BankError, match="must be a bank in JSON, but is not JSON"):
-        read_json(tmp_path / "x.json", BankError, "a bank")
 
 
 def test_lines_end_where_lines_end():

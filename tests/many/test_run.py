@@ -337,6 +337,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
 def test_many_groups_of_one_item_take_little_memory(given, tmp_path):
     given.classifier.save(tmp_path / "classifier")
@@ -352,6 +353,7 @@ def test_many_groups_of_one_item_take_little_memory(given, tmp_path):
     assert int(found.stdout) < 150_000  # kilobytes
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
 def test_memory_does_not_grow_with_the_rows(given, tmp_path):
     given.classifier.save(tmp_path / "classifier")

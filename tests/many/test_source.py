@@ -1,14 +1,12 @@
 """The data set: ranges of rows across files and row groups, and files that do not fit together."""
 
-import datetime
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from handful.errors import BankError, TaskError
-from handful.many.source import Source, key_of, spread
+from handful.many.source import Source, key_of
 from tests.many_at_hand import lists, written
 
 
@@ -20,22 +18,6 @@ def source(tmp_path):
     table = pa.table({"g": rows // 7, "v": lists(vectors), "x": rows})
     parts = [table.slice(0, 40), table.slice(40, 0), table.slice(40)]
     return Source.of(written(parts, tmp_path / "in", row_group_size=25), "g", None, 2)
-
-
-def test_columns_and_rows_are_known(source):
-    assert (source.group_by, source.features) == (("g",), ("v",))
-    assert source.starts == (0, 40, 40, 100)
-    assert source.where(40).endswith("part-2.parquet, from row 0")
-
-
-@pytest.mark.parametrize("at_once", [1, 30, 1000])
-def test_batches_are_complete(source, at_once):
-    found = list(source.batches(["v", "x"], rows_at_once=at_once))
-    rows = np.concatenate([np.arange(row, row + len(batch)) for row, batch in found])
-    np.testing.assert_array_equal(rows, np.arange(100))
-    vectors = np.concatenate([source.matrix(batch, row) for row, batch in found])
-    np.testing.assert_array_equal(vectors, np.stack([rows, -rows], 1))
-    assert sum(len(batch) for _, batch in source.batches(["x"], [2])) == 60
 
 
 def test_a_fingerprint_changes_with_the_file(source):
@@ -103,41 +85,6 @@ def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
     source = Source.of(folder, "g", None, 2)
     with pytest.raises(BankError, match=r"part-0.parquet cannot be read as Parquet"):
         list(source.batches(["v"]))
-
-
-VALUES = {
-    "int": pa.array([3, -1, 3, 2**60], pa.int64()),
-    "unsigned": pa.array([3, 2**64 - 1, 3, 5], pa.uint64()),
-    "text": pa.array(["a", "b", "a", "é"]),
-    "bytes": pa.array([b"a", b"\xff", b"a", b""]),
-    "fixed": pa.array([b"aa", b"ab", b"aa", b"ba"], pa.binary(2)),
-    "bool": pa.array([True, False, True, False]),
-    "float": pa.array([0.5, 0.0, 0.5, 1e300]),
-    "zero": pa.array([0.0, 1.0, -0.0, 2.0]),
-    "half": pa.array(np.array([0.5, 0, 0.5, 1], np.float16)),
-    "date": pa.array([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)] * 2),
-    "when": pa.array([1, 2, 1, 3], pa.timestamp("ns", "UTC")),
-    "decimal": pa.array([1, 2, 1, 3], pa.int64()).cast(pa.decimal128(20, 1)),
-    "coded": pa.array(["a", "b", "a", "é"]).dictionary_encode(),
-}
-
-
-@pytest.mark.parametrize("kind", list(VALUES))
-def test_equal_values_have_equal_keys(kind):
-    column = VALUES[kind]
-    keys = key_of(column, "here").to_pylist()
-    values = (1, 2, 1, 3) if kind == "when" else column.to_pylist()
-    assert [[a == b for b in keys] for a in keys] == [[a == b for b in values] for a in values]
-    parts = spread([key_of(column, "here")], 1000)
-    assert parts[0] == parts[2] == spread([key_of(column.slice(2, 1), "here")], 1000)[0]
-
-
-def test_groups_are_spread_evenly():
-    numbers = pa.array(np.arange(200_000))
-    for keys in ([numbers], [numbers.cast(pa.string()).cast(pa.large_binary())], [pa.array([7] * 200_000), numbers]):
-        counts = np.bincount(spread(keys, 16))
-        assert len(counts) == 16
-        assert counts.min() > 11_500
 
 
 @pytest.mark.parametrize(

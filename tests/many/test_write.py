@@ -1,14 +1,11 @@
 """The output: which columns there are, and names that are taken."""
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from handful.errors import OptionError
-from handful.many import label_groups
-from handful.many.portions import GROUP, ITEM
+from handful.many.portions import ITEM
 from handful.many.source import Source
 from handful.many.write import Layout
 from tests.many_at_hand import lists, written
@@ -18,19 +15,6 @@ from tests.many_at_hand import lists, written
 def source(tmp_path):
     table = pa.table({"id": [1, 2], "v": lists(np.zeros((2, 2), np.float32)), "presence": ["a", "b"]})
     return Source.of(written([table], tmp_path / "in"), "id", None, 2)
-
-
-def test_columns_stay_in_their_order(source):
-    classes = np.array(["ant", "bee"])
-    assert Layout.of(source, classes, False, "").carried == ("id", "presence")
-    assert Layout.of(source, classes, True, "").carried == ("id", "v", "presence")
-    assert list(Layout.of(source, classes, False, "p_").new(ITEM)) == ["p_label", "p_probability", "p_unknown"]
-
-
-def test_the_docstring_names_every_column(source):
-    layout = Layout.of(source, np.array(["ant", "bee"]), False, "")
-    said = set(re.findall(r"`(\w+)`", label_groups.__doc__.partition("out : path")[2].partition("group_by : ")[0]))
-    assert said == {*layout.new(ITEM), *layout.new(GROUP), "items", "groups", "SHA256SUMS"}
 
 
 def test_labels_keep_their_kind(source):

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -44,45 +42,17 @@ def test_our_own_folders_load_as_they_are(tmp_path):
     assert read_bank(tmp_path / "bank").recorded_hash == saved.recorded_hash
 
 
-class Rows:
-    """As much of `datasets.Dataset` as is used."""
-
-    def __init__(self, columns, names=None):
-        self.columns = columns
-        self.features = {name: SimpleNamespace(names=names) if name == "label" else None for name in columns}
-
-    @property
-    def column_names(self):
-        return list(self.columns)
-
-    def __len__(self):
-        return len(next(iter(self.columns.values())))
-
-    def iter(self, batch_size):
-        for start in range(0, len(self), batch_size):
-            yield {name: values[start : start + batch_size] for name, values in self.columns.items()}
-
-
-def test_hugging_face_datasets(monkeypatch):
-    monkeypatch.setattr("handful.reading.choose.BLOCK_ROWS", 5)
-    bank = random_bank()
-    columns = {"id": list(range(bank.n_rows)), "embedding": bank.features.tolist(), "label": bank.labels.tolist()}
-    assert from_hugging_face(Rows(columns, bank.class_names)).content_hash == bank.content_hash
-    with pytest.raises(BankError, match=r"choose one split .* dataset\['train'\]"):
-        from_hugging_face({"train": Rows(columns)})
-    with pytest.raises(BankError, match="the dataset has no rows"):
-        from_hugging_face(Rows({"embedding": [], "label": []}))
-    ragged = Rows({"embedding": [[1.0, 2.0], [3.0]], "label": ["a", "b"]})
-    with pytest.raises(BankError, match="all equally long"):
-        from_hugging_face(ragged)
-
-
 def test_the_datasets_library_itself():
     datasets = pytest.importorskip("datasets")
     bank = random_bank()
     columns = {"embedding": bank.features.tolist(), "label": [bank.class_names[k] for k in bank.labels]}
     made = datasets.Dataset.from_dict(columns).class_encode_column("label")
     assert from_hugging_face(made).content_hash == bank.content_hash
+    with pytest.raises(BankError, match=r"choose one split .* dataset\['train'\]"):
+        from_hugging_face(datasets.DatasetDict(train=made))
+    ragged = datasets.Dataset.from_dict({"embedding": [[1.0, 2.0], [3.0]], "label": ["a", "b"]})
+    with pytest.raises(BankError, match="all equally long"):
+        from_hugging_face(ragged)
 
 
 def test_a_bank_and_its_parquet(tmp_path):
@@ -116,11 +86,6 @@ def test_names_and_sentences_come_along(tmp_path):
         assert found.texts == ("a", "b", "c")
 
 
-def test_a_column_with_gaps_names_nothing(tmp_path):
-    pyarrow.parquet.write_table(pa.table({"v": SMALL.tolist(), "id": [7, None, 9]}), tmp_path / "x.parquet")
-    assert unlabelled(read(tmp_path / "x.parquet")).names == ("row 0", "row 1", "row 2")
-
-
 def test_several_files_are_one_table(tmp_path):
     for i in range(2):
         pyarrow.parquet.write_table(
@@ -129,14 +94,6 @@ def test_several_files_are_one_table(tmp_path):
     found = unlabelled(read(tmp_path))
     assert found.features.shape == (6, 2)
     assert found.names == ("00", "01", "02", "10", "11", "12")
-
-
-def test_what_is_no_matrix_is_refused(tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros(3))
-    with pytest.raises(BankError, match=r"must be numbers with the axes \(row, dim\)"):
-        unlabelled(read(tmp_path / "x.npy"))
-    with pytest.raises(BankError, match="does not exist"):
-        unlabelled(read(tmp_path / "nothing.npy"))
 
 
 def test_columns_of_groups_come_along(tmp_path):

@@ -11,7 +11,6 @@ from handful.banks.carried import Carried
 from handful.errors import BankError
 from handful.reading import read, read_bank
 from handful.reading.choose import unlabelled
-from handful.reading.delimited import encoding_of
 
 VECTORS = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
 LABELS = ["ant", "bee", "ant", "fox", "bee"]
@@ -54,10 +53,6 @@ def test_delimiters_and_encodings(tmp_path, reader, name, delimiter, encoding):
     }
     assert values(table) == expected
     assert (table.n_rows, table.text, table.skipped) == (2, "text", ())
-
-
-def test_plain_ascii_is_utf_8_and_an_empty_file_too(tmp_path):
-    assert encoding_of(written(tmp_path / "x.csv", "a,b\n")) == encoding_of(written(tmp_path / "y.csv", "")) == "utf-8"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

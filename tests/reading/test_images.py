@@ -1,7 +1,11 @@
+import zipfile
+
 import pytest
 
 from handful.errors import BankError
-from handful.reading import read
+from handful.extraction.items import list_items
+from handful.reading import contents, read
+from handful.reading.contents import Unreadable
 from tests.items_at_hand import image_bytes, image_folder, zipped
 
 
@@ -33,3 +37,23 @@ def test_archives_without_images_or_damaged_are_refused(tmp_path):
     archive = zipped(image_folder(tmp_path / "images", 1, 1), tmp_path / "a.zip")
     with pytest.raises(BankError, match="holds no image"):
         read(archive / "nowhere")
+
+
+def test_a_damaged_entry_of_a_zip_is_unreadable_and_the_others_are_not(tmp_path):
+    archive = zipped(image_folder(tmp_path / "images", 1, 3), tmp_path / "a.zip")
+    with zipfile.ZipFile(archive) as opened:
+        start = opened.getinfo("class0/01.png").header_offset
+    data = bytearray(archive.read_bytes())
+    data[start + 60] ^= 255
+    archive.write_bytes(data)
+    first, second, third = list_items(archive).source
+    assert isinstance(second, Unreadable)
+    assert (first, third) == (image_bytes(0), image_bytes(2))
+
+
+def test_a_file_larger_than_any_image_is_not_read_whole(tmp_path, monkeypatch):
+    folder = image_folder(tmp_path / "images", 1, 1)
+    monkeypatch.setattr(contents, "MAX_FILE_BYTES", 10)
+    (found,) = list_items(folder).source
+    assert isinstance(found, Unreadable)
+    assert "larger than 10 bytes" in found.reason

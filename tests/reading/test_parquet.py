@@ -1,5 +1,4 @@
 import json
-import os
 import sys
 
 import numpy as np
@@ -55,15 +54,6 @@ def test_class_names_of_hugging_face_are_used(tmp_path):
     assert read_bank(file).labels.tolist() == [2, 0, 2]
 
 
-@pytest.mark.parametrize(
-    "about",
-    [b"[]", b'{"info": 3}', b'{"info": {"features": {"label": {"names": 3}}}}'],
-)
-def test_metadata_of_another_shape_is_left_alone(tmp_path, about):
-    file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={"huggingface": about})
-    assert read_bank(file).class_names == ("0", "2")
-
-
 DEEP: object = "x"
 for _ in range(900):
     DEEP = [DEEP]
@@ -86,14 +76,6 @@ def test_metadata_that_is_not_json_is_refused(tmp_path, key, text):
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[2, 0, 2], metadata={key: text})
     with pytest.raises(BankError, match=f"the metadata '{key}' is not JSON"):
         read_bank(file)
-
-
-def test_a_folder_of_files_is_one_table(tmp_path):
-    for i in range(2):
-        write(tmp_path / f"part-{i}.parquet", embedding=VECTORS, label=[i, i, 5])
-    bank = read_bank(tmp_path)
-    assert bank.n_rows == 6
-    assert bank.class_names == ("0", "1", "5")
 
 
 def test_columns_can_be_named(tmp_path):
@@ -140,12 +122,6 @@ def test_a_row_is_counted_from_the_first_of_the_file(tmp_path, monkeypatch):
         read_bank(file)
 
 
-def test_lengths_that_change_between_blocks_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("handful.reading.parquet.BLOCK_ROWS", 1)
-    with pytest.raises(BankError, match="have lengths 2 and 3"):
-        read_bank(write(tmp_path / "x.parquet", embedding=[[1.0, 2.0], [1.0, 2.0, 3.0]], label=[0, 1]))
-
-
 def test_cut_files_are_refused(tmp_path):
     file = write(tmp_path / "x.parquet", embedding=VECTORS, label=[0, 1, 0])
     file.write_bytes(file.read_bytes()[:-9])
@@ -172,12 +148,6 @@ def test_files_without_the_columns_of_the_first_and_with_two_of_one_name_are_ref
     pyarrow.parquet.write_table(twice, tmp_path / "c.parquet")
     with pytest.raises(BankError, match="two columns of the same name"):
         read_bank(tmp_path / "c.parquet")
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x.parquet")
-    with pytest.raises(BankError, match="not a regular file"):
-        read_bank(tmp_path / "x.parquet")
 
 
 def one_row_of_zeros(folder):

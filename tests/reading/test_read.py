@@ -1,5 +1,7 @@
 """One function reads every kind of file, told by its name and content."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,8 @@ def test_what_has_columns(tmp_path):
         ("x.npy", b"", "cannot be read as a .npy file"),
         ("x.parquet", b"PAR1", "cannot be read as Parquet"),
         ("x.h5ad", b"words", "cannot be read as AnnData"),
+        ("x.csv.gz", b"plain", "not a complete .gz"),
+        ("x.jsonl.gz", gzip.compress(bytes(2**27)), "would expand to"),
         ("x.csv", b"text,label\na,b\n", "no column 'said' for the texts; it has text, label"),
     ],
 )

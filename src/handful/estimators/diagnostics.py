@@ -1,9 +1,8 @@
 """Diagnostics: what looks wrong with an answer, what it means and what to do about it.
 
 Every check compares one number with one threshold. Thresholds were chosen on three banks (clinc150, cub200 and
-omniglot659), between the values of ordinary batches and those of broken ones; the numbers in the comments come from
-`python studies/diagnostics.py clinc150-minilm cub200-efflite0 omniglot659-conv4 --shifted clinc150-shifted --tasks 20
---collapses 20`, with 2 and 5 examples per class, 75 items per batch.
+omniglot659), between the values of ordinary batches and those of broken ones; the numbers in the comments are of 2 and
+5 examples per class, 75 items per batch.
 """
 
 from __future__ import annotations

@@ -1,0 +1,84 @@
+"""Layers: each module stands in one, documents show them as they are, and imports load only what they need."""
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import handful
+from handful import fewshot
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "handful"
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "studies")]
+EXTRAS = ["ray", "matplotlib", "pandas", "pyarrow", "transformers", "lightning", "typer", "fsspec", "s3fs"]
+
+
+def rooms(house: Path) -> list[str]:
+    """Packages and modules right below a house."""
+    packages = {path.parent.name for path in house.glob("*/__init__.py")} - {"fewshot"}
+    names = packages | {path.stem for path in house.glob("*.py")} - {"__init__", "__main__"}
+    return sorted(".".join([*house.relative_to(SOURCE.parent).parts, name]) for name in names)
+
+
+def test_every_module_stands_in_one_layer():
+    product, paper = importlib.import_module("draw_architecture").houses().values()
+    assert sorted(module for layer in product for module in layer) == rooms(SOURCE)
+    assert sorted(module for layer in paper for module in layer) == rooms(SOURCE / "fewshot")
+
+
+def test_no_module_of_the_product_needs_the_papers_house():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (forbidden,) = [c for c in contracts if c.get("forbidden_modules") == ["handful.fewshot"]]
+    assert sorted(forbidden["source_modules"]) == rooms(SOURCE)
+
+
+def test_documents_show_the_layers_as_they_are():
+    layers = importlib.import_module("layers")
+    for document in layers.DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        assert text == layers.with_layers(text, document.name), f"{document.name} is behind: python tools/layers.py"
+        changed = text.replace("| `cli/` | ", "| `cli/` | by hand ")
+        assert changed != text
+        assert layers.with_layers(changed, document.name) == text
+
+
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        ("handful", ["torch", "numpy", "sklearn", *EXTRAS]),
+        ("handful.banks, handful.catalogue, handful.large, handful.reading", ["torch", "sklearn", *EXTRAS]),
+        # scikit-learn itself loads pandas where it is installed.
+        ("handful.estimators, handful.classification, handful.many", ["torch", "handful.fewshot.task", "ray", "typer"]),
+    ],
+)
+def test_imports_are_light(modules, absent):
+    program = f"import sys, {modules}; print([name for name in {absent} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("house", [handful, fewshot])
+def test_every_name_of_a_house_is_found_when_asked_for(house):
+    for name in house.__all__:
+        assert getattr(house, name) is not None
+        assert name in dir(house)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        house.nonsense  # noqa: B018
+
+
+def test_the_product_has_few_names():
+    assert len(handful.__all__) <= 12
+    assert not set(handful.__all__) & set(fewshot.__all__)
+
+
+def test_every_method_has_its_page_and_its_row_in_the_table():
+    page = importlib.import_module("methods_table").PAGE
+    pages = {path.stem for path in (ROOT / "docs").glob("**/methods/*.md")}
+    for name in fewshot.METHODS:
+        assert name in pages or name == "roll_call"  # the default has the page about the model
+        assert f"\n| {name} | " in page.read_text(encoding="utf-8"), f"{page.name} leaves out {name}"

@@ -1,0 +1,119 @@
+"""Everything that runs over Ray, on one cluster that is started once: the answers are those of one process.
+
+Nodes that die and clusters that are started and ended here are in the slow tests.
+"""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.errors import ClusterError, ExtractionError, PlanError, TaskError
+from handful.estimators.on_ray import labelled_dataset
+from handful.extraction import on_ray as of_items
+from handful.extraction.extract import extract, skipped_items
+from handful.extraction.items import list_items
+from handful.large import on_ray as of_shards
+from handful.large import solve
+from handful.machine import ray_cluster
+from handful.machine.ray_cluster import TASKS_PER_CORE, as_completed, connected, remote
+from tests.groups_at_hand import WHERE, world_of_groups
+from tests.items_at_hand import image_folder, small_backbone
+from tests.kills_at_hand import differences
+from tests.large_at_hand import large_problem
+from tests.work_at_hand import Complaining, Mortal, double
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+CORES = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray():
+    """A cluster of one node with two cores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns that a default of its own will change
+        found = pytest.importorskip("ray")
+        found.init(address="local", num_cpus=CORES, include_dashboard=False, log_to_driver=False)
+        yield found
+        assert found.is_initialized()  # nobody below has ended what was there before
+        found.shutdown()
+
+
+def test_results_come_back_and_errors_as_the_sentences_they_were(ray, monkeypatch):
+    taken = []
+
+    def numbers():
+        for number in range(20, 40):
+            taken.append(number)
+            yield number
+
+    with connected() as same:
+        submit = remote(same, double)
+        results = as_completed(same, map(submit, numbers()))
+        first = next(results)
+        # No more is submitted than the cores can soon use.
+        assert len(taken) == CORES * TASKS_PER_CORE
+        assert sorted([first, *results]) == [2 * number for number in range(20, 40)]
+        with pytest.raises(PlanError, match=r"\A13 cannot be doubled; take another\Z"):
+            list(as_completed(same, [submit(13)]))
+        with pytest.raises(ValueError, match="not one of our sentences"):
+            list(as_completed(same, [submit(14)]))
+        monkeypatch.setattr(ray_cluster, "RETRIES", 0)
+        with pytest.raises(ray.exceptions.WorkerCrashedError):
+            list(as_completed(same, [remote(same, double)(15)]))
+
+
+def test_a_streamed_batch_has_the_answer_of_a_run_in_process(tmp_path):
+    problem = large_problem(n_classes=400, n_query=600, n_present=10, apart=1.2, even=True)
+    banks = problem.catalogue, problem.queries.save(tmp_path / "queries")
+    here = solve(*banks, tmp_path / "here", shard_rows=100)
+    there = solve(*banks, tmp_path / "there", shard_rows=100, executor=of_shards.on_ray())
+    assert differences(here, there) == []
+
+
+def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkeypatch):
+    assert sorted(of_shards.on_ray()(Mortal(tmp_path, 2), None)) == list(range(6))
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.setattr(ray_cluster, "RETRIES", 1)
+    with pytest.raises(ClusterError, match=r"call again to continue the run. The last loss: .*died"):
+        list(of_shards.on_ray()(Mortal(tmp_path, 100), None))
+    with pytest.raises(TaskError, match=r"\Aa sentence for the user\Z"):
+        list(of_shards.on_ray()(Complaining(), None))
+
+
+def test_features_have_the_same_bytes(tmp_path):
+    folder = image_folder(tmp_path / "images", n_classes=4, each=4)
+    (folder / "class2" / "02.png").write_bytes(b"")
+    items, sizes = list_items(folder), {"shard_size": 2, "batch_size": 2}
+    here = extract(items, small_backbone(), tmp_path / "here", **sizes)
+    there = extract(items, small_backbone(), tmp_path / "there", **sizes, executor=of_items.on_ray())
+    assert there.content_hash == here.content_hash
+    assert skipped_items(there) == skipped_items(here) != []
+    with pytest.raises(ExtractionError, match=r"\Abackbone small must give 31 numbers"):
+        extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=of_items.on_ray())
+
+
+@pytest.mark.slow  # Ray Data takes long to begin; its function is tested in tests/estimators
+def test_a_data_set_is_labelled_group_by_group(ray, tmp_path):
+    """From Parquet to Parquet, over several blocks whose rows belong to the same groups."""
+    classifier, table, points, groups = world_of_groups()
+    expected = classifier.infer(points, groups=groups)
+    (tmp_path / "in").mkdir()
+    for part in range(4):
+        rows = table.slice(part * len(table) // 4, (part + 1) * len(table) // 4 - part * len(table) // 4)
+        parquet.write_table(rows, tmp_path / "in" / f"{part}.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray, about itself
+        import ray.data
+
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        read = ray.data.read_parquet(str(tmp_path / "in"))
+        labelled_dataset(read, classifier, **WHERE, buckets=5, workers=1).write_parquet(str(tmp_path / "out"))
+    found = parquet.read_table(tmp_path / "out").sort_by("row")
+    assert found.column_names == ["row", "site", "day", "label", "probability"]
+    assert found.drop_columns(["label", "probability"]).equals(table.drop_columns(["vector"]))
+    np.testing.assert_array_equal(found["label"].to_numpy(), expected.labels)
+    np.testing.assert_allclose(found["probability"].to_numpy(), expected.probabilities.max(-1), rtol=1e-5)
