@@ -4,7 +4,10 @@ The rest of handful is the product and does not need it. Names come from their m
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from handful.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from handful.fewshot.classifier import MethodClassifier
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
         draw,
     )
     from handful.fewshot.transforms import TRANSFORMS, transform
+
+if find_spec("torch") is None:
+    raise MissingExtraError(
+        "handful.fewshot needs PyTorch, which is not installed; run: pip install 'handful[fewshot]'"
+    )
 
 __all__ = [
     "METHODS",

@@ -1,0 +1,112 @@
+"""The product without PyTorch: run by `.ci/light` in an environment that has the core and pyarrow alone.
+
+Not collected with the other tests, which need packages of the paper's house.
+"""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import handful
+from handful import large
+from handful.cli.main import main
+from handful.errors import MissingExtraError
+from handful.estimators import FewClassSplit
+from handful.many import label_groups
+
+K, D = 40, 32
+
+
+def world() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(K, D)).astype(np.float32)
+    names = np.array([f"class {k:02}" for k in range(K)])
+    X = centres.repeat(5, 0) + 0.7 * rng.normal(size=(5 * K, D)).astype(np.float32)
+    truth = np.repeat([3, 7, 11], 12)
+    batch = centres[truth] + 0.7 * rng.normal(size=(36, D)).astype(np.float32)
+    return X, names.repeat(5), batch, names[truth]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    X, y, batch, truth = world()
+    np.savez(tmp_path / "c.npz", features=X, labels=y)
+    np.savez(tmp_path / "b.npz", features=batch, site=np.arange(36) % 2, animal=truth)
+    return tmp_path
+
+
+def test_there_is_no_torch_here() -> None:
+    assert importlib.util.find_spec("torch") is None
+
+
+def test_estimators(tmp_path: Path) -> None:
+    X, y, batch, truth = world()
+    classifier = handful.BatchClassifier().fit(X, y)
+    found = classifier.infer(batch)
+    assert (found.labels == truth).mean() > 0.9
+    assert set(found.present_classes) == set(truth)
+    classifier.save(tmp_path / "classifier")
+    again = handful.BatchClassifier.load(tmp_path / "classifier")
+    assert (again.predict(batch, groups=np.arange(36) % 3) == classifier.predict(batch, groups=np.arange(36) % 3)).all()
+    assert again.explain(batch, 0).label == truth[0]
+    assert len(again.questions(batch, 3)) == 3
+    assert len(list(FewClassSplit(2, n_present=2, n_items=5, shots=2, random_state=0).split(X, y))) == 2
+    scores = batch @ np.stack([X[y == name].mean(0) for name in np.unique(y)]).T
+    assert (handful.infer_scores(scores, np.unique(y), kind="logits").labels == truth).mean() > 0.9
+    vectors = {str(name): X[y == name].mean(0) for name in np.unique(y)}
+    assert (handful.BatchClassifier.from_names(vectors).predict(batch) == truth).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--catalogue", "c.npz", "--batch", "b.npz", "--report", "page.html", "--tasks", "tasks.json"],
+        ["--catalogue", "c.npz", "--batch", "b.npz", "--group-by", "site", "--report", "page.html"],
+        ["--catalogue", "c.npz", "--batch", "b.npz", "--sequence", "animal"],
+        ["--names", "c.npz", "--batch", "b.npz"],
+    ],
+)
+def test_the_command_line(files: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    monkeypatch.chdir(files)
+    for ending in ("csv", "parquet"):
+        assert main(["classify", *options, "--out", f"labels.{ending}"]) == 0
+        assert Path(f"labels.{ending}").stat().st_size > 0
+
+
+def test_scores_of_another_model(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    listed = {"classes": ["cow", "deer"], "scores": [0.7, 0.2]}
+    images = [{"filepath": f"site/{i}.jpg", "classifications": listed} for i in range(6)]
+    Path("s.json").write_text(json.dumps({"predictions": images}))
+    assert main(["classify", "--scores", "s.json", "--group-by", "folder", "--out", "better.json"]) == 0
+    assert json.loads(Path("better.json").read_text())["predictions"][0]["prediction"] == "cow"
+
+
+def test_runs_from_disk_to_disk(files: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    X, y, batch, _ = world()
+    classifier = handful.BatchClassifier().fit(X, y)
+    run = large.solve(classifier.catalogue_, batch, files / "run", shard_rows=20).answer(classifier.classes_)
+    assert run.labels.tolist() == classifier.predict(batch).tolist()
+    sites = np.arange(36) % 3
+    pq.write_table(pa.table({"site": sites, "vector": batch.tolist()}), files / "batch.parquet")
+    found = label_groups(classifier, files / "batch.parquet", files / "out", group_by="site")
+    assert pq.read_table(found.items)["label"].to_pylist() == classifier.predict(batch, groups=sites).tolist()
+
+
+def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.chdir(files)
+    Path("t.csv").write_text("text,label\na b,x\nc d,y\n")
+    assert main(["classify", "--catalogue", "t.csv", "--batch", "t.csv", "--out", "p.csv"]) == 1
+    assert "pip install 'handful[text]'" in capsys.readouterr().err
+    assert main(["bench", "paper", "--list"]) in (0, 1, 2)
+    assert main(["doctor"]) == 0
+    with pytest.raises(MissingExtraError, match=r"handful\[fewshot\]"):
+        _ = handful.fewshot.METHODS
+    assert "torch" not in sys.modules
