@@ -13,11 +13,11 @@ EXTRACT = "features extract --backbone minilm --out new --items"
 DRAW = "tasks draw toy --n-query 8 --k-eff 2"
 GRID = "bench run --bank toy --method paddle --n-query 8 --k-eff 2 --out run"
 TRAIN = "train --items photos --out run"
-OF_SCORES = ("--sites sites.csv", "--sequence seq_id", "--annotate noted.json", "--scores s.json")
+OF_SCORES = ("--sites sites.csv", "--annotate noted.json", "--scores s.json")
 OF_A_BATCH = (
     *("--catalogue c.npz", "--names names.txt", "--batch b.npz", "--backbone minilm", "--features emb"),
     *("--labels intent", "--id ticket", "--unknown other", "--text said", "--trust-pickle", "--on ray"),
-    *("--corrections said.json", "--tasks tasks.json", "--device cuda"),
+    *("--tasks tasks.json", "--device cuda"),
 )
 COLUMNS = ("--features more", "--labels kind", "--trust-pickle")
 OF_A_GRID = ("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import tee
 from typing import Any, Protocol
 
 import numpy as np
@@ -198,11 +197,11 @@ class Batches:
     ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group, or some: yield its place, the rows of its items, and the answer about it."""
         places = range(len(self.rows_of)) if places is None else places
-        batches, ahead = tee(map(self._batch, places))
+        batches = [self._batch(place) for place in places]
         if isinstance(self.items, CatalogueItems):
-            answers = self.items.label_all(ahead)
+            answers = self.items.label_all(batches)
         else:
-            answers = (self.items.label(*batch) for batch in ahead)
+            answers = (self.items.label(*batch) for batch in batches)
         for place, (rows, _, unit_of), found in zip(places, batches, answers, strict=True):
             yield place, rows, found if unit_of is None else for_items(found, unit_of)
 
