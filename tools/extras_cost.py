@@ -1,12 +1,12 @@
-"""What each extra costs, in megabytes and seconds, in addition to an installed torch; written into docs/install.md.
+"""What handful and each extra cost, in megabytes and seconds, PyTorch apart; written into the page about installing.
 
     python tools/extras_cost.py            # measure all extras, keep the figures, write the table
     python tools/extras_cost.py images     # measure only these again
     python tools/extras_cost.py --table    # write the table from the figures that were kept
 
-The wheel is built from this repository. One environment has torch and the core. Each extra is then installed into a
-separate environment on top of it, so what is added there is what the extra adds. Seconds are wall
-time of `pip install`, downloads included.
+The wheel is built from this repository and installed into an empty environment. Another one has torch and the core;
+each extra is installed into a separate environment on top of it, so what is added there is what the extra adds. Seconds
+are wall time of `pip install`, downloads included.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ PAGE = ROOT / "docs" / "install.md"
 BEGIN, END = "<!-- extras: python tools/extras_cost.py -->\n", "<!-- end of extras -->\n"
 CORE = "handful"
 FOR = {
-    CORE: "Python, with vectors you have",
-    "images": "photographs: EfficientNet-Lite0 with its weights, and the command line",
-    "text": "sentences: MiniLM with its weights, and the command line",
-    "cli": "the command line with benchmarks and Parquet",
+    CORE: "vectors, tables and scores, in Python and on the command line",
+    "fewshot": "the paper's methods, benchmark and tasks",
+    "images": "photographs: EfficientNet-Lite0 with its weights",
+    "text": "sentences: MiniLM with its weights",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",
     "plots": "figures of reports; `handful demo`",
@@ -45,23 +45,24 @@ FOR = {
 }
 
 
-def extras() -> list[str]:
-    """Return the names of all extras, as the package declares them."""
+def extras() -> dict[str, list[str]]:
+    """Return the requirements of all extras, as the package declares them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return list(project["optional-dependencies"])
+    return dict(project["optional-dependencies"])
 
 
 class Environments:
-    """One environment with torch and the core, and one above it for each extra."""
+    """One environment with the core, one with torch and the core, and one above that for each extra."""
 
     def __init__(self, place: Path, torch: str) -> None:
         self.place = place
         wheels = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(place), str(ROOT)]
         subprocess.run(wheels, check=True, env=_own_paths())
         self.wheel = next(place.glob("handful-*.whl"))
+        self.core = self._cost("core", self._make("core"), str(self.wheel))
         self.packages = self._make("beneath")
-        self._install("beneath", torch)
-        self.core = self._cost("beneath", self.packages, str(self.wheel))
+        self.torch = self._cost("beneath", self.packages, torch)
+        self._install("beneath", str(self.wheel))
 
     def cost(self, extra: str) -> dict[str, Any]:
         """Install one extra above the core, and return what that cost."""
@@ -104,15 +105,17 @@ def _names(folder: Path) -> set[str]:
 
 def table(figures: dict[str, Any]) -> str:
     """Return the block of the page: the core, then the extras from the lightest to the heaviest."""
-    lines = ["| install | adds | takes | for |", "|---|---|---|---|"]
+    lines = ["| install | adds | takes | with PyTorch | for |", "|---|---|---|---|---|"]
     for name in sorted(figures["costs"], key=lambda name: (name != CORE, figures["costs"][name]["megabytes"])):
         cost = figures["costs"][name]
         own = " and **another torch**" if name != CORE and "torch" in cost["packages"] else ""
         called = "`handful`" if name == CORE else f"`handful[{name}]`"
+        torch = "yes" if any(line.startswith("torch>") for line in extras().get(name, ())) else "no"
         megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
-        lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {FOR[name]} |")
+        lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {torch} | {FOR[name]} |")
     measured = f"Measured on {figures['cores']} cores that other programs used as well."
-    said = f"In addition to {figures['torch']} and, for extras, the core. {measured}"
+    own = f"PyTorch itself ({figures['torch']}) is {figures['torch_megabytes']:,.0f} MB."
+    said = f"Extras are in addition to the core, and without PyTorch. {own} {measured}"
     return "\n".join([*lines, "", said]) + "\n"
 
 
@@ -138,7 +141,12 @@ def main() -> None:
             for extra in given.extras or extras():
                 costs[extra] = environments.cost(extra)
                 print(f"{extra:<24}{costs[extra]['megabytes']:8.1f} MB {costs[extra]['seconds']:6.1f} s", flush=True)
-                kept = {"torch": given.torch, "cores": os.cpu_count(), "costs": {**kept["costs"], **costs}}
+                kept = {
+                    "torch": given.torch,
+                    "torch_megabytes": environments.torch["megabytes"],
+                    "cores": os.cpu_count(),
+                    "costs": {**kept["costs"], **costs},
+                }
                 FIGURES.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     write_table(kept)
 
