@@ -1,4 +1,4 @@
-"""What each extra costs, in megabytes and seconds, in addition to an installed torch; written into docs/install.md.
+"""What each extra costs, in megabytes and seconds, beside an installed torch; written into docs/learn/install.md.
 
     python tools/extras_cost.py            # measure all extras, keep the figures, write the table
     python tools/extras_cost.py images     # measure only these again
@@ -24,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "perf" / "results" / "extras_cost.json"
-PAGE = ROOT / "docs" / "install.md"
+PAGE = ROOT / "docs" / "learn" / "install.md"
 BEGIN, END = "<!-- extras: python tools/extras_cost.py -->\n", "<!-- end of extras -->\n"
 CORE = "handful"
 FOR = {
