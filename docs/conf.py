@@ -67,7 +67,7 @@ html_static_path = ["_static"]
 html_css_files = ["handful.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "first_steps")}  # they have no neighbours to list
+html_sidebars = {"index": [], "**": ["parts.html"]}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
@@ -78,7 +78,19 @@ html_theme_options = {
     "footer_end": [],
     # Not beside a page about one name or one example (api, auto_gallery), nor beside wide tables: they need the width.
     "secondary_sidebar_items": {
-        **{place: ["page-toc"] for place in ("*", "how_to/*", "tutorials/*", "methods/*", "decisions/*")},
+        **{
+            place: ["page-toc"]
+            for place in (
+                "*",
+                "learn/*",
+                "do/*",
+                "understand/*",
+                "understand/methods/*",
+                "measured/*",
+                "project/*",
+                "decisions/*",
+            )
+        },
         **{page: [] for page in pages_with_wide_tables()},
     },
 }

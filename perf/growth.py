@@ -1,7 +1,7 @@
 """How PADDLE's time grows with classes, queries, dimensions and shots, in feature space and in Gram space.
 
-    python perf/growth.py --out perf/results/growth.json --plot docs/growth.svg
-    python perf/growth.py --render perf/results/growth.json --plot docs/growth.svg
+    python perf/growth.py --out perf/results/growth.json --plot docs/measured/growth.svg
+    python perf/growth.py --render perf/results/growth.json --plot docs/measured/growth.svg
 
 One size at a time varies around K = 20, |Q| = 75, d = 512, 5 shots. A point is the CPU time per task of `N_ITER`
 iterations on one thread, starting from row numbers in a bank, the smallest of a few repeats. A line's exponent is the

@@ -13,7 +13,7 @@ far it is, `handful report RUN` draws it) that continues where it was stopped. S
 - **weights**: PADDLE at λ from |Q|/4 to 3|Q|, 20 shots, K_eff = 2, 5, 10, several |Q| (its two figures on λ);
 - **pt_map**, **slow**, **sweep-slow**: PT-MAP; the methods that take longer than 0.1 s per task, in the table; and
   these along K_eff on the two banks with fewest classes;
-- **optimiser**: criterion against time of PADDLE's updates and of projected gradient, and their seconds, on CLINC150.
+- **optimiser**: seconds of PADDLE's updates, of projected gradient and of α-TIM, on CLINC150.
 
 Quick methods solve 1,000 tasks per cell (300 where |Q| > 200 or λ varies), slow ones 30 or what a budget allows. If
 the smallest classes of a bank cannot fill a query, it is as large as they allow. Settings are the published ones:
@@ -21,7 +21,7 @@ each method's defaults after the transform it names (`l2` for `cl2n`, which need
 runs on unit vectors times 5.
 
 `keep` writes a summary of each cell, not its rows, to `studies/results/study/<bank>.json`. If several runs have a
-cell, the one with most tasks is used. `study_page.py` writes `docs/study_results.md` and its figures from those.
+cell, the one with most tasks is used. `study_page.py` writes `docs/measured/study.md` from those.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from handful.fewshot.benchmark.completion import CellProgress, complete
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.paper import N_QUERIES, WEIGHT_K_EFFS, WEIGHT_SHOTS, WEIGHTS
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan, bound_plan
-from handful.fewshot.benchmark.run import Material, trace_of
 from handful.fewshot.reports.summary import Estimate, Result, columns_of, paired_difference, results
 from handful.fewshot.transforms import parameters_of
 
@@ -177,20 +176,6 @@ def run(folder: Path, plan: Plan, banks: Banks) -> Journal:
     return journal
 
 
-def traces(banks: Banks) -> dict[str, dict[str, list[float]]]:
-    """Seconds, criterion and objective of both optimisers on one task, thinned to what a plot shows."""
-    name = next(key for key in banks if key.startswith(OPTIMISER_BANK))
-    found = {}
-    for method in ("paddle", "paddle_gd"):
-        cell = Cell(name, spec(banks[name], WEIGHT_SHOTS, 5), method, **SCALED).bound(banks)
-        trace = trace_of(cell, Material.of(cell, banks), 0)
-        n = len(trace.seconds)
-        at = np.unique(np.geomspace(1, n, min(n, 80)).astype(int)) - 1
-        columns = {"seconds": trace.seconds, "change": trace.change[0], "objective": trace.observed[0]}
-        found[method] = {name: [float(f"{v:.6g}") for v in values[at].tolist()] for name, values in columns.items()}
-    return found
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -257,9 +242,6 @@ def main() -> None:
         banks = {path.name: handful.read_bank(path) for path in arguments.banks}
         for name in arguments.stages:
             run(arguments.run, stage(name, banks, arguments.tasks, 60 * arguments.budget_minutes), banks)
-            if name == "optimiser":
-                KEPT.mkdir(parents=True, exist_ok=True)
-                (KEPT / "traces.json").write_text(json.dumps(traces(banks), indent=1) + "\n")
     else:
         keep(arguments.runs)
 

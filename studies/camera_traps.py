@@ -40,13 +40,15 @@ from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.tables import markdown_table
+from pages import Page, dots
 
 RESULTS = Path(__file__).parent / "results" / "camera_traps.json"
-PAGE = Path(__file__).parent.parent / "docs" / "camera_traps_results.md"
 SHOTS, SITES, KINDS, LONGEST, LISTED = (1, 2, 5), 6, 4, 5, 5
 # Number of the first world; those below it were looked at before.
 FIRST_WORLD = 300
 RULES = ("first", "majority", "mean score", "site", "site and sequence")
+OURS = RULES[-1]
 WORDS = {
     "first": "the classifier's first class",
     "majority": "majority in the sequence",
@@ -149,46 +151,63 @@ def accuracies(bank: handful.FeatureBank, shots: int, seed: int) -> dict[str, fl
 
 def table(kept: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     """Return accuracies by rule and number of examples, and how far joint labels are ahead of each rule."""
-    columns = list(kept)
-    head = "| labels | " + " | ".join(f"{shots} example{'s' * (shots != '1')} per kind" for shots in columns) + " |"
-    lines = [head, "|---" * (len(columns) + 1) + "|"]
+    lines = []
     for rule in RULES:
-        cells = [Estimate.of(np.array([found[rule] for found in kept[shots]])).percent.said() for shots in columns]
-        lines.append(f"| {WORDS[rule]} | {' | '.join(cells)} |")
-    ours = "site and sequence"
-    for rule in RULES[:-1]:
-        ahead = [Estimate.of(np.array([found[ours] - found[rule] for found in kept[shots]])) for shots in columns]
-        cells = [f"{e.percent.mean:+.1f} ± {e.percent.half_width:.1f}" for e in ahead]
-        lines.append(f"| by site and sequence, ahead of {WORDS[rule].strip('*')} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        cells = [Estimate.of(np.array([found[rule] for found in worlds])).percent.said() for worlds in kept.values()]
+        gain = ahead([found for worlds in kept.values() for found in worlds], rule).percent
+        behind = f"{gain.mean:+.1f} ± {gain.half_width:.1f}" if rule != OURS else ""
+        lines.append([WORDS[rule], *cells, behind])
+    heads = [f"{shots} example{'s' * (shots != '1')} per kind" for shots in kept]
+    return markdown_table(["labels", *heads, "by site and sequence, ahead by"], lines)
 
 
-def page(kept: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
-    """Return the page."""
-    n = len(next(iter(kept.values())))
-    return f"""# Camera traps
+def ahead(worlds: Sequence[Mapping[str, float]], rule: str) -> Estimate:
+    """Return how far labels by site and sequence are ahead of another rule."""
+    return Estimate.of(np.array([found[OURS] - found[rule] for found in worlds]))
 
-A weak classifier wrote its five best classes for every photograph, in the format of SpeciesNet. Each of six cameras saw
-four of the 24 kinds. How many labels are right as they are, with the usual smoothing, and after one command?
 
-```
-handful classify --scores predictions.json --sites cct.json --group-by location --sequence seq_id --out better.json
-```
-
-`predictions.json` is what SpeciesNet writes. `cct.json` says where and in which sequence each photograph was taken, in
-the format of COCO Camera Traps. `better.json` is `predictions.json` with other predictions; the classifier's own are
-kept beside them.
-
-{table(kept)}
-
-Percent of photographs with the right label, means over {n} worlds with 95 % intervals; differences are paired. The
-photographs are of 24 categories of Caltech 101 that stand for animals; real ones are darker, emptier and less equal in
-number. The docstring of `studies/camera_traps.py`, which makes this page, says how worlds are drawn.
-
-Labels by site alone do not know that photographs of a sequence show the same animal, and are below the majority here;
-majority does not know the site. Together they are ahead of both. `--sequence` gives all photographs of a sequence one
-label, so leave it out where one sequence often shows several kinds.
-"""
+def page() -> Page:
+    """Make the page from what was kept."""
+    kept: dict[str, list[dict[str, float]]] = json.loads(RESULTS.read_text())
+    shown = {WORDS[r].strip("*"): {f"{n} per kind": [100 * w[r] for w in kept[n]] for n in kept} for r in RULES}
+    return Page(
+        name="camera_traps",
+        title="Camera traps",
+        question=(
+            "A weak classifier wrote its five best classes for every photograph, in the format of SpeciesNet. Each of "
+            "six cameras saw four of the 24 kinds. How many labels are right as they are, with the usual smoothing of "
+            "sequences, and after one command? Percent of photographs with the right label, "
+            f"means over {len(next(iter(kept.values())))} worlds with 95 % intervals."
+        ),
+        alt="Accuracy of five ways to label, with 1, 2 and 5 examples per kind: one dot per world",
+        figure=lambda: dots(shown, "percent right"),
+        table=table(kept),
+        shows=(
+            "Labels by site alone do not know that the photographs of a sequence show the same animal, and are below "
+            "the majority here; the majority does not know the site. Together they are ahead of both. `--sequence` "
+            "gives all photographs of a sequence one label, so leave it out where a sequence often shows several kinds."
+        ),
+        limits=(
+            "The photographs are of 24 categories of Caltech 101 that stand for animals; real ones are darker, emptier "
+            "and less equal in number. How a sequence is joined was chosen on other worlds."
+        ),
+        made=(
+            "`predictions.json` is what SpeciesNet writes, and `cct.json` says where and in which sequence each "
+            "photograph was taken, in the format of COCO Camera Traps. [Files you have](../do/files.md) explains the "
+            "first command. The docstring of `studies/camera_traps.py` says how worlds are drawn."
+        ),
+        commands=[
+            "handful classify --scores predictions.json --sites cct.json --group-by location --sequence seq_id "
+            "--out better.json",
+            "python studies/camera_traps.py caltech24.zip",
+            "python studies/camera_traps.py --render",
+        ],
+        rows=[
+            {"examples": shots, "world": FIRST_WORLD + number, **found}
+            for shots, worlds in kept.items()
+            for number, found in enumerate(worlds)
+        ],
+    )
 
 
 def main() -> None:
@@ -212,9 +231,7 @@ def main() -> None:
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     elif not options.render:
         parser.error("name the photographs, or --render")
-    kept = json.loads(RESULTS.read_text())
-    print(table(kept))
-    PAGE.write_text(page(kept))
+    page().write()
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def place(row: Row) -> str:
             "shots": "1 shot" if value == 1 else f"{value} shots",
             "most_shots": f"at most {value or 'all'} shots",
             "batch": f"batches of {value}",
-            "size": f"{value} items",
+            "size": "1 item" if value == 1 else f"{value} items",
             "change": str(value),
             "present": f"{value} present",
             "open": f"{'with' if value else 'without'} items of no class",

@@ -1,6 +1,6 @@
 """Accuracy and CPU time of every method on real feature banks: 5 shots, 75 queries from at most 5 of all K classes.
 
-    python studies/methods_table.py BANK...      run what is missing, write docs/methods/table.md
+    python studies/methods_table.py BANK...      run what is missing, write docs/measured/methods.md
     python studies/methods_table.py --render     write the page from the cells that are there
 
 Every method sees the same tasks, at its defaults, after the transform it names. A cell is one method on one bank: 200
@@ -27,11 +27,12 @@ from scipy.special import stdtrit
 
 import handful
 from handful import fewshot
+from handful.fewshot.reports.tables import markdown_table
 from handful.fewshot.transforms import parameters_of
+from pages import Page, dots
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "studies" / "results" / "methods_table.json"
-PAGE = ROOT / "docs" / "methods" / "table.md"
 
 SPEC = fewshot.TaskSpec(fewshot.ShotsPerClass(5), fewshot.UniformOverPool(k_eff=5), n_query=75)
 SEED = 0
@@ -195,22 +196,16 @@ def figures(cell: Cell) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The page.
 
 
 def table(cells: Sequence[Cell]) -> str:
     """Methods down, banks across."""
-    banks = {cell["bank"]: f"{cell['bank']}, K = {cell['n_classes']}" for cell in cells}
-    lines = [
-        f"| method | {' | '.join(banks.values())} | transform | options |",
-        f"|---|---|---|{'---|' * len(banks)}",
-    ]
+    banks = {cell["bank"]: f"{cell['bank'].partition('-')[0]}, K = {cell['n_classes']}" for cell in cells}
+    lines = []
     for row in ROWS:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
-        options = ", ".join(f"`{name}={value!r}`" for name, value in row.options.items()) or "defaults"
-        entries = [row.title, *(found.get(bank, "not run") for bank in banks), f"`{row.transform}`", options]
-        lines.append(f"| {' | '.join(entries)} |")
-    return "\n".join(lines)
+        lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
+    return markdown_table(["method", *banks.values()], lines)
 
 
 def belongs(cell: Cell, row: Row) -> bool:
@@ -218,61 +213,60 @@ def belongs(cell: Cell, row: Row) -> bool:
     return (cell["method"], cell["transform"], cell["options"]) == (row.method, row.transform, dict(row.options))
 
 
-def page(cells: Sequence[Cell]) -> str:
-    """Table, how it was made, and which cells fall short."""
-    banks = list(dict.fromkeys(cell["bank"] for cell in cells))
-    short, missing = [], []
-    for row in ROWS:
-        for bank in banks:
-            found = [cell for cell in cells if cell["bank"] == bank and belongs(cell, row)]
-            if not found:
-                missing.append(f"{row.title} on {bank}")
-            short += [
-                f"{row.title} on {bank}: {cell['n_tasks']} of {cell['n_wanted']} tasks, stopped by a budget of "
-                f"{cell['budget_minutes']:g} CPU minutes"
-                for cell in found
-                if cell["n_tasks"] < cell["n_wanted"]
-            ]
-    budgets = ", ".join(f"{minutes:g}" for minutes in sorted({cell["budget_minutes"] for cell in cells}))
-    return f"""# All methods on real features
-
-Accuracy in percent with a 95 % interval (Student's t, over tasks). In brackets: the number of tasks, and the CPU
-seconds per task of `solve`, on one thread of a machine that did other work as well.
-
-{table(cells)}
-
-Measured by `python studies/methods_table.py {" ".join(f"…/{bank}" for bank in banks)} --budget-minutes …`
-and stored in `studies/results/methods_table.json`. `python studies/methods_table.py --render` makes this page of it.
-Budgets used: {budgets} CPU minutes per cell.
-
-- Tasks: 5 shots of each of the K classes, which are all classes of the bank; {SPEC.n_query} queries from the rows of
-  {SPEC.query.k_eff} classes that are not in the support; seed {SEED}. All methods see the same tasks; a method with
-  fewer tasks sees the first of them. A class of omniglot659 has 20 drawings, so there the query is all other drawings
-  of five classes, 15 each.
-- Tasks per cell: {QUICK_TASKS} where the first {PROBE} take less than {QUICK_SECONDS:g} CPU seconds each, else
-  {SLOW_TASKS}, or as many as the budget allows, but never fewer than {PROBE}.
-- Options are the defaults and the transform is the one the method names, except `cl2n` (nearest_prototype, bd_cspn,
-  laplacian_shot, eol), which needs the mean feature of base classes: these banks have none, so `l2` is used instead.
-- Rows called "{PUBLIC}" are the versions in PADDLE's tables, see [paper to code](../paper_to_code.md). The one of
-  pt_map is told a column sum of 15 = |Q|/K_eff, which no user knows; no other row knows K_eff.
-- No option was tuned on these banks, but `roll_call` as a whole was built on them.
-- `oslo`, `ostim` and `eol` expect items that have none of the classes, and these batches have none; `eol` is told that
-  half of them are. `em_dirichlet`, `transclip` and `stata` are made for names of classes; here the mean of the five
-  examples stands for the name.
-
-Cells that the budget stopped:
-
-{listed(short)}
-
-Cells that were not run:
-
-{listed(missing)}
-"""
-
-
-def listed(lines: Sequence[str]) -> str:
-    """One point per line."""
-    return "\n".join(f"- {line}" for line in lines or ["none"])
+def page(cells: Sequence[Cell]) -> Page:
+    """Make the page."""
+    short = sum(cell["n_tasks"] < cell["n_wanted"] for cell in cells)
+    order = {row.title: [100 * cell["accuracy"] for cell in cells if belongs(cell, row)] for row in ROWS}
+    return Page(
+        name="methods",
+        title="All methods on real features",
+        question=(
+            "How accurate is every method, and how long does it take? Accuracy in percent with a 95 % interval "
+            "(Student's t, over tasks); in brackets the number of tasks, and the CPU seconds per task of `solve` on "
+            "one thread of a machine that did other work as well. Tasks have 5 shots of each of the K classes of a "
+            f"bank, and {SPEC.n_query} queries of {SPEC.query.k_eff} classes. "
+            "[Choose a method](../understand/choose_a_method.md) says what to make of it."
+        ),
+        alt="Accuracy of every method: one dot per data set, a mark for the mean",
+        figure=lambda: dots({title: {"accuracy": values} for title, values in order.items()}, "percent right"),
+        table=table(cells),
+        shows=(
+            "Five of many classes occur in these batches. Methods that look for few classes gain over "
+            "`nearest_prototype`, except where the published scale does not fit the features: `paddle` and `prior_em` "
+            "lose on cub200. Methods that expect every class to have its share fall far below it. Methods that train "
+            "by gradient take seconds to minutes per task."
+        ),
+        limits=(
+            f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide. Not run on any of "
+            f"these banks: {', '.join(f'`{title}`' for title, found in order.items() if not found) or 'none'}. No "
+            "option was tuned on them, but `roll_call` as a whole was built on them. Methods that reject items expect "
+            "some that have none of the classes, and these batches have none."
+        ),
+        made=(
+            "Options are the defaults, and the transform is the one the method names, except `cl2n`, which needs base "
+            f"classes: `l2` is used instead. Rows called “{PUBLIC}” are the versions in PADDLE's tables, see "
+            "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
+            "All methods see the same tasks, slow ones the first of them. The docstring of `studies/methods_table.py` "
+            "says how many."
+        ),
+        commands=[
+            f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}",
+            "python studies/methods_table.py --render",
+        ],
+        rows=[
+            {
+                "method": row.title,
+                **{key: cell[key] for key in ("bank", "n_classes", "transform", "n_tasks", "n_wanted")},
+                "options": ", ".join(f"{name}={value!r}" for name, value in row.options.items()),
+                "accuracy": [100 * cell["accuracy"], 100 * cell["half_width"]],
+                "cpu_seconds_per_task": cell["cpu_seconds_per_task"],
+                "budget_minutes": cell["budget_minutes"],
+            }
+            for row in ROWS
+            for cell in cells
+            if belongs(cell, row)
+        ],
+    )
 
 
 def main() -> None:
@@ -290,9 +284,7 @@ def main() -> None:
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     if not arguments.render:
         run(arguments.banks, arguments.methods, arguments.budget_minutes, arguments.results)
-    cells = load(arguments.results)
-    PAGE.write_text(page(cells))
-    print(table(cells))
+    page(load(arguments.results)).write()
 
 
 if __name__ == "__main__":

@@ -41,11 +41,13 @@ from handful import fewshot
 from handful.estimators import BatchClassifier
 from handful.extraction.backbones import load_backbone
 from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank
+from pages import Page, dots, mean, verdict
+from pages import requirements as _required
 from side_by_side import Floats, Ints
 
 RESULTS = Path(__file__).parent / "results" / "names"
-PAGE = Path(__file__).parent.parent / "docs" / "names_results.md"
 GROUPS = {
     "tuning": ("clinc150-minilm",),
     "confirmation": ("banking77-minilm", "hwu64-minilm"),
@@ -250,97 +252,112 @@ def requirements(
         )
 
 
-def page() -> str:
-    """Write the tables of both groups."""
-    lines = [
-        "# Names",
-        "",
-        "Classes known by their names, without examples and beside a few. Made by `studies/names.py`, which says how",
-        "tasks are drawn. All numbers are percent of items with the right label, or differences of these in points,",
-        "with intervals of 95 % over tasks. How to use names: [Names of classes](how_to/names.md).",
-        "",
-        f"Figures without examples are means of {TASKS['names']} tasks of seed {SEED}, those with examples of",
-        f"{WITH_EXAMPLES}. Other methods have the first {TASKS['transclip']} tasks, EM-Dirichlet, which takes seconds",
-        f"per task, {TASKS['em_dirichlet']}. Constants were chosen on clinc150 with tasks of the seeds 0, 5, 7, 11",
-        "and 21.",
+def mean_row(banks: dict[str, dict[str, list[Row]]], k_eff: int) -> list[str]:
+    """Means over banks at one K_eff: accuracy of the nearest name, of joint labels by names, of rivals, and beside."""
+    named = [row for of in banks.values() for row in of["alone"] if row["k_eff"] == k_eff]
+    others = [row for of in banks.values() for row in of.get("rivals", []) if row["k_eff"] == k_eff]
+    beside = [
+        (row["shots"], cell)
+        for of in banks.values()
+        for row in of.get("beside", [])
+        for cell in row["k_effs"]
+        if cell["k_eff"] == k_eff
     ]
-    for group, about in (
-        ("tuning", "The rules were chosen on this bank, with other tasks."),
-        (
-            "confirmation",
-            "These banks were run three times. The first time joint labels lost up to 3.4 points where 20 or more "
-            "classes occur, the second\ntime up to 1.8 on banking77. Each time the rule was changed, on parts of "
-            "clinc150 alone. These are the last figures.",
+    values = [[row["alone"] for row in named], [row["names"][0] for row in named]]
+    values += [[row[method][0] for row in others] for method in RIVALS]
+    values += [[cell[w] for n, cell in beside if n == shots] for shots in (1, 5) for w in ("examples", "both")]
+    return [f"{mean(of):.1f}" if of else "–" for of in values]
+
+
+def page() -> Page:
+    """Make the page."""
+    found = {group: measured(group) for group in GROUPS}
+    required = {group: _required(requirements(of)) for group, of in found.items() if of}
+    banks = found["confirmation"]
+    ks = [k for k in K_EFFS if any(row["k_eff"] == k for of in banks.values() for row in of["alone"])]
+    head = ["K_eff", "nearest name", "jointly", "TransCLIP", "StatA", "EM-Dirichlet"]
+    head += ["1 example", "1 and the name", "5 examples", "5 and the name"]
+    gains = {
+        str(k or "all"): {
+            group: [row["names"][1] for rows in of.values() for row in rows["alone"] if row["k_eff"] == k]
+            for group, of in found.items()
+        }
+        for k in K_EFFS
+    }
+    lowest = {g: min(row["names"][1] for rows in of.values() for row in rows["alone"]) for g, of in found.items() if of}
+    beside = {
+        shots: mean(
+            cell["ahead_of_examples"][0]
+            for of in banks.values()
+            for row in of.get("beside", [])
+            if row["shots"] == shots
+            for cell in row["k_effs"]
+        )
+        for shots in (1, 5)
+    }
+    return Page(
+        name="names",
+        title="Names of classes",
+        question=(
+            "What are the names of classes worth, without any example and beside a few? A name is embedded by the "
+            "network that embeds the items. Percent of items with the right label, by the number of classes that occur "
+            "in a batch of 75; means over banking77 and hwu64. *Nearest name* labels each item alone. "
+            "[Names of classes](../do/names.md) explains how to use them."
         ),
-        (
-            "fresh",
-            "Real requests to two companies, without those of no intent. Run twice, before the last change and after "
-            "it; these are the\nfigures after it.",
+        alt="Points that joint labels gain over the nearest name, by the number of classes present",
+        figure=lambda: dots(gains, "points gained over the nearest name", at=0),
+        table=markdown_table(head, [[str(k or "all"), *mean_row(banks, k)] for k in ks]),
+        shows=(
+            "Joint labels by names gain most where few classes occur. The lowest gain of a cell is "
+            f"{', '.join(f'{points:+.1f} ({group})' for group, points in lowest.items())}. Beside one example a name "
+            f"gains {beside[1]:.1f} points on average, beside five {beside[5]:.1f}. Names of the wrong classes lose "
+            "nothing, because left-out examples choose how much a name counts."
         ),
-    ):
-        found = measured(group)
-        lines += ["", f"## {group.capitalize()}", "", about]
-        if not found:
-            continue
-        lines += ["", "| asked for | found | reached |", "|---|---|---|"]
-        lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
-        lines += [
-            "",
-            "**Names alone.** `alone` is the nearest name of each item; gains are differences from it.",
-            "",
-            "| bank | K_eff | alone | joint | gain | TransCLIP | StatA | EM-Dirichlet |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-        for name, of in found.items():
-            others = {row["k_eff"]: row for row in of.get("rivals", [])}
+        limits=(
+            f"{verdict(required['confirmation'])} on the confirmation group. Its banks were run three times: the first "
+            "time joint labels lost up to 3.4 points where 20 or more classes occur, the second time up to 1.8. Each "
+            "time the rule was changed, on clinc150 alone. The fresh group, real requests to two companies, was run "
+            "before and after the last change. EM-Dirichlet takes seconds per task, and has 6 tasks per cell: its "
+            "column is a rough guide."
+        ),
+        made=(
+            f"{TASKS['names']} tasks per cell without examples, {WITH_EXAMPLES} with examples, {TASKS['transclip']} "
+            f"for TransCLIP and StatA. The rules were chosen on clinc150, with tasks of other seeds. The docstring of "
+            "`studies/names.py` says how tasks are drawn."
+        ),
+        commands=[
+            "python studies/names.py DATA --group tuning",
+            "python studies/names.py DATA --group confirmation",
+            "python studies/names.py DATA --group fresh --parts alone",
+            "python studies/names.py --render",
+        ],
+        rows=list(_rows(found)),
+        more={"requirements": [{"group": group, **row} for group, rows in required.items() for row in rows]},
+    )
+
+
+def _rows(found: dict[str, dict[str, dict[str, list[Row]]]]) -> Iterator[Row]:
+    """Yield one row per method and cell, with its difference from the nearest name or from examples alone."""
+    for group, banks in found.items():
+        for bank_name, of in banks.items():
+            at: Row = {"group": group, "bank": bank_name}
             for row in of["alone"]:
-                cells = [
-                    name.partition("-")[0],
-                    _k(row),
-                    f"{row['alone']:.1f}",
-                    f"{row['names'][0]:.1f}",
-                ]
-                cells.append(_said(row["names"][1:]))
-                beaten = others.get(row["k_eff"])
-                cells += [_said(beaten[one][1:3]) if beaten else "not run" for one in RIVALS]
-                lines.append(f"| {' | '.join(cells)} |")
-        if any(of.get("beside") for of in found.values()):
-            lines += [
-                "",
-                "**Names and examples.** `worth` is how many examples a name counts as. The last columns are both",
-                "minus names, both minus examples, and examples with the names of other classes minus examples.",
-                "",
-                "| bank | examples | worth | K_eff | names | examples | both | - names | - examples | shuffled |",
-                "|---|---|---|---|---|---|---|---|---|---|",
-            ]
-        for name, of in found.items():
+                here = {**at, "part": "names alone", "k_eff": row["k_eff"] or "all"}
+                yield {**here, "labels": "nearest name", "accuracy": row["alone"]}
+                yield {**here, "labels": "jointly", "accuracy": row["names"][0], "gain": row["names"][1:3]}
+            for row in of.get("rivals", []):
+                for method in RIVALS:
+                    here = {**at, "part": "names alone", "k_eff": row["k_eff"] or "all", "labels": method}
+                    yield {**here, "accuracy": row[method][0], "gain": row[method][1:3]}
             for row in of.get("beside", []):
                 for cell in row["k_effs"]:
-                    cells = [
-                        name.partition("-")[0],
-                        str(row["shots"]),
-                        f"{row['worth']:g}",
-                        _k(cell),
-                    ]
-                    cells += [f"{cell[one]:.1f}" for one in ("names", "examples", "both")]
-                    cells += [
-                        _said(cell[f"{one}"])
-                        for one in (
-                            "ahead_of_names",
-                            "ahead_of_examples",
-                            "shuffled_ahead",
-                        )
-                    ]
-                    lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _k(row: Row) -> str:
-    return str(row["k_eff"] or "all")
-
-
-def _said(ahead: list[float]) -> str:
-    return f"{ahead[0]:+.1f} ± {ahead[1]:.1f}"
+                    here = {**at, "part": f"{row['shots']} examples", "k_eff": cell["k_eff"] or "all"}
+                    for what in ("names", "examples"):
+                        yield {**here, "labels": what, "accuracy": cell[what]}
+                    both = {"accuracy": cell["both"], "gain": cell["ahead_of_examples"], "worth": row["worth"]}
+                    yield {**here, "labels": "both", **both}
+                    shuffled = {"accuracy": cell["shuffled"], "gain": cell["shuffled_ahead"]}
+                    yield {**here, "labels": "names of other classes", **shuffled}
 
 
 def main() -> None:
@@ -353,7 +370,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="write the page from what was kept")
     given = parser.parse_args()
     if given.render:
-        PAGE.write_text(page(), encoding="utf-8")
+        page().write()
         return
     torch.set_num_threads(1)
     for name in GROUPS[given.group]:

@@ -35,11 +35,13 @@ import torch
 
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank, orders, rng_of
+from pages import NOT_YET, Page, dots, mean, verdict
+from pages import requirements as _required
 from side_by_side import Ints
 
 RESULTS = Path(__file__).parent / "results" / "questions"
-PAGE = Path(__file__).parent.parent / "docs" / "questions_results.md"
 GROUPS = {
     "tuning": ("clinc150-minilm", "omniglot659-conv4"),
     "confirmation": ("banking77-minilm", "hwu64-minilm"),
@@ -144,44 +146,75 @@ def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]
             )
 
 
-def page() -> str:
-    """Write the tables of both groups."""
-    lines = [
-        "# Ten questions",
-        "",
-        "What ten answers of a person gain, by how the ten items are chosen. Made by `studies/questions.py`, which",
-        "says how batches are drawn and what happens to an answer. All numbers are percent of items with the right",
-        f"label, or differences of these in points, with intervals of 95 % over {TASKS} batches per row. How to ask:",
-        "[Label a batch](how_to/classify.md).",
-    ]
-    for group, about in (
-        ("tuning", "The rule was chosen on these banks."),
-        ("confirmation", "These banks were run once, when the rule was final."),
-    ):
-        found = measured(group)
-        lines += ["", f"## {group.capitalize()}", "", about]
-        if not found:
-            continue
-        lines += ["", "| all cells of a bank together | found | reached |", "|---|---|---|"]
-        lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
-        lines += [
-            "",
-            "Accuracy on all items, without answers and with ten; of the ten of each rule, how many had a wrong label;",
-            "and how far `asked` is ahead of the others, on all items and on those that were not asked about.",
-            "",
-            "| bank | examples | items | classes | unknown | none | random | least certain | asked | wrong "
-            "| ahead of random | ahead of least certain | the same, not asked about |",
-            "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        for name, rows in found.items():
-            for row in rows:
-                cells = [name.partition("-")[0], *map(str, row["cell"]), f"{row['before']:.1f}"]
-                cells += [f"{np.mean([one[0] for one in row['right'][rule]]):.1f}" for rule in RULES]
-                cells += [" / ".join(f"{row['wrong'][rule]:.1f}" for rule in RULES)]
-                cells += [_said(ahead([row], "random", 0))]
-                cells += [_said(ahead([row], "least certain", part)) for part in (0, 1)]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def page() -> Page:
+    """Make the page."""
+    found = {group: measured(group) for group in GROUPS}
+    required = [{"group": group, **row} for group, of in found.items() for row in _required(requirements(of))]
+    rows = [row for of in found["confirmation"].values() for row in of]
+    lines, shown = [], {}
+    for cell in CELLS:
+        here = [row for row in rows if row["cell"] == list(cell)]
+        if here:
+            right = {rule: [mean(one[0] for one in row["right"][rule]) for row in here] for rule in RULES}
+            values = [mean(row["before"] for row in here), *map(mean, right.values())]
+            lines.append([*cell, *(f"{value:.1f}" for value in values)])
+            shown["{} examples, {} items, {} classes, {} unknown".format(*cell)] = right
+    head = ["examples", "items", "classes", "of these unknown", "no answers", *RULES]
+    return Page(
+        name="questions",
+        title="Ten questions",
+        question=(
+            "What do ten answers of a person gain, and which ten items should they be about? Percent of right labels "
+            "in the whole batch, without answers and with ten: for ten items at *random*, for the ten *least certain*, "
+            "and for the ten that `questions` chooses (*asked*), by what they say about others. Means over banking77 "
+            "and hwu64. [Review a batch](../do/review.md) explains how to ask."
+        ),
+        alt="Accuracy after ten answers, by how the ten items were chosen",
+        figure=lambda: dots(shown, "percent right after ten answers"),
+        table=markdown_table(head, lines),
+        shows=(
+            "Ten answers help a great deal, and it matters which: `questions` is ahead of the least certain items by "
+            f"{_said(ahead(rows, 'least certain', 0))} points and of random ones by "
+            f"{_said(ahead(rows, 'random', 0))}. The least certain items are often alike, and no better than random "
+            "ones here."
+            if rows
+            else NOT_YET
+        ),
+        limits=(
+            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, which "
+            f"was run once, when the rule was final. {TASKS} batches per cell, sentences only, one or two examples per "
+            "class, and a person who is always right."
+        ),
+        made=(
+            "Answers become examples, of new classes if need be, and the batch is labelled again. The docstring of "
+            "`studies/questions.py` says how batches are drawn."
+        ),
+        commands=[
+            "python studies/questions.py DATA --group tuning",
+            "python studies/questions.py DATA --group confirmation",
+            "python studies/questions.py --render",
+        ],
+        rows=[
+            {
+                "group": group,
+                "bank": name,
+                **dict(zip(("examples", "items", "classes", "unknown"), row["cell"], strict=True)),
+                "no_answers": row["before"],
+                **{rule: mean(one[0] for one in row["right"][rule]) for rule in RULES},
+                **{f"{rule}, of them wrong": row["wrong"][rule] for rule in RULES},
+                **{f"ahead of {rule}": _pair(ahead([row], rule, 0)) for rule in RULES[:2]},
+                **{f"ahead of {rule}, others": _pair(ahead([row], rule, 1)) for rule in RULES[:2]},
+            }
+            for group, of in found.items()
+            for name, cells in of.items()
+            for row in cells
+        ],
+        more={"requirements": required},
+    )
+
+
+def _pair(one: Estimate) -> list[float]:
+    return [one.mean, one.half_width]
 
 
 def _said(one: Estimate) -> str:
@@ -198,7 +231,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="write the page from what was kept")
     given = parser.parse_args()
     if given.render:
-        PAGE.write_text(page(), encoding="utf-8")
+        page().write()
         return
     torch.set_num_threads(1)
     for name in given.banks or GROUPS[given.group]:

@@ -38,17 +38,20 @@ import torch
 
 from handful.estimators import Answer, BatchClassifier
 from handful.fewshot.reports.summary import Estimate
+from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank, orders, rng_of
+from pages import Page, dots, mean, verdict
+from pages import requirements as _required
 from side_by_side import Ints
 
 RESULTS = Path(__file__).parent / "results" / "sites"
-PAGE = Path(__file__).parent.parent / "docs" / "sites_results.md"
 GROUPS = {
     "tuning": ("clinc150-minilm", "cub200-efflite0"),
     "confirmation": ("banking77-minilm", "tinyimagenet200-efflite0"),
 }
 SHOTS, SITES, VISITS, SIZES = 5, 50, 20, (5, 10, 30)
 KINDS = ("same", "drift", "fresh")
+KNOWN = ("right", "incomplete", "wrong", "candidates")
 FEWEST, MOST = 3, 10
 STEP, REPLACED = 0.3, 0.15
 KNOWN_VISITS, LIGHT, FORGOTTEN = 6, 0.01, 0.25
@@ -219,64 +222,80 @@ def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, 
     yield "candidates: the same as a smaller catalogue that is fitted again, within an interval", said_far, not far
 
 
-def page() -> str:
-    """Write the tables of both groups."""
-    lines = [
-        "# Sites",
-        "",
-        "How much do small batches gain from other batches of the same site (siblings), or from what is known about",
-        "their classes? [Many batches](how_to/many_batches.md) explains how to use it. The docstring of",
-        "`studies/sites.py`, which makes this page, says how sites and batches are drawn. All numbers are percent of",
-        "items with the right label, or differences of these in points, with 95 % intervals over 50 sites.",
-    ]
-    for group, about in (
-        ("tuning", "The rules were chosen on these banks."),
-        ("confirmation", "These banks were run once, when the rules were final."),
-    ):
-        found = measured(group)
-        lines += ["", f"## {group.capitalize()}", "", about]
-        if not found:
-            continue
-        if all(len(of.get("sites", [])) + len(of.get("known", [])) == len(CELLS) for of in found.values()):
-            lines += ["", "| required | found | reached |", "|---|---|---|"]
-            lines += [f"| {asked} | {figure} | {'yes' if ok else 'no'} |" for asked, figure, ok in requirements(found)]
-        else:
-            lines[-1] += " Not all cells have been measured."
-        lines += [
-            "",
-            "**Siblings.** `pooled` minus `alone` and `carried` minus `alone`; in how many of the 50 pools siblings",
-            "are used; the median gain in nats per item; and the weight of a count from one step ago.",
-            "",
-            "| bank | shares | items | alone | pooled | used | nats | carried over | used | nats | forgetting |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        for name, of in found.items():
-            for row in of["sites"]:
-                cells = [name.partition("-")[0], row["kind"], str(row["items"]), f"{row['alone']:.1f}"]
-                for rule in ("pooled", "carried"):
-                    one = row[rule]
-                    cells += [_said(one["ahead"]), str(one["used"]), f"{one['gain']:+.2f}"]
-                lines.append(f"| {' | '.join(cells)} | {row['carried']['forgetting']:g} |")
-        lines += [
-            "",
-            "**Known in advance.** Each minus `alone`, with the mean of `prior_weight` in brackets. The last column is",
-            "`candidates` minus a smaller catalogue that is fitted again.",
-            "",
-            "| bank | items | alone | right | shares | incomplete | wrong | candidates | minus smaller |",
-            "|---|---|---|---|---|---|---|---|---|",
-        ]
-        for name, of in found.items():
-            for row in of.get("known", []):
-                cells = [name.partition("-")[0], str(row["items"]), f"{row['alone']:.1f}"]
-                for rule in ("right", "shares", "incomplete", "wrong"):
-                    cells.append(f"{_said(row[rule]['ahead'])} ({row[rule]['prior_weight']:.2f})")
-                cells += [_said(row["candidates"]["ahead"]), _said(row["candidates"]["ahead_of_smaller"])]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def page() -> Page:
+    """Make the page."""
+    found = {group: measured(group) for group in GROUPS}
+    required = [{"group": group, **row} for group, of in found.items() for row in _required(judged(of))]
+    banks = list(found["confirmation"].values())
+    lines: list[list[object]] = []
+    for size in SIZES:
+        by_kind = {k: [r for of in banks for r in of["sites"] if (r["kind"], r["items"]) == (k, size)] for k in KINDS}
+        told = [row for of in banks for row in of["known"] if row["items"] == size]
+        if all(by_kind.values()) and told:
+            alone = mean(row["alone"] for row in by_kind["same"])
+            cells = [mean(row["pooled"]["ahead"][0] for row in by_kind[kind]) for kind in KINDS]
+            cells.append(mean(row["carried"]["ahead"][0] for row in by_kind["same"]))
+            cells += [mean(row[rule]["ahead"][0] for row in told) for rule in KNOWN]
+            lines.append([size, f"{alone:.1f}", *(f"{points:+.1f}" for points in cells)])
+    head = ["items", "alone", "pooled, same", "pooled, drift", "pooled, fresh", "carried over, same"]
+    gains = {
+        f"{kind}, {size} items": {
+            rule: [
+                row[rule]["ahead"][0]
+                for of in banks
+                for row in of["sites"]
+                if (row["kind"], row["items"]) == (kind, size)
+            ]
+            for rule in ("pooled", "carried")
+        }
+        for kind in KINDS
+        for size in SIZES
+    }
+    return Page(
+        name="sites",
+        title="Sites",
+        question=(
+            "How much do small batches gain from other batches of the same site, their siblings, or from what is known "
+            "about their classes? *Alone* is the percent of right labels when each batch is labelled by itself; all "
+            "other columns are points gained over that, means over banking77 and tinyimagenet200. Shares of the "
+            "classes at a site stay the *same*, *drift*, or are *fresh* at every visit. Weights are *right*, the "
+            "*incomplete* ones lack a quarter of the classes, and the *wrong* ones favour all others; *candidates* "
+            "rule out all others. [Many batches](../do/many_batches.md) explains how to use them."
+        ),
+        alt="Points gained by pooling siblings and by carrying counts over, by kind of shares and size of the batch",
+        figure=lambda: dots(gains, "points gained over batches alone", at=0),
+        table=markdown_table([*head, *(f"{rule} weights" for rule in KNOWN[:-1]), KNOWN[-1]], lines),
+        shows=(
+            "Siblings help where sites keep their classes, most of all small batches, and cost nothing where visits "
+            "have nothing in common: then they are not used. Right weights help most. Wrong ones cost little, because "
+            "the batch may contradict them."
+        ),
+        limits=(
+            f"{verdict([row for row in required if row['group'] == 'confirmation'])} on the confirmation group, which "
+            "was run once, when the rules were final. Sites are made up: 3 to 10 classes in shares from a flat "
+            "Dirichlet, 20 visits, 50 sites."
+        ),
+        made="Five examples per class. The docstring of `studies/sites.py` says how sites and visits are drawn.",
+        commands=[
+            "python studies/sites.py DATA --group tuning",
+            "python studies/sites.py DATA --group confirmation",
+            "python studies/sites.py --render",
+        ],
+        rows=[
+            {"group": group, "bank": name, "part": part, **row}
+            for group, of in found.items()
+            for name, parts in of.items()
+            for part, cells in parts.items()
+            for row in cells
+        ],
+        more={"requirements": required},
+    )
 
 
-def _said(ahead: list[float]) -> str:
-    return f"{ahead[0]:+.1f} ± {ahead[1]:.1f}"
+def judged(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
+    """Judge a group if all of its cells were measured."""
+    if found and all(len(of.get("sites", [])) + len(of.get("known", [])) == len(CELLS) for of in found.values()):
+        yield from requirements(found)
 
 
 def main() -> None:
@@ -289,7 +308,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="write the page from what was kept")
     given = parser.parse_args()
     if given.render:
-        PAGE.write_text(page(), encoding="utf-8")
+        page().write()
         return
     torch.set_num_threads(1)
     for name in given.banks or GROUPS[given.group]:

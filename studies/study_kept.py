@@ -101,5 +101,5 @@ def value_of(result: Kept, name: str) -> Any:
 
 def load() -> Study:
     """Read every file that `keep` wrote."""
-    files = sorted(file for file in KEPT.glob("*.json") if file.stem != "traces")
+    files = sorted(KEPT.glob("*.json"))
     return Study([Kept.of(entry) for file in files for entry in json.loads(file.read_text())["cells"]])

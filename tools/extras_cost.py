@@ -24,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "perf" / "results" / "extras_cost.json"
-PAGE = ROOT / "docs" / "install.md"
+PAGE = ROOT / "docs" / "learn" / "install.md"
 BEGIN, END = "<!-- extras: python tools/extras_cost.py -->\n", "<!-- end of extras -->\n"
 CORE = "handful"
 FOR = {

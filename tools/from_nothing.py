@@ -31,9 +31,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 # In the order in which they are read; the README comes last because it borrows a tutorial's pictures.
 PAGES = (
-    "docs/first_steps.md",
-    "docs/install.md",
-    *(f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs" / "tutorials").glob("*.md"))),
+    "docs/learn/first_steps.md",
+    "docs/learn/install.md",
+    *(f"docs/learn/{name}.md" for name in ("images", "parquet", "sentences")),
     "README.md",
 )
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

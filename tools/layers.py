@@ -1,7 +1,7 @@
-"""Write the tables of layers into the documents that show it: python tools/layers.py.
+"""Write the tables of layers into CONTRIBUTING.md: python tools/layers.py.
 
-The text between the two markers in CONTRIBUTING.md and docs/architecture.md is made here from the contracts of
-import-linter in pyproject.toml and the first line of each module's docstring. A test renders it again and compares.
+The text between its two markers is made here from the contracts of import-linter in pyproject.toml and the first line
+of each module's docstring. A test renders it again and compares.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from draw_architecture import ROOT, houses, purpose
 
-DOCUMENTS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md")
+DOCUMENTS = (ROOT / "CONTRIBUTING.md",)
 BEGIN, END = "<!-- layers: python tools/layers.py -->\n", "<!-- end of layers -->\n"
 
 

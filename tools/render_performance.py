@@ -1,32 +1,22 @@
-"""Write the tables of docs/performance.md from the JSON files that perf/ and studies/ wrote.
+"""Write the table of docs/measured/performance.md from what `perf/one_catalogue.py` measured.
 
     python tools/render_performance.py
 
-A table is between `<!-- name -->` and `<!-- end -->`; the rest of the page is written by hand.
+The table is between `<!-- one catalogue -->` and `<!-- end -->`; the rest of the page is written by hand.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from handful.fewshot.reports.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "measured" / "performance.md"
 Row = dict[str, Any]
-
-
-def price(results: Row) -> str:
-    """Render the ratios to the bare pass."""
-    titles = ["bank", "K", "shots", "d", "threads", "bare ms", "`paddle` ms", "ratio", "aim"]
-    titles += ["public code's arithmetic over ours"]
-    columns = ["name", "classes", "shots", "dim", "threads", "bare_ms", "paddle_ms", "paddle_ratio", "aim"]
-    columns += ["public_ratio"]
-    return markdown_table(titles, ([row.get(column, "–") for column in columns] for row in results["rows"]))
 
 
 def one_catalogue(results: Row) -> str:
@@ -51,38 +41,15 @@ def one_catalogue(results: Row) -> str:
     )
 
 
-def growing(results: Row) -> str:
-    """Render what changing and saving a large catalogue costs, in milliseconds by the clock."""
-    names = {
-        "add_ms": "add a class of five examples",
-        "join_ms": "first use of the means after that",
-        "head_ms": "first use of the head after that",
-        "save_ms": "save",
-        "write_bytes_ms": "write the same number of bytes",
-        "load_ms": "load",
-        "read_bytes_ms": "read the same number of bytes",
-    }
-    return markdown_table(
-        ("what", "ms"),
-        ((said, f"{results['growing'][name]:.0f}") for name, said in names.items() if name in results["growing"]),
-    )
-
-
-SECTIONS: dict[str, tuple[Path, Callable[[Row], str]]] = {
-    "price": (ROOT / "perf" / "results" / "price_of_induction.json", price),
-    "one catalogue": (ROOT / "perf" / "results" / "one_catalogue.json", one_catalogue),
-    "growing": (ROOT / "perf" / "results" / "one_catalogue.json", growing),
-}
+RESULTS = ROOT / "perf" / "results" / "one_catalogue.json"
 
 
 def rendered(page: str) -> str:
-    """Return the page with every table whose results are there written again."""
-    for name, (path, render) in SECTIONS.items():
-        if path.exists():
-            text = render(json.loads(path.read_text()))
-            page, n = re.subn(rf"(<!-- {name} -->\n).*?(<!-- end -->)", rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
-            if n != 1:
-                raise SystemExit(f"{PAGE} must have the marks <!-- {name} --> and <!-- end --> once, found {n}")
+    """Return the page with its table as the results are now."""
+    text = one_catalogue(json.loads(RESULTS.read_text()))
+    page, n = re.subn(r"(<!-- one catalogue -->\n).*?(<!-- end -->)", rf"\g<1>{text}\n\g<2>", page, flags=re.DOTALL)
+    if n != 1:
+        raise SystemExit(f"{PAGE} must have the marks <!-- one catalogue --> and <!-- end --> once, found {n}")
     return page
 
 

@@ -34,4 +34,4 @@ axis.legend(frameon=False)
 
 # %%
 # On the left PADDLE puts the batch into one class; on the right its prior has no effect. In between is a narrow range
-# where distances are nats. It is different for every encoder. :doc:`/feature_scaling` explains what to do.
+# where distances are nats. It is different for every encoder. :doc:`/understand/feature_scaling` explains what to do.

@@ -49,7 +49,7 @@ for method, values in gains.items():
     print(f"{method:<18}", *(f"{value:+6.1f}" for value in values))
 
 # %%
-# In a picture, from which PADDLE falls out:
+# In a figure, where PADDLE drops out of sight:
 
 figure, axis = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for (method, values), mark in zip(gains.items(), "so^D", strict=True):
@@ -65,5 +65,5 @@ axis.legend(frameon=False)
 
 # %%
 # ``laplacian_shot`` assumes nothing about proportions, so it gains and loses little; ``bd_cspn`` moves all prototypes
-# towards a batch in which most of them have no items, and always loses. :doc:`/when_transduction_hurts` has cases that
+# towards a batch in which most of them have no items, and always loses. :doc:`/understand/when_it_hurts` has cases that
 # a single bank cannot show.

@@ -51,4 +51,4 @@ figure.legend(*bars.get_legend_handles_labels(), loc="outside lower center", nco
 # %%
 # ``roll_call`` asks whether a class is present, not how large it is, so unequal shares among five classes cost it
 # nothing. Where items are spread very unevenly over more classes, as in real requests, it labels each item alone:
-# :doc:`/when_transduction_hurts`.
+# :doc:`/understand/when_it_hurts`.

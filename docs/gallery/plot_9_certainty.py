@@ -48,4 +48,4 @@ axis.legend(frameon=False)
 # ``paddle`` states a little more than it keeps.
 #
 # This is one clean catalogue with five examples of each intent. With a single example per class, or with items that
-# belong to no class, probabilities are further off: :doc:`/harm_results`.
+# belong to no class, probabilities are further off: :doc:`/measured/harm`.

@@ -175,3 +175,13 @@ def test_dead_links_and_lost_pages_of_the_built_site_are_named(tmp_path):
     bad = ["docs/two.md", "docs/one.md#bottom", f"{check_site.SITE}two.html", f"{check_site.REPOSITORY}/blob/main/NO"]
     (root / "README.md").write_text(" ".join(f"[x]({link})" for link in good + bad))
     assert check_site.dead_links_of_readme(site, root) == [f"README.md: {link}" for link in bad]
+
+
+def test_the_documentation_is_short(tmp_path):
+    count_words = importlib.import_module("count_words")
+    assert count_words.too_long(count_words.counts()) == [], "python tools/count_words.py"
+    for name, n in {"do/one.md": 901, "do/two.md": 900, "understand/three.md": 49_000, "api/four.md": 9}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("word " * n)
+    found = count_words.too_long(count_words.counts(tmp_path))
+    assert found == ["do/one.md: 901 words, 900 allowed", "50801 words in all, 50000 allowed"]

@@ -1,4 +1,4 @@
-"""The commands of docs/how_to/classify.md, run on real photographs and sentences of the names the page gives them."""
+"""The commands of docs/do/classify.md, run on real photographs and sentences of the names the page gives them."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ pandas = pytest.importorskip("pandas")
 import pyarrow.parquet  # noqa: E402
 
 pytestmark = pytest.mark.slow
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "classify.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "classify.md"
 COMMANDS = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("handful ")]
 
 

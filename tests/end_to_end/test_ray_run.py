@@ -18,7 +18,7 @@ from handful.reading import read_bank
 from tests.clusters_at_hand import largest_difference, lose_a_node_then_the_driver
 from tests.conftest import SHARED
 
-# Those that take more than a tenth of a second a task on this bank: `docs/methods/table.md`.
+# Those that take more than a tenth of a second a task on this bank: `docs/measured/methods.md`.
 SLOW = ("baseline", "baseline_pp", "paddle_gd", "tim", "tim_adm", "alpha_tim", "ici")
 QUICK = tuple(name for name in fewshot.METHODS if name not in SLOW)
 SHOTS, K_EFFS = (5, 10), (2, 5, 10, 20)

@@ -82,9 +82,9 @@ def test_two_processes_have_the_loss_curve_of_one_with_the_same_batch(photos, tm
 
 @pytest.mark.slow
 def test_omniglot_from_drawings_to_accuracy(tmp_path, capsys, monkeypatch):
-    """The commands of docs/how_to/train_a_backbone.md, whose figures they printed."""
+    """The commands of docs/do/train_a_backbone.md, whose figures they printed."""
     archive = shared_data("images/omniglot.zip")
-    page = (Path(__file__).resolve().parents[2] / "docs" / "how_to" / "train_a_backbone.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "do" / "train_a_backbone.md").read_text()
     block = re.search(r"```\n(handful train --items omniglot.zip.*?)```", page, re.DOTALL).group(1)
     commands = block.replace("\\\n", " ").strip().splitlines()
     monkeypatch.chdir(tmp_path)

@@ -109,40 +109,36 @@ def test_warnings_are_judged_over_all_stress_conditions(harmed, others, expected
 
 def test_results_are_kept_part_by_part_and_shown(tmp_path, monkeypatch):
     parts = {"one": {"by": "handful", "seconds": 60, "rows": [row(1.2, size=75, present=5)]}}
-    harm.keep(tmp_path / "tuning" / "sizes.json", parts)
-    assert harm_data.read(tmp_path / "tuning" / "sizes.json") == parts
-    assert harm_data.read(tmp_path / "tuning" / "stray.json") == {}
+    harm.keep(tmp_path / "confirmation" / "sizes.json", parts)
+    assert harm_data.read(tmp_path / "confirmation" / "sizes.json") == parts
+    assert harm_data.read(tmp_path / "confirmation" / "stray.json") == {}
     monkeypatch.setattr(harm_page, "RESULTS", tmp_path)
     page = harm_page.page()
-    assert "Measured with handful, in 1 minutes on one thread." in page
-    assert "| made | 5 | 75 | 50.0 (head) | 51.2 | +1.2 ± 1.0 |" in page
-    assert "| made | 5 | 75 | 5 | 10 | 75 | 50.0 | 50.0 | 50.0 | 0 (0) | 10 (0) |" in page
-    assert "below in 0 of 1 cells; lowest +1.2 ± 1.0 (made, 75 items, 5 present) | reached" in page
-    assert page.count(harm_page.NOT_YET) == len(harm_page.TITLES) - 1 + 1
+    assert "Measured with handful, in 1 minutes on one thread." in page.made
+    assert (
+        "| batches of 1 to 5,000 items | 50.0 | 51.2 | +1.2 ± 1.0 (made, 75 items, 5 present) | 0 of 10 |" in page.table
+    )
+    assert page.rows[0] | {"group": "confirmation", "condition": "sizes", "size": 75} == page.rows[0]
+    assert page.more["requirements"][0]["verdict"] == "reached"
 
 
-def test_the_summary_has_the_mean_and_the_worst_cell_of_each_condition():
+def test_the_table_has_the_mean_and_the_worst_cell_of_each_condition():
     harmed = {"harmed": [3, 1], "others": [7, 0]}
     found = {
-        "tuning": {"stray": [row(9.0)]},
-        "confirmation": {
-            "clean": clean(2.6),
-            "sizes": [
-                row(3.0, 0.5, size=5),
-                row(1.0, 2.0, size=15, warnings={"cell": harmed, "batch": harmed, "diagnostics": {}}),
-            ],
-            "unknown": [row(1.0), {"data": "made-up", "unknown": 1.0, "batches": 10}],
-        },
+        "clean": clean(2.6),
+        "sizes": [
+            row(3.0, 0.5, size=5),
+            row(1.0, 2.0, size=15, warnings={"cell": harmed, "batch": harmed, "diagnostics": {}}),
+        ],
+        "unknown": [row(1.0), {"data": "made-up", "unknown": 1.0, "batches": 10}],
     }
-    short = harm_page.summary(found)
+    short = harm_page.table(found)
     assert "| batches of 1 to 5,000 items | 50.0 | 52.0 | +1.0 ± 2.0 (made, 15 items) | 3 of 20 |" in short
     assert "| clean, all classes present | 50.0 | 52.6 | +2.6 ± 1.0 (made, 1 shot, all present) | 0 of 30 |" in short
     assert short.count("\n| ") == 1 + 3 + 2
-    assert short.endswith(harm_page.WHOSE["confirmation"])
     assert harm_page.IN_SHORT["stray"] not in short
-    found["confirmation"] = {}
-    assert harm_page.summary(found).endswith(harm_page.WHOSE["tuning"])
-    assert harm_page.summary({"tuning": {}, "confirmation": {}}) == harm_page.NOT_YET
+    assert "1 of 3 had one, as had 0 of the 27 others" in harm_page.shows(found)
+    assert harm_page.table({}) == harm_page.NOT_YET
 
 
 def test_batches_are_shared_out_evenly():

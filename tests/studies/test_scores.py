@@ -73,9 +73,10 @@ def test_the_page_is_made_from_what_was_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(scores, "RESULTS", tmp_path)
     one = dict.fromkeys(("recall", "precision", "threshold_precision", "f1", "threshold_f1"), 50.0)
     mixed = {"batches": 4, **{str(n): {"classes": one, "items": one} for n in (*scores.MIXED_PRESENT, 0)}}
-    scores.keep(tmp_path / "tuning" / "clinc150-minilm.json", [row()])
-    scores.keep(tmp_path / "tuning" / "mixtures.json", mixed)
-    assert json.loads((tmp_path / "tuning" / "clinc150-minilm.json").read_text(encoding="utf-8"))
-    text = scores.page()
-    assert "| clinc150 | 2 | 200 | 85.0 | +5.0 ± 1.0 |" in text
-    assert "| all batches | items | 50.0 |" in text
+    scores.keep(tmp_path / "confirmation" / "hwu64-minilm.json", [row()])
+    scores.keep(tmp_path / "confirmation" / "mixtures.json", mixed)
+    assert json.loads((tmp_path / "confirmation" / "hwu64-minilm.json").read_text(encoding="utf-8"))
+    page = scores.page()
+    assert "| 2 | 85.0 | +5.0 |" in page.table
+    assert "50 % of the classes were found with a precision of 50 %" in page.shows
+    assert "confirmation,all,items,50.0" in page.tables()["scores_mixtures.csv"]

@@ -2,8 +2,8 @@
 
 Banks have the names in `PAPER_BANKS`; a plan has the columns of the banks that are given. If a bank has a split `test`,
 tasks are drawn from it, and its split `base` centres the features of methods that ask for it. Every row follows what
-produced the paper's tables, the public code with its configurations; `docs/paper_to_code.md` says how far that is from
-each method's own paper.
+produced the paper's tables, the public code with its configurations; `docs/understand/paper_to_code.md` says how far
+that is from each method's own paper.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Denormal floats (below 1e-38 in float32) make a product up to a hundred times slower on most processors, and a
 sharply converged assignment matrix is full of them. So logarithms are clamped at `lowest_log` before they are
 exponentiated, and probabilities below `exp(lowest_log)` are exactly zero. The clamp also removes -inf, whose
-exponential takes far longer than that of a finite number (docs/performance.md).
+exponential takes far longer than that of a finite number (docs/measured/performance.md).
 """
 
 from __future__ import annotations

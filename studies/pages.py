@@ -1,0 +1,175 @@
+"""A measured page: one figure, one table of means, what they show, and every row behind them as CSV beside the page.
+
+`docs/measured/NAME.md` opens with the question and ends with the commands that make it again. `NAME.csv` has the rows,
+`NAME_PART.csv` further ones. A test renders all of it again and compares.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from handful.fewshot.reports.plots import COLOURS, MARKS, as_svg
+
+MEASURED = Path(__file__).resolve().parents[1] / "docs" / "measured"
+NOT_YET = "Not measured yet."
+DIGITS = 4  # of a number in a CSV file
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page and its files.
+
+    Attributes
+    ----------
+    name, title, question
+        Its file, its heading and its first paragraph.
+    alt, figure
+        What the figure shows, in words, and a function that draws it.
+    table, shows, limits
+        Means; what they show; and how far that goes.
+    made, commands
+        How data were drawn, and what makes the page again.
+    rows, more
+        What the CSV file has, and further files by name.
+    """
+
+    name: str
+    title: str
+    question: str
+    alt: str
+    figure: Callable[[], Any]
+    table: str
+    shows: str
+    limits: str
+    made: str
+    commands: Sequence[str]
+    rows: Sequence[Row]
+    more: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Return the page."""
+        links = [f"[{file}]({file})" for file in self.tables()]
+        parts = [
+            f"# {self.title}",
+            self.question,
+            f"![{self.alt}]({self.name}.svg)",
+            self.table,
+            f"**What it shows.** {self.shows}",
+            f"**Limits.** {self.limits}",
+            f"All rows: {', '.join(links)}.",
+            "## How it was made",
+            self.made,
+            "\n".join(["```", *self.commands, "```"]),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def tables(self) -> dict[str, str]:
+        """Return the CSV files by name."""
+        files = {self.name: self.rows, **{f"{self.name}_{part}": rows for part, rows in self.more.items()}}
+        return {f"{name}.csv": as_csv(rows) for name, rows in files.items()}
+
+    def write(self, folder: Path = MEASURED) -> None:
+        """Write the page, its figure and its CSV files."""
+        for name, content in {f"{self.name}.md": self.text(), **self.tables()}.items():
+            (folder / name).write_text(content, encoding="utf-8")
+        svg = "\n".join(line.rstrip() for line in as_svg(self.figure(), self.name).splitlines())
+        (folder / f"{self.name}.svg").write_text(f"{svg}\n", encoding="utf-8")
+        print(folder / f"{self.name}.md")
+
+    def behind(self, folder: Path = MEASURED) -> list[str]:
+        """Return the files that are not what the results say; pictures differ between versions of matplotlib."""
+        wanted = {f"{self.name}.md": self.text(), **self.tables()}
+        return [
+            name
+            for name, content in wanted.items()
+            if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != content
+        ]
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """Return rows as CSV, nested values as columns of their own; `x_half_width` is half of the 95 % interval of `x`."""
+    flat = [dict(_flat(row)) for row in rows]
+    out = io.StringIO()
+    titles = list(dict.fromkeys(title for row in flat for title in row))
+    writer = csv.DictWriter(out, titles, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()
+
+
+def _flat(row: Row, before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        name = f"{before}{key}".replace(" ", "_")
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}_")
+        elif isinstance(value, list | tuple) and len(value) == 2:
+            yield name, _short(value[0])
+            yield f"{name}_half_width", _short(value[1])
+        else:
+            yield name, _short(value)
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def requirements(required: Iterable[tuple[str, str, bool | None]]) -> list[Row]:
+    """Return rows of what was required, what was measured, and whether it is reached."""
+    reached = {True: "reached", False: "missed", None: ""}
+    return [{"requirement": what, "measured": found, "verdict": reached[ok]} for what, found, ok in required]
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """Say how many requirements are reached."""
+    return f"{sum(row['verdict'] == 'reached' for row in rows)} of {len(rows)} requirements were met"
+
+
+def mean(values: Iterable[float]) -> float:
+    """Mean of some numbers."""
+    return float(np.mean(list(values)))
+
+
+def dots(groups: Mapping[str, Mapping[str, Sequence[float]]], axis: str, *, at: float | None = None) -> Any:
+    """Draw one line per group from top to bottom: each value as a faint dot, the mean of a series as a mark.
+
+    Examples
+    --------
+    >>> figure = dots({"clean": {"jointly": [1.0, 2.0]}, "typos": {"jointly": [-1.0]}}, "points gained", at=0)
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['clean', 'typos']
+    """
+    series = list(dict.fromkeys(name for values in groups.values() for name in values))
+    height = 1.1 + len(groups) * max(0.3, 0.17 * len(series))
+    with mpl.rc_context({"font.size": 9}):
+        figure = Figure(figsize=(7, height), layout="constrained")
+        axes = figure.add_subplot()
+        for k, name in enumerate(series):
+            colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+            shift = 0.7 * ((k + 0.5) / len(series) - 0.5)
+            named = name if len(series) > 1 else None
+            for place, values in enumerate(of.get(name, []) for of in groups.values()):
+                if len(values):
+                    axes.plot(values, [place + shift] * len(values), ".", color=colour, alpha=0.35, markersize=4)
+                    axes.plot(np.mean(values), place + shift, mark, color=colour, markersize=6, label=named)
+                    named = None
+        if at is not None:
+            axes.axvline(at, color="0.6", linewidth=0.8, zorder=0)
+        axes.set_yticks(range(len(groups)), list(groups))
+        axes.set_ylim(len(groups) - 0.4, -0.6)
+        axes.set_xlabel(axis)
+        axes.grid(axis="x", color="0.92")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(length=0)
+        if len(series) > 1:
+            figure.legend(loc="outside upper center", ncols=min(len(series), 5), frameon=False)
+    return figure

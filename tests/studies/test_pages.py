@@ -1,0 +1,84 @@
+"""Pages of measurements: they are what the results say, and every one has the same short form."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "studies")]
+pages = importlib.import_module("pages")
+STUDIES = (
+    "harm_page",
+    "unknown_page",
+    "study_page",
+    "names",
+    "scores",
+    "sites",
+    "questions",
+    "stata_protocol",
+    "camera_traps",
+    "paper_stand_ins",
+)
+
+
+def page_of(study):
+    """Make the page of a study from its results."""
+    if study == "methods_table":
+        module = importlib.import_module(study)
+        return module.page(module.load(module.RESULTS))
+    return importlib.import_module(study).page()
+
+
+@pytest.mark.parametrize("study", [*STUDIES, "methods_table"])
+def test_a_page_is_that_of_its_results_and_short(study):
+    page = page_of(study)
+    assert page.behind() == [], f"behind the results: python studies/{study}.py --render"
+    assert (pages.MEASURED / f"{page.name}.svg").is_file()
+    text = page.text()
+    assert len(text.split()) <= 900
+    assert len(re.findall(r"^\|(?: -+ \|)+$", text, re.MULTILINE)) == 1, "one table"
+    assert text.count("![") == 1, "one figure"
+    opening, _, end = text.partition("## How it was made")
+    assert "```" not in opening
+    assert f"python studies/{study}.py" in end
+
+
+def test_every_page_is_listed():
+    index = (pages.MEASURED / "index.md").read_text(encoding="utf-8")
+    for study in [*STUDIES, "methods_table"]:
+        assert f"]({page_of(study).name}.md)" in index
+
+
+def test_a_file_that_was_changed_by_hand_is_found(tmp_path):
+    page = pages.Page(
+        "one", "One", "?", "", lambda: pages.dots({"a": {"b": [1.0]}}, "x"), "", "", "", "", (), [{"a": 1}]
+    )
+    assert page.behind(tmp_path) == ["one.md", "one.csv"]
+    page.write(tmp_path)
+    assert page.behind(tmp_path) == []
+    (tmp_path / "one.csv").write_text("a\n2\n")
+    assert page.behind(tmp_path) == ["one.csv"]
+    assert (tmp_path / "one.svg").read_text().startswith("<svg")
+
+
+def test_rows_are_flat_in_a_file():
+    rows = [{"a": {"b c": 1.23456, "d": [2.0, 0.5]}}, {"e": "x, y"}]
+    assert pages.as_csv(rows) == 'a_b_c,a_d,a_d_half_width,e\n1.235,2.0,0.5,\n,,,"x, y"\n'
+
+
+def test_requirements_are_counted():
+    rows = pages.requirements([("much", "little", False), ("more", "enough", True), ("any", "some", None)])
+    assert [row["verdict"] for row in rows] == ["missed", "reached", ""]
+    assert pages.verdict(rows) == "1 of 3 requirements were met"
+    assert json.dumps(rows)
+
+
+def test_every_series_of_a_figure_is_named_once():
+    figure = pages.dots({"a": {"x": [1.0, 2.0], "y": [3.0]}, "b": {"y": [4.0]}}, "points", at=0)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["x", "y"]
+    means = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() not in (".", "None")]
+    assert means == [1.5, 3.0, 4.0]
