@@ -29,9 +29,9 @@ BEGIN, END = "<!-- extras: python tools/extras_cost.py -->\n", "<!-- end of extr
 CORE = "handful"
 FOR = {
     CORE: "Python, with vectors you have",
-    "images": "photographs: EfficientNet-Lite0 with its weights, and the command line",
-    "text": "sentences: MiniLM with its weights, and the command line",
-    "cli": "the command line with benchmarks and Parquet",
+    "images": "photographs: EfficientNet-Lite0 with its weights",
+    "text": "sentences: MiniLM with its weights",
+    "fewshot": "the methods, tasks and benchmark of the literature",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",
     "plots": "figures of reports; `handful demo`",
@@ -103,7 +103,8 @@ def _names(folder: Path) -> set[str]:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """Return the block of the page: the core, then the extras from the lightest to the heaviest."""
+    """Return the block of the page: the core, then the extras that there still are, the lightest first."""
+    figures = {**figures, "costs": {name: cost for name, cost in figures["costs"].items() if name in FOR}}
     lines = ["| install | adds | takes | for |", "|---|---|---|---|"]
     for name in sorted(figures["costs"], key=lambda name: (name != CORE, figures["costs"][name]["megabytes"])):
         cost = figures["costs"][name]
