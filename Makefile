@@ -38,7 +38,7 @@ docs:      ## the site, into docs/_build/html; needs requirements-docs.txt, no n
 slow:      ## the slow tests too, with many more random examples and shapes checked
 	HANDFUL_CHECK_SHAPES=1 HYPOTHESIS_PROFILE=thorough python -m pytest -m "slow or not slow"
 
-pace:      ## whether help and imports became slower, as ratios to importing torch
+pace:      ## whether help and imports became slower, as ratios to scikit-learn
 	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests

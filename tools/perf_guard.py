@@ -2,7 +2,7 @@
 
     python tools/perf_guard.py
 
-Seconds differ from machine to machine; ratios to `import torch`, measured in the same minute, hardly do. Exits with 1
+Seconds differ from machine to machine; ratios to scikit-learn's logistic regression, measured in the same minute, hardly do. Exits with 1
 if a ratio is more than a quarter above the stored one and by more than 0.1, and names it. A slower ratio that is meant
 to stay is stored with `python perf/startup.py --out perf/results/startup.json`.
 """
@@ -29,13 +29,13 @@ def worse(stored: Mapping[str, float], fresh: Mapping[str, float]) -> list[str]:
     Examples
     --------
     >>> worse({"a": 1.0, "b": 0.02, "c": 2.0}, {"a": 1.2, "b": 0.1, "c": 2.6})
-    ['c: 2.60 times import torch, stored are 2.00']
+    ['c: 2.60 times scikit-learn, stored are 2.00']
     """
     found = [f"{name}: no longer measured" for name in stored if name not in fresh]
     for name, before in stored.items():
         now = fresh.get(name, before)
         if now > before * (1 + MOST_GROWTH) and now > before + LEAST_STEP:
-            found.append(f"{name}: {now:.2f} times import torch, stored are {before:.2f}")
+            found.append(f"{name}: {now:.2f} times scikit-learn, stored are {before:.2f}")
     return found
 
 

@@ -52,8 +52,8 @@ def test_a_ratio_that_worsens_is_noticed():
     assert guard.worse(stored, {"help": 0.19, "import": 1.24, "gone": 0.5}) == []
     assert guard.worse(stored, {"help": 0.21, "import": 1.26}) == [
         "gone: no longer measured",
-        "help: 0.21 times import torch, stored are 0.10",
-        "import: 1.26 times import torch, stored are 1.00",
+        "help: 0.21 times scikit-learn, stored are 0.10",
+        "import: 1.26 times scikit-learn, stored are 1.00",
     ]
 
 
