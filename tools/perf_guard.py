@@ -2,9 +2,9 @@
 
     python tools/perf_guard.py
 
-Seconds differ from machine to machine; ratios to scikit-learn's logistic regression, measured in the same minute, hardly
-do. Exits with 1 if a ratio is more than a quarter above the stored one and by more than 0.1, and names it. A slower
-ratio that is meant to stay is stored with `python perf/startup.py --out perf/results/startup.json`.
+Seconds differ from machine to machine; ratios to scikit-learn's logistic regression, measured in the same minute,
+hardly do. Exits with 1 if a ratio is more than a quarter above the stored one and by more than 0.1, and names it. A
+slower ratio that is meant to stay is stored with `python perf/startup.py --out perf/results/startup.json`.
 """
 
 from __future__ import annotations
