@@ -167,10 +167,11 @@ def call_roll(
     most = held.max(-1, keepdims=True)
     enough = held >= np.minimum(LEAST_ALONE * max(n_items / OF_ITEMS, 1.0), most)
     columns = where(enough)
-    called, held = pick(enough, columns), pick(held, columns)
+    own, called = near.columns(columns), pick(enough, columns)
+    held = own.sum(-2, dtype=np.float64)  # to the last digit: the largest one starts alone
     start = expit(4 * np.log(np.maximum(held, 1e-30)))
-    start[held >= most] = 1.0  # so that there is one
-    rows = (1 - STRAYS) * near.columns(columns) + STRAYS / np.asarray(n_classes)[..., None, None]
+    start[held >= held.max(-1, keepdims=True)] = 1.0  # so that there is one
+    rows = (1 - STRAYS) * own + STRAYS / np.asarray(n_classes)[..., None, None]
     rows = rows if unknown is None else rows + unknown[..., None]
     lead, (n_items, width) = columns.shape[:-1], rows.shape[-2:]
     rows, flat, start = rows.reshape(-1, n_items, width), called.reshape(-1, width), (start * called).reshape(-1, width)
