@@ -334,7 +334,7 @@ def test_the_page_explains_labels_with_the_prior(vectors):
 
 
 def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
-    folder, *_ = vectors
+    folder, _, _, truth, _ = vectors
     known = {"candidates": folder / "list.txt", "prior": folder / "w.csv"}
     in_memory = classify(folder / "c.npz", folder / "b.npz", **known)
     monkeypatch.setattr(label, "MOST_DENSE_BYTES", 0)
@@ -344,6 +344,15 @@ def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
     np.testing.assert_allclose(streamed.answer.presence, in_memory.answer.presence, atol=1e-3)
     with pytest.raises(OptionError, match="30 items is streamed, without sequence; leave it out"):
         classify(folder / "c.npz", folder / "b.npz", sequence="site")
+    (folder / "may.csv").write_text(f"site,class\n0,{truth[0]}\n")
+    with pytest.raises(OptionError, match="streamed, without candidates of single items; leave it out"):
+        classify(folder / "c.npz", folder / "b.npz", candidates=folder / "may.csv")
+
+
+def test_siblings_need_groups(vectors):
+    folder, *_ = vectors
+    with pytest.raises(OptionError, match="pool and order are about groups, and there are none"):
+        classify(folder / "c.npz", folder / "b.npz", pool="site")
 
 
 def test_columns_of_the_batch_say_what_is_known(vectors):

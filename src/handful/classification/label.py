@@ -33,7 +33,7 @@ from handful.classification.tables import asked_columns
 from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
-from handful.estimators.context import Known, is_by_item
+from handful.estimators.context import BatchContexts, Known, is_by_item
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import weights_of
@@ -187,11 +187,12 @@ def classify(
     if known.get("given") is not None:
         labels_said(known["given"], of_batch.rows, of_batch.names, fingerprint)
     about_items = _known(known, of_batch.carried.columns, of_batch.names, classes, grouping)
-    weights_of(
-        about_items.get("prior"),
-        None if is_by_item(about_items.get("candidates"), np.array(classes)) else about_items.get("candidates"),
+    BatchContexts(
+        about_items,
         np.array(classes, dtype=object),
         None if grouping is None else grouping.names,
+        np.zeros(len(of_batch.names), np.int64) if grouping is None else grouping.group_of,
+        None,
     )
     first = bank.provenance.backbone if bank else "" if named is None else named.made_by
     recorded = (first, vectors.backbone if vectors else "")
@@ -203,7 +204,10 @@ def classify(
     n_items, dim = vectors.features.shape if vectors else (len(items["batch"]), network.dim)
     size = dense_bytes(n_items, len(classes), len(listed.labels) if listed else 0, dim)
     streams = grouping is None and (executor is not None or size > MOST_DENSE_BYTES)
-    if streams and (unfit := [name for name in about_items if name not in ("prior", "candidates")]):
+    unfit = [name for name in about_items if name not in ("prior", "candidates")]
+    if is_by_item(about_items.get("candidates"), np.array(classes)):
+        unfit.append("candidates of single items")
+    if streams and unfit:
         raise OptionError(
             f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
         )
