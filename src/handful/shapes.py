@@ -5,6 +5,8 @@ all tasks share the array. jaxtyping checks the annotations while the tests run.
 so the installed package does not depend on it.
 """
 
+from typing import Any, TypeAlias
+
 try:
     from jaxtyping import Bool, Float, Int
 except ImportError:  # pragma: no cover
@@ -12,4 +14,7 @@ except ImportError:  # pragma: no cover
     from typing import Annotated as Float
     from typing import Annotated as Int
 
-__all__ = ["Bool", "Float", "Int"]
+# A number, or an array with one for each batch of a stack.
+PerBatch: TypeAlias = Any
+
+__all__ = ["Bool", "Float", "Int", "PerBatch"]

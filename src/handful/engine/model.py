@@ -37,6 +37,7 @@ from handful.engine.presence import (
 )
 from handful.engine.prior import CONCENTRATION, Prior, lean
 from handful.engine.unknown import REJECTED, Looks, Verdict
+from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
@@ -75,7 +76,7 @@ class Context:
     """
 
     log_shares: Floats | None = None
-    concentration: Floats | float = CONCENTRATION
+    concentration: PerBatch = CONCENTRATION
     allowed: npt.NDArray[np.bool_] | None = None
     given: Ints | None = None
 
@@ -255,17 +256,17 @@ class Decision:
     """What a batch is like, or each batch of a stack; labels any of its items."""
 
     reference: Reference
-    n_classes: Floats  # [...], that are not ruled out
+    n_classes: PerBatch  # [...], that are not ruled out
     place: Place
     tilts: Floats  # [..., class], what place and prior add to the scores
-    prior_weight: Floats  # [...], γ
+    prior_weight: PerBatch  # [...], γ
     roll: Roll = field(
         default_factory=lambda: Roll.of_classes(np.zeros(0, np.intp), np.zeros((1, 0)), np.zeros(0), 1.0)
     )
     moved: Moved | None = None
     moving: npt.NDArray[np.intp] | None = None  # [..., column], classes that move
-    gate: Floats | float = 0.0  # [...], how far they do
-    far: Floats | float = 1.0  # [...]
+    gate: PerBatch = 0.0  # [...], how far they do
+    far: PerBatch = 1.0  # [...]
     verdict: Verdict | None = None
 
     @property
@@ -324,7 +325,7 @@ class Decision:
             sizes[..., mine], copies[..., mine] = links.sizes, links.copies
         return Looks(t, sizes, items.judged / (sizes * copies))
 
-    def distance(self, items: BatchItems, few: Floats, dots: Floats) -> Floats:
+    def distance(self, items: BatchItems, few: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
         judged, levels = items.judged, self.reference.levels
         if levels is None:
@@ -500,7 +501,7 @@ def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> l
 def _placed(items: BatchItems, weights: Floats) -> Decision:
     """Estimate offset and shares, and then what is known about the shares in advance; no class is called yet."""
     table, head, context, allowed = items.table, items.reference.head, items.context, items.allowed
-    n_items = weights.sum(-1)
+    n_items = np.asarray(weights.sum(-1))
 
     def count(tilts: Floats) -> Floats:
         t = _factors(tilts).astype(table.dtype)

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from handful.shapes import PerBatch
+
 Floats = npt.NDArray[np.floating]
 
 # An offset counts as far as it exceeds this many times what chance gives.
@@ -34,7 +36,7 @@ class Place(NamedTuple):
 
 def place(
     count: Callable[[Floats], Floats],
-    n_items: Floats,
+    n_items: PerBatch,
     centre: Floats,
     allowed: npt.NDArray[np.bool_],
     weights: Floats,
@@ -77,7 +79,7 @@ def place(
     return Place(offset, moved, moved + eta[..., None] * log_shots)
 
 
-def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> Floats:
+def _eta(eta: Floats, log_shots: Floats, allowed: npt.NDArray[np.bool_], shares: Floats) -> PerBatch:
     """Newton steps to the mode of η, [...]; the shares speak for as many draws as classes they occupy."""
     draws, seen = np.exp(entr(shares).sum(-1)), (shares * log_shots).sum(-1)
     for _ in range(NEWTON_STEPS):

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from scipy.special import entr, expit, gammaln, ndtr
 
 from handful.engine.columns import Places, pick, put, where
+from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 
@@ -88,7 +89,7 @@ class Roll(NamedTuple):
     columns: Places  # [..., column], these classes
     states: Floats  # [..., state, column], z/h
     chances: Floats  # [..., column], that the class is present
-    alone: Floats  # [...], chance that each item is better labelled alone
+    alone: PerBatch  # [...], chance that each item is better labelled alone
     called: npt.NDArray[np.bool_]  # [..., column]; false for columns that only another batch of the stack needs
 
     @classmethod
@@ -129,9 +130,7 @@ def class_noise(positions: Floats) -> Floats:
     return np.ascontiguousarray(np.log(chance / (1 - chance)).T, dtype=np.float32)
 
 
-def call_roll(
-    near: Alone, noise: Floats, shots: Floats, n_classes: Floats | int, unknown: Floats | None = None
-) -> Roll:
+def call_roll(near: Alone, noise: Floats, shots: Floats, n_classes: PerBatch, unknown: Floats | None = None) -> Roll:
     """Say which classes are present in each batch of a stack.
 
     Parameters
@@ -194,7 +193,7 @@ def call_roll(
     return Roll(columns, states.reshape(*lead, -1, width), chances.reshape(columns.shape), alone.reshape(lead), called)
 
 
-def labels_of(near: Alone, roll: Roll, n_classes: Floats | int) -> tuple[Floats, Floats]:
+def labels_of(near: Alone, roll: Roll, n_classes: PerBatch) -> tuple[Floats, Floats]:
     """Return `q_nk` of the classes called if there are few, [..., item, column], and `q_nk / near` of all others."""
     own, stray = near.columns(roll.columns), STRAYS / np.asarray(n_classes)[..., None].astype(near.table.dtype)
     each = 1 / (((1 - STRAYS) * own + stray[..., None]) @ roll.states.swapaxes(-1, -2))
@@ -204,7 +203,7 @@ def labels_of(near: Alone, roll: Roll, n_classes: Floats | int) -> tuple[Floats,
     return q / total[..., None], others / total
 
 
-def likelihoods_of(near: Alone, roll: Roll, n_classes: Floats | int) -> Floats:
+def likelihoods_of(near: Alone, roll: Roll, n_classes: PerBatch) -> Floats:
     """Mean of `L_n(z)` over z, [..., item]."""
     own = near.columns(roll.columns) @ roll.states.mean(-2)[..., None]
     return np.asarray((1 - STRAYS) * own[..., 0] + STRAYS / np.asarray(n_classes)[..., None])
@@ -222,7 +221,7 @@ def absent_of(near: Alone, others: Floats) -> npt.NDArray[np.float64]:
 
 
 def chance_of_any(
-    roll: Roll, shots: Floats, absent: Floats, counts: Floats, n_items: Floats | float
+    roll: Roll, shots: Floats, absent: Floats, counts: Floats, n_items: PerBatch
 ) -> npt.NDArray[np.float64]:
     """Chance that each class has an item, from `absent_of`; items of one class are wrong together."""
     shares = counts / np.maximum(counts.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
@@ -241,7 +240,7 @@ class _Chains:
     The last column is empty: turns of different length are filled up with it.
     """
 
-    def __init__(self, rows: Floats, shared: Floats, n_classes: Floats, start: Floats) -> None:
+    def __init__(self, rows: Floats, shared: Floats, n_classes: PerBatch, start: Floats) -> None:
         self.n_items, size = rows.shape[-2:]
         self.rows = np.zeros((start.size // size, size + 1, self.n_items), np.float32)
         self.rows[:, :size] = rows.reshape(-1, self.n_items, size).swapaxes(1, 2)

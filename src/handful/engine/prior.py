@@ -28,6 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, softmax
 
+from handful.shapes import PerBatch
+
 Floats = npt.NDArray[np.floating]
 
 # c of weights that a user gives.
@@ -51,10 +53,10 @@ class Prior:
     """
 
     log_shares: Floats
-    concentration: Floats
+    concentration: PerBatch
 
     @classmethod
-    def of(cls, weights: Floats, concentration: Floats) -> Prior:
+    def of(cls, weights: Floats, concentration: PerBatch) -> Prior:
         """Make one from weights [batch, class], of which at least one per batch is positive."""
         with np.errstate(divide="ignore"):
             return cls(log_softmax(np.log(weights.astype(np.float64)), axis=-1), concentration)
@@ -64,12 +66,10 @@ class Leaning(NamedTuple):
     """What weights make of a batch; leading axes are the batches of a stack."""
 
     tilts: Floats  # [..., class], t_k; zero for banned classes
-    trust: Floats  # [...], γ
+    trust: PerBatch  # [...], γ
 
 
-def lean(
-    log_shares: Floats, concentration: Floats | float, n_items: Floats | float, count: Callable[[Floats], Floats]
-) -> Leaning:
+def lean(log_shares: Floats, concentration: PerBatch, n_items: PerBatch, count: Callable[[Floats], Floats]) -> Leaning:
     """Weigh a prior against the batch; `count(tilts)` returns `Σ_n p_nk` under constants per class, none if banned.
 
     Examples
@@ -81,7 +81,7 @@ def lean(
     banned = np.isneginf(log_shares)
     log_weights = np.where(banned, 0, log_shares - log_shares.max(-1, keepdims=True))
 
-    def shares(trust: Floats) -> Floats:
+    def shares(trust: PerBatch) -> Floats:
         return np.asarray(softmax(np.where(banned, -np.inf, trust[..., None] * log_weights), axis=-1))
 
     trust = np.zeros(log_weights.shape[:-1])

@@ -33,6 +33,7 @@ from scipy.special import log_softmax, softmax
 from handful.engine.model import MOST_DECIDED, NO_CLASS, Context, JointAnswer
 from handful.engine.presence import CHAINS, SWEEPS, Alone, absent_of, call_roll, chance_of_any, class_noise, labels_of
 from handful.engine.prior import lean
+from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
@@ -160,7 +161,7 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     none = np.zeros(len(scores), bool) if context.given is None else context.given == NO_CLASS
     alone = softmax(scores, axis=1)
     tilts: Floats = np.zeros(scores.shape[1])
-    prior_weight: Floats | float = 1.0
+    prior_weight: PerBatch = 1.0
     counting = (~none).astype(np.float64)
     if context.log_shares is not None:
 

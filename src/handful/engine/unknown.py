@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from handful.engine.levels import Levels
+from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
 
@@ -91,7 +92,7 @@ class Verdict:
         return np.asarray(np.log(self.evidence) > EVIDENCE * self.sigma)
 
     @classmethod
-    def of(cls, levels: Levels, looks: Looks, far: Floats | float = 1.0) -> Verdict:
+    def of(cls, levels: Levels, looks: Looks, far: PerBatch = 1.0) -> Verdict:
         """Integrate over share, place and width; `far` is [...].
 
         Examples
