@@ -46,7 +46,7 @@ def test_queries_come_from_parquet_without_labels_too(tmp_path):
         came.open(LocalFolder(tmp_path))
     write_parquet(queries, tmp_path / "labelled.parquet")
     labelled = given(tmp_path / "labelled.parquet", role="catalogue", scratch=tmp_path)
-    assert labelled.called == str(tmp_path / "labelled.parquet")
+    assert labelled.name == str(tmp_path / "labelled.parquet")
     assert labelled.open(LocalFolder(tmp_path)).n_classes == 60
     with pytest.raises(BankError, match="does not exist"):
         given(tmp_path / "none.parquet", role="queries", scratch=tmp_path)

@@ -9,8 +9,8 @@ from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.engine.model import label_batch
 from handful.large import decided, solve
-from handful.large.executors import in_process
 from handful.large.shard import Work
+from handful.machine.executors import in_process
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 

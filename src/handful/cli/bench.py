@@ -116,12 +116,10 @@ def run(
     """
     from handful.fewshot.benchmark.completion import complete, progress, refuse_a_mix
     from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
-    from handful.fewshot.benchmark.local import in_process
-    from handful.fewshot.benchmark.on_ray import on_ray
 
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
-    executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
+    executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
     options = {
         **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
         **{"--split": split, "--tasks": tasks, "--seed": seed, "--budget": budget},

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.banks.tables import find_column, is_missing, labelled_rows
 from handful.errors import BankError
 from handful.machine.untrusted import writable
@@ -54,7 +54,7 @@ class Items:
         SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
     groups : mapping of str to sequence
         The columns of groups that were asked for, one value per item.
-    carried : Carried
+    columns : Columns
         All columns of a table, one value per item.
     rows : sequence of int
         Positions of the items in what was read.
@@ -69,7 +69,7 @@ class Items:
     source: Source
     data_hash: str
     groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    carried: Carried = field(default_factory=Carried)
+    columns: Columns = field(default_factory=Columns)
     rows: Sequence[int] = ()
     skipped: tuple[Skipped, ...] = ()
 
@@ -145,11 +145,11 @@ def items_of(
     if labelled:
         table.warn_of_skipped()
         column = column_of_labels(table, label_column)
-        given = _values(table, column) if column else list(table.classes)
+        given = table.values(column) if column else list(table.classes)
         chosen = labelled_rows(given, table.where, BankError, table.no_label) or chosen
         labels = [_label(value, row, column, table) for row, value in enumerate(given)]
     if split is not None:
-        splits = _values(table, find_column(table.columns, "split", (), "splits", table.where))
+        splits = table.values(find_column(table.columns, "split", (), "splits", table.where))
         if split not in splits:
             raise BankError(f"{table.where} has no split {split!r}; there are {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
@@ -158,15 +158,15 @@ def items_of(
     names = table.names or tuple(f"row {row}" for row in table.rows)
     if item_column is not None:
         find_column(table.columns, item_column, (), "items", table.where)
-        names = tuple(_name(value, row, item_column, table) for row, value in enumerate(_values(table, item_column)))
-    source = tuple(_values(table, table.text)) if table.text else table.images
+        names = tuple(_name(value, row, item_column, table) for row, value in enumerate(table.values(item_column)))
+    source = tuple(table.values(table.text)) if table.text else table.images
     assert source is not None
     if isinstance(source, FolderFiles) and table.classes is None:
         _check_paths(source, chosen)
     everything = len(chosen) == table.n_rows
-    carried = Carried() if table.classes is not None and not groups else table.carried()
-    carried = carried if everything else carried.of_items(chosen)
-    read_now = carried.values() if groups else {}
+    columns = Columns() if table.classes is not None and not groups else table.row_columns()
+    columns = columns if everything else columns.of_items(chosen)
+    read_now = columns.values() if groups else {}
     return _items(
         "text" if table.text else "image",
         tuple(names[row] for row in chosen),
@@ -175,15 +175,11 @@ def items_of(
         source if everything else pick(source, chosen),
         {
             "groups": {name: read_now[name] for name in groups},
-            "carried": carried,
+            "columns": columns,
             "rows": [table.rows[row] for row in chosen],
             "skipped": table.skipped,
         },
     )
-
-
-def _values(table: Records, column: str) -> list[Any]:
-    return Carried({column: table.columns[column]}).values()[column]
 
 
 def _label(value: Any, row: int, column: str, table: Records) -> str | None:
@@ -191,7 +187,7 @@ def _label(value: Any, row: int, column: str, table: Records) -> str | None:
         return None
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise BankError(
-            f"{table.where}: {table.called(table.rows[row])} must have a {column!r} that is text or a whole number, "
+            f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
             f"got {value!r}; fix or drop that row"
         )
     return str(value)
@@ -200,7 +196,7 @@ def _label(value: Any, row: int, column: str, table: Records) -> str | None:
 def _name(value: Any, row: int, column: str, table: Records) -> str:
     if value is None or value == "":
         raise BankError(
-            f"{table.where}: {table.called(table.rows[row])} has no {column!r}; fill it in, or name the items by "
+            f"{table.where}: {table.row_name(table.rows[row])} has no {column!r}; fill it in, or name the items by "
             "another column"
         )
     return str(value)

@@ -21,8 +21,8 @@ from handful.catalogue import Catalogue
 from handful.catalogue.rows import transform_rows
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
+from handful.machine.checksum import append_checksum, open_checked, verify_checksum
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
-from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.reading import read_bank
 from handful.reading.parquet import copy_vectors
 from handful.shapes import Float
@@ -32,7 +32,7 @@ from handful.shapes import Float
 class Given:
     """An input as given: its name in messages, a hash of its content, and how to open it."""
 
-    called: str
+    name: str
     content: str
     open: Callable[[Folder], Rows]
 
@@ -46,18 +46,18 @@ def given(rows: Any, *, role: str, scratch: Path) -> Given:
     """
     if isinstance(rows, Catalogue):
         return Given("the fitted catalogue", rows.content_hash, _no_bank)
-    called = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
+    name = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):
-        bank, called = rows, f"the bank of the {role}"
+        bank, name = rows, f"the bank of the {role}"
     elif isinstance(rows, str | os.PathLike):
         if role == "queries" and is_remote(rows) and not str(rows).endswith(".parquet"):
             there = rows_at(str(rows))
             return Given(str(rows), content_hash(there, labelled=False), lambda _: there)
         file = fetched(str(rows), scratch) if is_remote(rows) else local_path(rows)
-        called = str(rows) if is_remote(rows) else str(file)
+        name = str(rows) if is_remote(rows) else str(file)
         if role == "queries" and file.suffix == ".parquet" and file.is_file():
             content = file_hash(file)
-            return Given(called, content, partial(_copied, file, content))
+            return Given(name, content, partial(_copied, file, content))
         bank = read_bank(file)
     elif isinstance(rows, tuple) and len(rows) == 2:
         names, labels = np.unique(np.asarray(rows[1]), return_inverse=True)
@@ -70,8 +70,8 @@ def given(rows: Any, *, role: str, scratch: Path) -> Given:
             "make one with FeatureBank.from_arrays"
         )
     if not isinstance(rows, str | os.PathLike) and isinstance(bank.stored, np.memmap) and bank.stored.filename:
-        called = str(bank.stored.filename)
-    return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
+        name = str(bank.stored.filename)
+    return Given(name, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
 
 
 def _no_bank(_: Folder) -> Rows:
@@ -108,12 +108,12 @@ def _copied(file: Path, content: str, folder: Folder) -> Rows:
     if not there:
         with folder.written(name) as place:
             copy_vectors([file], place)
-            seal(place, name)
+            append_checksum(place, name)
     if not isinstance(folder, LocalFolder):
-        return RemoteRows.of(f"{folder.called}/{name}")
+        return RemoteRows.of(f"{folder.address}/{name}")
     if there:
-        check_seal(folder.path / name, name)
-    return _unlabelled(open_sealed(folder.path / name))
+        verify_checksum(folder.path / name, name)
+    return _unlabelled(open_checked(folder.path / name))
 
 
 def _unlabelled(features: Any) -> FeatureBank:

@@ -14,8 +14,9 @@ from handful.large.answers import answers_of, write_answers
 from handful.large.decided import DecidedRun
 from handful.large.inputs import file_hash, read_rows
 from handful.large.remote_rows import Rows
+from handful.machine.checksum import append_checksum, open_checked, verify_checksum
 from handful.machine.folders import Folder
-from handful.machine.sealed import check_seal, open_sealed, seal
+from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
 
 # Folder with what shards add up to.
@@ -45,6 +46,10 @@ class Work:
 
     def label(self, shard: int, decided: DecidedRun) -> int:
         """Label the queries of a shard and write answers and totals, unless that was done; return its number."""
+        with one_thread():  # sums then have a fixed order
+            return self._label(shard, decided)
+
+    def _label(self, shard: int, decided: DecidedRun) -> int:
         if self.totals(shard, decided) is not None:
             return shard
         start = shard * self.shard_rows
@@ -64,7 +69,7 @@ class Work:
         with self.folder.written(_sums_of(shard)) as place:
             with place.open("wb") as stream:
                 np.save(stream, total)
-            seal(place, what)
+            append_checksum(place, what)
         return shard
 
     def totals(self, shard: int, decided: DecidedRun) -> Float[np.ndarray, "number"] | None:
@@ -74,10 +79,10 @@ class Work:
             if what is None:
                 return None
             try:
-                check_seal(file, what)
+                verify_checksum(file, what)
             except FileFormatError:
                 return None
-            return np.array(open_sealed(file))
+            return np.array(open_checked(file))
 
     def _labelled(self, shard: int, decided: DecidedRun) -> str | None:
         """Tell the totals of shards apart: by run, decision, and the bytes of the answers; None if there are none."""

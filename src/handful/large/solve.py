@@ -34,12 +34,12 @@ from handful.engine.presence import chance_of_any
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.large.decided import BatchTotals, DecidedRun
-from handful.large.executors import Executor, in_process
 from handful.large.inputs import given
 from handful.large.progress import Progress, Reporter
 from handful.large.run_file import FORMAT, begin, refuse_another, run_name_of
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
+from handful.machine.executors import Executor, Shared, in_process
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
 from handful.machine.threads import one_thread
@@ -83,7 +83,8 @@ def solve(
     shard_rows : int
         Queries per shard. A shard is the unit of work and of the answer files.
     executor : callable, optional
-        `in_process(workers)` or `on_ray(address)`; by default in process on one thread. The answer is the same.
+        `in_process(workers)` or `on_ray(address)` of `handful.machine.executors`; by default in process on one thread.
+        The answer is the same.
     on_progress : callable, optional
         Called with a `Progress` after the decision and after every shard.
 
@@ -120,7 +121,7 @@ def solve(
         about = {
             "format": FORMAT,
             "inputs": {
-                role: {"called": one.called, "content": one.content}
+                role: {"name": one.name, "content": one.content}
                 for role, one in (("catalogue", examples), ("queries", batch))
             },
             "transform": change,
@@ -161,7 +162,9 @@ def _solved(
     decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context)
     reporter.part("decide", 1, 1, began)
     began = time.monotonic()
-    with closing(executor(work, decided)) as labelled:
+    shared = Shared(work), Shared(decided)
+    tasks = ((shared[0], shard, shared[1]) for shard in range(work.n_shards))
+    with closing(executor(Work.label, tasks)) as labelled:
         for done, _ in enumerate(labelled, start=1):
             reporter.part("label", done, work.n_shards, began)
     # Always in the order of the shards, so that the sum has the same bits.
@@ -171,8 +174,8 @@ def _solved(
         total, missing = (total, missing + 1) if part is None else (total + part, missing)
     if missing:
         raise StorageError(
-            f"answers of {missing} shards are not in {work.folder.called}: nodes of the cluster wrote them to disks of "
-            "their own; give a URL as the folder, or a path that all nodes see"
+            f"answers of {missing} shards are not in {work.folder.address}: nodes of the cluster wrote them to disks "
+            "of their own; give a URL as the folder, or a path that all nodes see"
         )
     totals = BatchTotals.unpacked(total)
     verdict = decided.decision.verdict
@@ -180,7 +183,7 @@ def _solved(
     roll, shots = decided.decision.roll, catalogue.reference.head.mass
     presence = chance_of_any(roll, shots, totals.absent, totals.counts, float(n_rows))
     return LargeSolution(
-        folder=work.folder.called,
+        folder=work.folder.address,
         class_names=names,
         expected_counts=totals.counts,
         presence=np.minimum(presence, totals.counts) if is_open else presence,

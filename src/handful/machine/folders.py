@@ -29,7 +29,7 @@ class Folder(Protocol):
     """A place for files with names like `run.json` or `answers/part-000000.parquet`."""
 
     @property
-    def called(self) -> Path | str:
+    def address(self) -> Path | str:
         """The path or URL."""
         ...
 
@@ -57,7 +57,7 @@ class LocalFolder:
     path: Path
 
     @property
-    def called(self) -> Path:
+    def address(self) -> Path:
         """The path."""
         return self.path
 
@@ -96,7 +96,7 @@ class RemoteFolder:
     url: str
 
     @property
-    def called(self) -> str:
+    def address(self) -> str:
         """The URL."""
         return self.url
 
@@ -106,7 +106,7 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
             place = Path(scratch) / "whole"
             yield place
-            with reaching(self._at(name)) as (system, path):
+            with file_system(self._at(name)) as (system, path):
                 system.put_file(str(place), path)
 
     @contextmanager
@@ -115,7 +115,7 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
             place = Path(scratch) / Path(name).name
             try:
-                with reaching(self._at(name)) as (system, path):
+                with file_system(self._at(name)) as (system, path):
                     system.get_file(path, str(place))
             except FileNotFoundError:
                 yield None
@@ -125,7 +125,7 @@ class RemoteFolder:
     def create(self, name: str, content: bytes) -> bool:
         """Ask the store to write the object only if there is none."""
         try:
-            with reaching(self._at(name)) as (system, path):
+            with file_system(self._at(name)) as (system, path):
                 system.pipe_file(path, content, mode="create")
         except FileExistsError:
             return False
@@ -134,7 +134,7 @@ class RemoteFolder:
     def names(self, under: str = "") -> list[str]:
         """List objects up to the next slash."""
         try:
-            with reaching(self._at(under)) as (system, path):
+            with file_system(self._at(under)) as (system, path):
                 return sorted(found.rstrip("/").rsplit("/", 1)[-1] for found in system.ls(path, detail=False))
         except FileNotFoundError:
             return []
@@ -174,7 +174,7 @@ def fetched(url: str, into: Path) -> Path:
     """Download a file, or a folder with all its files, into an existing local folder; return where it is."""
     place = into / url.rstrip("/").rsplit("/", 1)[-1]
     try:
-        with reaching(url) as (system, path):
+        with file_system(url) as (system, path):
             if system.isdir(path):
                 # With the slash the content goes into the folder, whether or not it exists.
                 system.get(path.rstrip("/") + "/", str(place), recursive=True)
@@ -188,7 +188,7 @@ def fetched(url: str, into: Path) -> Path:
 def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[bytes]:
     """Read bytes start … stop-1 of one file, for each range; several ranges are requested at the same time."""
     try:
-        with reaching(url) as (system, path):
+        with file_system(url) as (system, path):
             if len(ranges) == 1:
                 parts = [system.cat_file(path, start=ranges[0][0], end=ranges[0][1])]
             else:
@@ -200,7 +200,7 @@ def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[byte
 
 
 @contextmanager
-def reaching(url: str) -> Iterator[tuple[Any, str]]:
+def file_system(url: str) -> Iterator[tuple[Any, str]]:
     """Yield the file system of a URL and the path in it; errors of the store become one clear error.
 
     That a file is missing, or exists where it must not, is for the caller to judge.

@@ -1,7 +1,7 @@
-"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, and sealed.
+"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, with a checksum.
 
-The seal is an entry of the header: the SHA-256 of what the file is (see `handful.machine.sealed`), of the other entries
-and of all tensors with their names, types and shapes.
+The checksum is an entry of the header: the SHA-256 of what the file is (see `handful.machine.checksum`), of the other
+entries and of all tensors with their names, types and shapes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from handful.errors import FileFormatError
 from handful.machine.untrusted import refuse_irregular
 from handful.machine.whole_file import written_whole
 
-SEAL = "sha256"
+CHECKSUM = "sha256"
 Array: TypeAlias = npt.NDArray[Any]
 
 
@@ -46,19 +46,19 @@ def _save(place: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str], 
     held = {name: _array(tensor) for name, tensor in tensors.items()}
     notes = dict(metadata)
     try:
-        save_file(held, place, notes | {SEAL: _digest(what, notes, held)})
+        save_file(held, place, notes | {CHECKSUM: _digest(what, notes, held)})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
 
 
 def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], dict[str, str]]:
-    """Tensors and metadata of a file; one that does not fit the format or its seal is refused."""
+    """Tensors and metadata of a file; one that does not fit the format or its checksum is refused."""
     with _opened(path) as file:
         # Copies: the package gives views of the mapped file, which others may replace.
         tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
         notes = dict(file.metadata() or {})
-    noted = notes.pop(SEAL, None)
+    noted = notes.pop(CHECKSUM, None)
     if noted is None:
         raise FileFormatError(
             f"{path} has no checksum, so another program or an earlier version of handful wrote it; fit and save, or "

@@ -1,8 +1,8 @@
 """Portions: complete groups, cut from rows that come in the order of their groups; and the answers about each.
 
-The answers about a portion are one sealed file with two arrays: `ITEM`, one entry per row of the portion, and `GROUP`,
-one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and `class`
-are places among the classes; the other names are those of columns of the output.
+The answers about a portion are one file with a checksum and two arrays: `ITEM`, one entry per row of the portion, and
+`GROUP`, one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and
+`class` are places among the classes; the other names are those of columns of the output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from handful.estimators.answer import listed_classes
 from handful.estimators.batches import CatalogueItems, by_group
 from handful.estimators.context import Known
 from handful.large import solve as solve_large
-from handful.machine.sealed import check_seal, seal
+from handful.machine.checksum import append_checksum, verify_checksum
 from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
@@ -152,24 +152,24 @@ def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
 
 
 def save(path: Path, answers: tuple[np.ndarray, np.ndarray], what: str) -> None:
-    """Write the answers about a portion, complete or not at all, sealed as `what`."""
+    """Write the answers about a portion, complete or not at all, with the checksum of `what`."""
     with written_whole(path) as place:
         with place.open("wb") as file:
             for array in answers:
                 np.save(file, array)
-        seal(place, what)
+        append_checksum(place, what)
 
 
 def is_saved(path: Path, what: str) -> bool:
     """Whether the answers about a portion are there as they were written."""
     try:
-        check_seal(path, what)
+        verify_checksum(path, what)
     except (FileFormatError, OSError):
         return False
     return True
 
 
 def saved(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers about a portion, from a file whose seal was checked."""
+    """Return the answers about a portion, from a file whose checksum was verified."""
     with path.open("rb") as file:
         return np.load(file, allow_pickle=False), np.load(file, allow_pickle=False)
