@@ -18,7 +18,7 @@ def test_the_place_is_here_a_new_cluster_or_one_with_an_address(monkeypatch):
     assert chosen("ray:10.0.0.1:6379") == "over 10.0.0.1:6379"
 
 
-@pytest.mark.parametrize("on", ["", "there", "ray:", "here:8"])
+@pytest.mark.parametrize("on", ["", "there", "ray:", "rayx", "here:8"])
 def test_other_places_are_refused(on):
     with pytest.raises(OptionError, match="--on must be here, ray or ray:ADDRESS"):
         chosen(on)

@@ -38,7 +38,7 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import weights_of
 from handful.extraction.extract import extract, skipped_items
-from handful.extraction.items import Items, Kind, items_of
+from handful.extraction.items import Items, Kind, list_items
 from handful.machine.executors import Executor, in_process
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
@@ -168,11 +168,11 @@ def classify(
     if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
         raise OptionError("there is no file that could hold a pickle; leave trust_pickle out")
     if catalogue is not None and tables[catalogue].vectors is None:
-        items["catalogue"] = items_of(tables[catalogue], label_column=labels)
+        items["catalogue"] = list_items(tables[catalogue], label_column=labels)
     elif catalogue is not None:
         bank = labelled(tables[catalogue], labels)
     if tables[batch].vectors is None:
-        items["batch"] = items_of(tables[batch], labelled=False, groups=columns, item_column=item_column)
+        items["batch"] = list_items(tables[batch], labelled=False, groups=columns, item_column=item_column)
     else:
         # In one file with the catalogue, the batch is the cells without a label.
         same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()

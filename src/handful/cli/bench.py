@@ -311,7 +311,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from handful.cli.rate import Rate
+    from handful.cli.passes import Rate
     from handful.cli.terminal import now_and_then
     from handful.fewshot.benchmark.completion import time_left
 

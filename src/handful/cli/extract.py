@@ -85,7 +85,7 @@ def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from handful.cli.rate import Rate
+    from handful.cli.passes import Rate
     from handful.cli.terminal import now_and_then
 
     console = Console(stderr=True)

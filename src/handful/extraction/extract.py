@@ -187,7 +187,8 @@ def extract(
     shared = Shared(backbone, own=True)
     tasks = [(shard, shared, batch_size, dtype) for shard in missing]
     for result in (executor or in_process())(shard_features, tasks):
-        _save_shard(work, result)
+        file, what = _shard_file(work, result.number)
+        write_tensors(file, {"features": result.features}, {SKIPPED: json.dumps(result.skipped)}, what)
         skipped[result.number] = result.skipped
         done += len(shards[result.number].source)
         report(done, len(items))
@@ -195,6 +196,8 @@ def extract(
     lost = {starts[number] + position: reason for number in sorted(skipped) for position, reason in skipped[number]}
     if len(lost) == len(items):
         raise ExtractionError(f"none of the {len(items)} items could be read; the first: {lost[0]}")
+    # One line of JSON each, which escapes line ends and everything that is not ASCII.
+    unread = [Skipped(row, items.names[row], reason) for row, reason in lost.items()]
     kept = np.array([row not in lost for row in range(len(items))])
     provenance = Provenance(
         dataset,
@@ -202,12 +205,12 @@ def extract(
         backbone=f"{backbone.name}, weights {backbone.weights_hash}",
         preprocessing=backbone.preprocessing,
         versions=backbone.versions,
-        notes="\n".join([_key_note(key), *(_skipped_note(Skipped(row, items.names[row], lost[row])) for row in lost)]),
+        notes="\n".join([_key_note(key), *(f"{SKIPPED}{json.dumps(asdict(one))}" for one in unread)]),
     )
     # Shards are added to the bank one by one, so that it may be larger than memory.
     store.write(
         out,
-        (_whole_shard(work, shard, backbone.dim, dtype).features for shard in shards),
+        (_features(work, shard, backbone.dim, dtype) for shard in shards),
         items.labels[kept],
         dtype=dtype,
         dim=backbone.dim,
@@ -254,11 +257,6 @@ def _key_note(key: str) -> str:
     return f"extraction key {key}"
 
 
-def _skipped_note(skipped: Skipped) -> str:
-    """One line, whatever is in the name: JSON escapes line ends and everything that is not ASCII."""
-    return f"{SKIPPED}{json.dumps(asdict(skipped))}"
-
-
 def _finished_before(out: Path, key: str) -> FeatureBank:
     try:
         bank = FeatureBank.load(out)
@@ -272,24 +270,15 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
     return bank
 
 
-def _shard_file(work: Path, number: int) -> Path:
-    return work / f"{number:08d}.safetensors"
-
-
-def _save_shard(work: Path, result: ShardFeatures) -> None:
-    """Write a shard under its name in one step: a file with that name is complete."""
-    file, notes = _shard_file(work, result.number), {SKIPPED: json.dumps(result.skipped)}
-    write_tensors(file, {"features": result.features}, notes, _checksum_name(work, result.number))
-
-
-def _checksum_name(work: Path, number: int) -> str:
-    return f"{work.name}/{number}"
+def _shard_file(work: Path, number: int) -> tuple[Path, str]:
+    """Return the file of a shard, and what its checksum says that it is."""
+    return work / f"{number:08d}.safetensors", f"{work.name}/{number}"
 
 
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
     """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
     try:
-        tensors, notes = read_tensors(_shard_file(work, shard.number), _checksum_name(work, shard.number))
+        tensors, notes = read_tensors(*_shard_file(work, shard.number))
     except FileFormatError:
         return None
     features = tensors["features"]
@@ -299,8 +288,8 @@ def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures
     return ShardFeatures(shard.number, features, skipped)
 
 
-def _whole_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures:
+def _features(work: Path, shard: Shard, dim: int, dtype: str) -> Float[np.ndarray, "kept dim"]:
     result = _load_shard(work, shard, dim, dtype)
     if result is None:
         raise ExtractionError(f"shard {shard.number} vanished from {work}; run the extraction again")
-    return result
+    return result.features

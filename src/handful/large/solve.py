@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,14 +34,14 @@ from handful.engine.presence import chance_of_any
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.large.decided import BatchTotals, DecidedRun
-from handful.large.inputs import given
+from handful.large.inputs import read_input
 from handful.large.progress import Progress, Reporter
 from handful.large.run_file import FORMAT, begin, refuse_another, run_name_of
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
 from handful.machine.executors import Executor, Shared, in_process
 from handful.machine.folder_lock import only_writer
-from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
+from handful.machine.folders import LocalFolder, folder_at, is_remote
 from handful.machine.threads import one_thread
 
 SHARD_ROWS = 65_536
@@ -115,9 +115,11 @@ def solve(
     room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")
     # On one thread sums have a fixed order: the catalogue's means and its head are the same in every process that
     # resumes the run.
-    with _only_writer(place), room as downloads, one_thread():
-        examples = given(catalogue, role="catalogue", scratch=Path(downloads))
-        batch = given(queries, role="queries", scratch=Path(downloads))
+    # `handful.large.run_file` says why a URL needs no lock.
+    lock = only_writer(place.path, OptionError) if isinstance(place, LocalFolder) else nullcontext()
+    with lock, room as downloads, one_thread():
+        examples = read_input(catalogue, role="catalogue", scratch=Path(downloads))
+        batch = read_input(queries, role="queries", scratch=Path(downloads))
         about = {
             "format": FORMAT,
             "inputs": {
@@ -194,17 +196,6 @@ def _solved(
         unknown_reason=catalogue.unknown_reason,
         is_open=is_open,
     )
-
-
-@contextmanager
-def _only_writer(place: Folder) -> Iterator[None]:
-    """Hold the lock of a folder on disk; see `handful.large.run_file` for why a URL needs none."""
-    if isinstance(place, LocalFolder):
-        place.path.mkdir(parents=True, exist_ok=True)
-        with only_writer(place.path, OptionError):
-            yield
-    else:
-        yield
 
 
 def _transform_for(catalogue: Any, named: str | None) -> str:

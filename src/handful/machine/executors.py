@@ -67,19 +67,13 @@ def in_process(workers: int = 1, *, join: bool = True) -> Executor:
     if workers < 1:
         raise OptionError(f"workers must be at least 1, got {workers}")
 
-    def in_turn(
-        function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]], lost: Any = None, /
-    ) -> Generator[Result, None, None]:
-        for task in tasks:
-            yield function(*(one.value if isinstance(one, Shared) else one for one in task))
-
-    def on_threads(
+    def run(
         function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]], lost: Any = None, /
     ) -> Generator[Result, None, None]:
         copies: dict[tuple[int, int], Any] = {}  # by thread and argument
 
         def argument(one: Any) -> Any:
-            if not isinstance(one, Shared) or not one.own:
+            if not isinstance(one, Shared) or not one.own or workers == 1:
                 return one.value if isinstance(one, Shared) else one
             key = threading.get_ident(), id(one)
             if key not in copies:
@@ -89,6 +83,9 @@ def in_process(workers: int = 1, *, join: bool = True) -> Executor:
         def call(task: tuple[Any, ...]) -> Result:
             return function(*map(argument, task))
 
+        if workers == 1:
+            yield from map(call, tasks)
+            return
         queue, running = iter(tasks), set[Future[Result]]()
         with one_thread():
             # Set for the life of a thread: the setting is partly shared, so restoring it would disturb other threads.
@@ -104,7 +101,7 @@ def in_process(workers: int = 1, *, join: bool = True) -> Executor:
             finally:
                 pool.shutdown(join, cancel_futures=True)
 
-    return in_turn if workers == 1 else on_threads
+    return run
 
 
 def on_ray(address: str | None = None) -> Executor:

@@ -51,21 +51,21 @@ def most_rows(dim: int) -> int:
 
 def portions(batches: Iterable[Any], n_keys: int, dim: int, folder: Path) -> Iterator[Portion]:
     """Cut Arrow batches in the order of groups: keys of the group, then `row` and `vector`, the latter as bytes."""
-    held, before = _Held(dim, folder), None
+    following, before = _NextPortion(dim, folder), None
     for batch in batches:
         starts, begin = _starts(batch, n_keys, before), 0
         before = batch.slice(len(batch) - 1)
         vectors, rows = _matrix(batch.column(n_keys + 1), dim), batch.column(n_keys).to_numpy()
-        while len(ends := starts[(starts >= begin) & (held.n_rows + starts - begin >= held.most)]):
-            held.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
-            yield held.portion()
-            held, begin = _Held(dim, folder), int(ends[0])
-        held.add(vectors[begin:], rows[begin:], starts - begin)
-    if held.n_rows:
-        yield held.portion()
+        while len(ends := starts[(starts >= begin) & (following.n_rows + starts - begin >= following.most)]):
+            following.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
+            yield following.portion()
+            following, begin = _NextPortion(dim, folder), int(ends[0])
+        following.add(vectors[begin:], rows[begin:], starts - begin)
+    if following.n_rows:
+        yield following.portion()
 
 
-class _Held:
+class _NextPortion:
     """Rows of the next portion; when there are too many, their vectors go to a file without a name."""
 
     def __init__(self, dim: int, folder: Path) -> None:

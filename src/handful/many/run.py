@@ -159,7 +159,6 @@ def label_groups(
     place = Path(out)
     if Path(source).is_dir() and Path(source).resolve() in (place.resolve(), *place.resolve().parents):
         raise OptionError(f"{place} lies in the data set itself; choose a folder outside of it")
-    place.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
         "inputs": {

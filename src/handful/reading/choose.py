@@ -158,19 +158,21 @@ def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str |
     """
     assert table.vectors is not None
     check_groups(table, groups)
-    if item_column is not None:
-        find_column(table.columns, item_column, (), "items", table.where)
     columns = table.row_columns()
-    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, item_column, table.text}
-    read_now = Columns({name: columns.by_name[name] for name in columns.by_name if name in wanted}).values()
-    likely = (table.text,) if table.text else TEXT_NAMES
-    texts = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
-    names = table.names if item_column is None else None
+    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, table.text}
+    read_now = Columns({name: column for name, column in columns.by_name.items() if name in wanted}).values()
+
+    def first_of(likely: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the first of these columns that has a value for every row."""
+        found = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
+        return None if found is None else tuple(map(str, found))
+
+    names = first_of(ITEM_NAMES) or tuple(f"row {row}" for row in table.rows)
     return Vectors(
         table.vectors,
-        names or _named_by(read_now, item_column, table),
+        (table.names or names) if item_column is None else table.names_in(item_column),
         table.rows,
-        None if texts is None else tuple(map(str, texts)),
+        first_of((table.text,) if table.text else TEXT_NAMES),
         table.provenance.backbone,
         {name: read_now[name] for name in groups},
         columns,
@@ -188,20 +190,6 @@ def check_groups(table: Records, groups: Sequence[str]) -> None:
         find_column(table.columns, name, (), "groups", table.where)
         if name not in table.row_columns().by_name:
             raise BankError(f"{table.where}: column {name!r} must have one group for each of the {table.n_rows} rows")
-
-
-def _named_by(columns: Mapping[str, Sequence[Any]], item_column: str | None, table: Records) -> tuple[str, ...]:
-    """Return the names of rows: the column asked for, else one with a usual name and no gaps, else its number."""
-    if item_column is not None:
-        gap = next((row for row, value in enumerate(columns[item_column]) if value is None or value == ""), None)
-        if gap is not None:
-            raise BankError(
-                f"{table.where}: {table.row_name(table.rows[gap])} has no {item_column!r}; fill it in, or name the "
-                "items by another column"
-            )
-        return tuple(map(str, columns[item_column]))
-    found = next((columns[name] for name in ITEM_NAMES if name in columns and None not in columns[name]), None)
-    return tuple(f"row {row}" for row in table.rows) if found is None else tuple(map(str, found))
 
 
 def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:

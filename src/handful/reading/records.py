@@ -15,7 +15,7 @@ import numpy as np
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
 from handful.banks.columns import Columns
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL, find_column
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError, SkippedRowsWarning
 from handful.machine.untrusted import printable
@@ -159,8 +159,8 @@ class Records:
             n, more = len(self.skipped), len(self.skipped) - MOST_LISTED
             listed = "; ".join(map(str, self.skipped[:MOST_LISTED])) + (f"; and {more:,} more" if more > 0 else "")
             rows = f"{n:,} of {self.n_rows + n:,} rows"
-            said = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
-            warnings.warn(SkippedRowsWarning(said), stacklevel=3)
+            message = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
+            warnings.warn(SkippedRowsWarning(message), stacklevel=3)
 
     def of_rows(self, rows: Sequence[int]) -> Records:
         """Keep these rows alone."""
@@ -181,6 +181,18 @@ class Records:
     def values(self, column: str) -> list[Any]:
         """Return a column as plain values."""
         return Columns({column: self.columns[column]}).values()[column]
+
+    def names_in(self, column: str) -> tuple[str, ...]:
+        """Return the names of the rows, from a column that has one for each."""
+        find_column(self.columns, column, (), "items", self.where)
+        values = self.values(column)
+        gap = next((row for row, value in enumerate(values) if value is None or value == ""), None)
+        if gap is not None:
+            raise BankError(
+                f"{self.where}: {self.row_name(self.rows[gap])} has no {column!r}; fill it in, or name the items by "
+                "another column"
+            )
+        return tuple(map(str, values))
 
     def row_columns(self) -> Columns:
         """Return the columns that have one value for each row."""
