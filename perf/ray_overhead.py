@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
-from typing import Any
 
 from handful.datasets import load_clinc150
 from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from handful.fewshot.benchmark import Cell
-from handful.fewshot.benchmark.local import in_process
-from handful.fewshot.benchmark.on_ray import in_memory, on_ray
 from handful.fewshot.benchmark.plan import bound_plan
-from handful.fewshot.benchmark.run import Job, Material
-from handful.machine.ray_cluster import as_completed, connected, remote
+from handful.fewshot.benchmark.run import Material, run_range
+from handful.machine.executors import Executor, Shared, connected, in_process, on_ray
 
 N_EMPTY, N_RANGES, TASKS_IN_RANGE, REPEATS = 300, 12, 64, 3
 SPEC = TaskSpec(ShotsPerClass(10), UniformOverPool(5))
@@ -41,19 +38,19 @@ def printed(what: str, divided_by: int = 1, unit: str = "s") -> Iterator[None]:
     print(f"{what:<64} {seconds * (1000 if unit == 'ms' else 1):8.2f} {unit}")
 
 
-def ranges(method: str) -> list[Job]:
+def ranges(method: str) -> list[tuple[Cell, Shared, range]]:
     """Make the ranges of one cell, as a run would."""
     banks = {"clinc150": load_clinc150()}
     (cell,) = bound_plan([Cell("clinc150", SPEC, method, n_tasks=N_RANGES * TASKS_IN_RANGE)], banks)
-    material = Material.of(cell, banks)
+    material = Shared(Material.of(cell, banks), Material.in_memory)
     starts = range(0, cell.n_tasks, TASKS_IN_RANGE)
-    return [Job(cell, material, range(start, start + TASKS_IN_RANGE)) for start in starts]
+    return [(cell, material, range(start, start + TASKS_IN_RANGE)) for start in starts]
 
 
-def seconds_a_range(executor: Callable[[list[Job]], Iterator[Any]], jobs: list[Job]) -> tuple[float, float]:
+def seconds_a_range(executor: Executor, jobs: list[tuple[Cell, Shared, range]]) -> tuple[float, float]:
     """Wall time of a range, and the processor time that its rows say it took."""
     start = time.perf_counter()
-    rows = [row for part in executor(jobs) for row in part]
+    rows = [row for part in executor(run_range, jobs) for row in part]
     return (time.perf_counter() - start) / len(jobs), sum(row["cpu_seconds"] for row in rows) / len(jobs)
 
 
@@ -66,15 +63,16 @@ def main() -> None:
     jobs = {method: ranges(method) for method in ("nearest_prototype", "paddle")}
     start = time.perf_counter()
     with connected() as ray:
-        submit = remote(ray, nothing)
+        submit = ray.remote(nothing).options(num_cpus=1).remote
         print(f"{'Ray: start a cluster here':<64} {time.perf_counter() - start:8.2f} s")
         with printed("Ray: first task, which starts a worker"):
             ray.get(submit(0))
         warm = jobs["nearest_prototype"][:4]
         with printed("Ray: first ranges, whose workers import handful and torch"):
             seconds_a_range(on_ray(), warm)
-        with printed(f"Ray: put the bank ({warm[0].material.bank.n_rows:,} rows) into its store"):
-            ray.put(in_memory(warm[0].material))
+        material = warm[0][1].value
+        with printed(f"Ray: put the bank ({material.bank.n_rows:,} rows) into its store"):
+            ray.put(material.in_memory())
         alone = []
         for number in range(N_EMPTY):
             begun = time.perf_counter()
@@ -82,7 +80,7 @@ def main() -> None:
             alone.append(time.perf_counter() - begun)
         print(f"{'Ray: an empty task, there and back (median)':<64} {1000 * median(alone):8.2f} ms")
         with printed("Ray: an empty task, when several are on their way", N_EMPTY, "ms"):
-            list(as_completed(ray, map(submit, range(N_EMPTY))))
+            list(on_ray()(nothing, ((number,) for number in range(N_EMPTY))))
         executors = {
             "in process, 1 thread": in_process(),
             f"in process, {cores} threads": in_process(cores),

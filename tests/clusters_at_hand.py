@@ -14,7 +14,7 @@ from handful import FeatureBank
 from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
-from handful.fewshot.benchmark.on_ray import on_ray
+from handful.machine.executors import on_ray
 
 TIMINGS = ("seconds", "cpu_seconds")
 # Longest wait for rows to come, in seconds.

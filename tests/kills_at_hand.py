@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from handful.large import LargeSolution, solve
-from handful.large.executors import Executor, in_process
-from handful.large.on_ray import on_ray
-from handful.machine.ray_cluster import connected
+from handful.machine.executors import Executor, connected, in_process, on_ray
 from tests.large_at_hand import Problem
 
 # A server that has imported everything, and started no thread, forks the processes to be killed.
@@ -144,10 +142,10 @@ def _drive_on(setting: Setting, folder: Path, began: Any, stage: Any, ended: Any
 def drive_on_ray(setting: Setting, folder: Path, address: str, began: Any, ended: Any) -> None:
     """Solve over a cluster, in a process of its own; `began` is set once it is connected."""
 
-    def hire(work: Any, decided: Any) -> Generator[int, None, None]:
+    def hire(*work: Any) -> Generator[Any, None, None]:
         with connected(address):
             began.set()
-            yield from on_ray()(work, decided)
+            yield from on_ray()(*work)
 
     setting.solve(folder, executor=hire)
     ended.set()

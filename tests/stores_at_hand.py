@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handful.machine.folders import opened_system, reaching
+from handful.machine.folders import file_system, opened_system
 
 BUCKET = "s3://handful-tests"
 
@@ -33,7 +33,7 @@ def s3_server() -> Iterator[dict[str, str]]:
             for name, value in settings.items():
                 patch.setenv(name, value)
             opened_system.cache_clear()  # those of an earlier server
-            with reaching(BUCKET) as (system, path):
+            with file_system(BUCKET) as (system, path):
                 system.mkdir(path)
             yield settings
         finally:
@@ -42,7 +42,7 @@ def s3_server() -> Iterator[dict[str, str]]:
 
 def upload(folder: Path, url: str) -> str:
     """Copy the files of a folder to a URL."""
-    with reaching(url) as (system, path):
+    with file_system(url) as (system, path):
         for file in folder.iterdir():
             system.put_file(str(file), f"{path}/{file.name}")
     return url

@@ -20,8 +20,6 @@ def double(number):
 class Mortal:
     """Shard 3 kills its process that many times, as the system does when memory runs out."""
 
-    n_shards = 6
-
     def __init__(self, marks, times):
         self.marks, self.times = Path(marks), times
 
@@ -33,7 +31,5 @@ class Mortal:
 
 
 class Complaining:
-    n_shards = 2
-
     def label(self, shard, decided):
         raise TaskError("a sentence for the user")

@@ -126,7 +126,7 @@ def test_an_interrupted_large_batch_goes_on(files, capsys, monkeypatch):
         raise RuntimeError("the machine went down")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shard, "seal", interrupted)
+        patch.setattr(shard, "append_checksum", interrupted)
         with pytest.raises(RuntimeError, match="went down"):
             run(capsys, *arguments)
     assert (folder / "p.csv.run" / "answers").exists()

@@ -67,12 +67,6 @@ def test_a_split_of_a_table(tmp_path, run):
     assert FeatureBank.load(tmp_path / "bank").labels.tolist() == [1]
 
 
-@pytest.mark.parametrize("on", ["there", "ray:", "rayx", "here:1"])
-def test_an_unknown_place_is_refused(tmp_path, run, on):
-    found = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", on)
-    assert found == (1, "", f"handful: --on must be here, ray or ray:ADDRESS, got {on!r}\n")
-
-
 @pytest.mark.parametrize("option", [("--workers", 2), ("--device", "cuda")])
 def test_workers_and_devices_do_not_go_with_ray(tmp_path, run, option):
     code, _, errors = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handful.large import solve
-from handful.large.on_ray import on_ray
+from handful.machine.executors import on_ray
 from handful.machine.folders import folder_at
 from tests.clusters_at_hand import small_cluster
 from tests.kills_at_hand import PATIENCE, PROCESSES, differences

@@ -11,13 +11,11 @@ import pytest
 
 from handful.errors import ClusterError, ExtractionError, PlanError, TaskError
 from handful.estimators.on_ray import labelled_dataset
-from handful.extraction import on_ray as of_items
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
-from handful.large import on_ray as of_shards
 from handful.large import solve
-from handful.machine import ray_cluster
-from handful.machine.ray_cluster import TASKS_PER_CORE, as_completed, connected, remote
+from handful.machine import executors
+from handful.machine.executors import TASKS_PER_CORE, Shared, on_ray
 from tests.groups_at_hand import WHERE, world_of_groups
 from tests.items_at_hand import image_folder, small_backbone
 from tests.kills_at_hand import differences
@@ -48,40 +46,43 @@ def test_results_come_back_and_errors_as_the_sentences_they_were(ray, monkeypatc
     def numbers():
         for number in range(20, 40):
             taken.append(number)
-            yield number
+            yield (number,)
 
-    with connected() as same:
-        submit = remote(same, double)
-        results = as_completed(same, map(submit, numbers()))
-        first = next(results)
-        # No more is submitted than the cores can soon use.
-        assert len(taken) == CORES * TASKS_PER_CORE
-        assert sorted([first, *results]) == [2 * number for number in range(20, 40)]
-        with pytest.raises(PlanError, match=r"\A13 cannot be doubled; take another\Z"):
-            list(as_completed(same, [submit(13)]))
-        with pytest.raises(ValueError, match="not one of our sentences"):
-            list(as_completed(same, [submit(14)]))
-        monkeypatch.setattr(ray_cluster, "RETRIES", 0)
-        with pytest.raises(ray.exceptions.WorkerCrashedError):
-            list(as_completed(same, [remote(same, double)(15)]))
+    results = on_ray()(double, numbers())
+    first = next(results)
+    # No more is submitted than the cores can soon use.
+    assert len(taken) == CORES * TASKS_PER_CORE
+    assert sorted([first, *results]) == [2 * number for number in range(20, 40)]
+    with pytest.raises(PlanError, match=r"\A13 cannot be doubled; take another\Z"):
+        list(on_ray()(double, [(13,)]))
+    with pytest.raises(ValueError, match="not one of our sentences"):
+        list(on_ray()(double, [(14,)]))
+    monkeypatch.setattr(executors, "RETRIES", 0)
+    assert list(on_ray()(double, [(15,)], lambda task, error: (task, type(error)))) == [
+        ((15,), ray.exceptions.WorkerCrashedError)
+    ]
 
 
 def test_a_streamed_batch_has_the_answer_of_a_run_in_process(tmp_path):
     problem = large_problem(n_classes=400, n_query=600, n_present=10, apart=1.2, even=True)
     banks = problem.catalogue, problem.queries.save(tmp_path / "queries")
     here = solve(*banks, tmp_path / "here", shard_rows=100)
-    there = solve(*banks, tmp_path / "there", shard_rows=100, executor=of_shards.on_ray())
+    there = solve(*banks, tmp_path / "there", shard_rows=100, executor=on_ray())
     assert differences(here, there) == []
 
 
 def test_a_worker_that_dies_is_replaced_and_in_the_end_given_up(tmp_path, monkeypatch):
-    assert sorted(of_shards.on_ray()(Mortal(tmp_path, 2), None)) == list(range(6))
+    def labelled(work):
+        shared = Shared(work)
+        return list(on_ray()(type(work).label, [(shared, shard, None) for shard in range(6)]))
+
+    assert sorted(labelled(Mortal(tmp_path, 2))) == list(range(6))
     assert len(list(tmp_path.iterdir())) == 2
-    monkeypatch.setattr(ray_cluster, "RETRIES", 1)
+    monkeypatch.setattr(executors, "RETRIES", 1)
     with pytest.raises(ClusterError, match=r"call again to continue the run. The last loss: .*died"):
-        list(of_shards.on_ray()(Mortal(tmp_path, 100), None))
+        labelled(Mortal(tmp_path, 100))
     with pytest.raises(TaskError, match=r"\Aa sentence for the user\Z"):
-        list(of_shards.on_ray()(Complaining(), None))
+        labelled(Complaining())
 
 
 def test_features_have_the_same_bytes(tmp_path):
@@ -89,11 +90,11 @@ def test_features_have_the_same_bytes(tmp_path):
     (folder / "class2" / "02.png").write_bytes(b"")
     items, sizes = list_items(folder), {"shard_size": 2, "batch_size": 2}
     here = extract(items, small_backbone(), tmp_path / "here", **sizes)
-    there = extract(items, small_backbone(), tmp_path / "there", **sizes, executor=of_items.on_ray())
+    there = extract(items, small_backbone(), tmp_path / "there", **sizes, executor=on_ray())
     assert there.content_hash == here.content_hash
     assert skipped_items(there) == skipped_items(here) != []
     with pytest.raises(ExtractionError, match=r"\Abackbone small must give 31 numbers"):
-        extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=of_items.on_ray())
+        extract(items, replace(small_backbone(), dim=31), tmp_path / "wrong", executor=on_ray())
 
 
 @pytest.mark.slow  # Ray Data takes long to begin; its function is tested in tests/estimators

@@ -13,8 +13,9 @@ import torch
 from handful.banks import FeatureBank
 from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
-from handful.extraction.extract import SKIPPED, extract, in_process, skipped_items
+from handful.extraction.extract import SKIPPED, extract, skipped_items
 from handful.extraction.items import list_items
+from handful.machine.executors import in_process
 from handful.machine.safetensors_format import write_tensors
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
@@ -29,20 +30,20 @@ def items(tmp_path):
 def counted(seen: list):
     """An executor that notes the shards it is asked for."""
 
-    def run(compute, backbone, shards):
-        for shard in shards:
-            seen.append(shard.number)
-            yield compute(backbone, shard)
+    def run(function, tasks):
+        for task in tasks:
+            seen.append(task[0].number)
+            yield from in_process()(function, [task])
 
     return run
 
 
 def stopping_after(n_shards: int):
-    def run(compute, backbone, shards):
-        for count, shard in enumerate(shards):
+    def run(function, tasks):
+        for count, task in enumerate(tasks):
             if count == n_shards:
                 raise KeyboardInterrupt
-            yield compute(backbone, shard)
+            yield from in_process()(function, [task])
 
     return run
 
@@ -98,12 +99,12 @@ KILLED = """
 import sys, time
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.machine.safetensors_format import write_tensors
+from handful.machine.executors import in_process
 from tests.items_at_hand import small_backbone
 
-def slow(compute, backbone, shards):
-    for shard in shards:
-        yield compute(backbone, shard)
+def slow(*work):
+    for result in in_process()(*work):
+        yield result
         time.sleep(0.3)
 
 extract(list_items(sys.argv[1]), small_backbone(), sys.argv[2], shard_size=4, executor=slow)

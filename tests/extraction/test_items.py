@@ -212,5 +212,5 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, name, text):
     assert items.names == ("row 0", "row 2")
     assert items.source == ("where", "wake")
     assert [items.class_names[k] for k in items.labels] == ["luggage", "alarm"]
-    assert items.carried.values()["text"] == ["where", "wake"]
+    assert items.columns.values()["text"] == ["where", "wake"]
     assert len(list_items(tmp_path / name, labelled=False)) == 4

@@ -4,7 +4,7 @@ import pytest
 from handful.banks import FeatureBank, write_parquet
 from handful.catalogue import Catalogue
 from handful.errors import BankError, FileFormatError, OptionError, TaskError
-from handful.large.inputs import content_hash, given, read_rows
+from handful.large.inputs import content_hash, read_input, read_rows
 from handful.machine.folders import LocalFolder
 from tests.large_at_hand import large_problem
 
@@ -33,7 +33,7 @@ def test_queries_come_from_parquet_without_labels_too(tmp_path):
     queries = large_problem().queries
     column = pa.FixedSizeListArray.from_arrays(pa.array(queries.features.reshape(-1)), queries.dim)
     parquet.write_table(pa.table({"embedding": column}), tmp_path / "q.parquet")
-    came = given(tmp_path / "q.parquet", role="queries", scratch=tmp_path)
+    came = read_input(tmp_path / "q.parquet", role="queries", scratch=tmp_path)
     bank = came.open(LocalFolder(tmp_path))
     assert isinstance(bank.stored, np.memmap)
     np.testing.assert_array_equal(bank.features, queries.features)
@@ -45,17 +45,17 @@ def test_queries_come_from_parquet_without_labels_too(tmp_path):
     with pytest.raises(FileFormatError, match=f"{copy.name} was cut short or changed"):
         came.open(LocalFolder(tmp_path))
     write_parquet(queries, tmp_path / "labelled.parquet")
-    labelled = given(tmp_path / "labelled.parquet", role="catalogue", scratch=tmp_path)
-    assert labelled.called == str(tmp_path / "labelled.parquet")
+    labelled = read_input(tmp_path / "labelled.parquet", role="catalogue", scratch=tmp_path)
+    assert labelled.name == str(tmp_path / "labelled.parquet")
     assert labelled.open(LocalFolder(tmp_path)).n_classes == 60
     with pytest.raises(BankError, match="does not exist"):
-        given(tmp_path / "none.parquet", role="queries", scratch=tmp_path)
+        read_input(tmp_path / "none.parquet", role="queries", scratch=tmp_path)
 
 
 def test_a_catalogue_needs_labels(tmp_path):
     with pytest.raises(TaskError, match=r"pair \(X, y\)"):
-        given(np.eye(3), role="catalogue", scratch=tmp_path)
-    assert given((np.eye(3), ["b", "a", "b"]), role="catalogue", scratch=tmp_path).open(
+        read_input(np.eye(3), role="catalogue", scratch=tmp_path)
+    assert read_input((np.eye(3), ["b", "a", "b"]), role="catalogue", scratch=tmp_path).open(
         LocalFolder(tmp_path)
     ).class_names == ("a", "b")
 

@@ -9,8 +9,8 @@ from handful.machine.folders import LocalFolder
 
 def about(**settings):
     inputs = {
-        "catalogue": {"called": "c.npz", "content": "c0"},
-        "queries": {"called": "a.parquet", "content": "a0"},
+        "catalogue": {"name": "c.npz", "content": "c0"},
+        "queries": {"name": "a.parquet", "content": "a0"},
     }
     return {"format": FORMAT, "inputs": inputs, "transform": "l2", **settings}
 

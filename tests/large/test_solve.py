@@ -15,8 +15,8 @@ from handful.datasets import load_clinc150
 from handful.engine.model import label_batch
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.large import solve
-from handful.large.executors import in_process
 from handful.large.run_file import begin, refuse_another, run_name_of
+from handful.machine.executors import in_process
 from handful.machine.folders import folder_at
 from tests.conftest import SHARED
 from tests.kills_at_hand import differences
@@ -292,9 +292,10 @@ def test_a_parquet_file_at_a_url_is_copied_to_the_run(tmp_path):
 def test_answers_that_went_elsewhere_are_missed(tmp_path):
     """Nodes without a common folder each see a disk of their own under the path of the run."""
 
-    def elsewhere(work, decided):
+    def elsewhere(label, tasks):
         (tmp_path / "another disk").mkdir()
-        return in_process()(replace(work, folder=folder_at(tmp_path / "another disk")), decided)
+        moved = {"folder": folder_at(tmp_path / "another disk")}
+        return in_process()(label, ((replace(work.value, **moved), *rest) for work, *rest in tasks))
 
     problem = large_problem()
     with pytest.raises(StorageError, match=r"answers of 4 shards are not in .* give a URL as the folder"):
@@ -304,10 +305,10 @@ def test_answers_that_went_elsewhere_are_missed(tmp_path):
 def test_a_run_that_begins_at_the_same_url_meanwhile_is_noticed():
     pytest.importorskip("fsspec")
     folder = folder_at(f"memory://{uuid.uuid4().hex}")
-    about = {"inputs": {"queries": {"called": "a", "content": "a"}}, "shard_rows": 1}
+    about = {"inputs": {"queries": {"name": "a", "content": "a"}}, "shard_rows": 1}
     refuse_another(folder, about)
     begin(folder, {**about, "shard_rows": 2})
     with pytest.raises(OptionError, match="differs in shard_rows"):
         begin(folder, about)
     assert run_name_of(about) != run_name_of({**about, "shard_rows": 2})
-    assert run_name_of(about) == run_name_of({**about, "inputs": {"queries": {"called": "b", "content": "a"}}})
+    assert run_name_of(about) == run_name_of({**about, "inputs": {"queries": {"name": "b", "content": "a"}}})

@@ -8,9 +8,8 @@ import pytest
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.engine.model import label_batch
-from handful.large import decided, solve
-from handful.large.executors import in_process
-from handful.large.shard import Work
+from handful.large import decided, shard, solve
+from handful.machine.executors import in_process
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 
@@ -142,8 +141,8 @@ def test_an_interrupted_run_labels_only_what_is_left_and_gives_the_same_bits(don
         solve(catalogue, queries, tmp_path / "broken", **arguments, on_progress=stop)
     made = len(list((tmp_path / "broken" / "sums").iterdir()))
     assert made >= done
-    again, original = [], Work._write
-    monkeypatch.setattr(Work, "_write", lambda *given: again.append(1) or original(*given))
+    again, original = [], shard.write_answers
+    monkeypatch.setattr(shard, "write_answers", lambda *given: again.append(1) or original(*given))
     assert differences(solve(catalogue, queries, tmp_path / "broken", **arguments), whole) == []
     assert len(again) == 5 - made
     assert differences(solve(catalogue, queries, tmp_path / "broken", **arguments), whole) == []

@@ -3,8 +3,8 @@ import sys
 import pytest
 
 from handful.errors import MissingExtraError
+from handful.machine.executors import connected
 from handful.machine.extras import import_extra
-from handful.machine.ray_cluster import connected
 
 
 def test_a_missing_package_names_the_extra_to_install(monkeypatch):

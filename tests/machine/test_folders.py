@@ -42,7 +42,7 @@ def test_a_folder_travels_to_other_processes(folder):
     folder.create("run.json", b"one")
     assert pickle.loads(pickle.dumps(folder)) == folder
     assert folder_at(folder) is folder
-    assert folder_at(folder.called) == folder
+    assert folder_at(folder.address) == folder
 
 
 def test_urls_are_told_from_paths(tmp_path):

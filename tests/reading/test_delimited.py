@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.errors import BankError
 from handful.reading import read, read_bank
 from handful.reading.choose import unlabelled
@@ -34,7 +34,7 @@ def written(path, text, encoding="utf-8"):
 
 
 def values(table):
-    return Carried(table.columns).values()
+    return Columns(table.columns).values()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -77,7 +77,7 @@ def test_what_pandas_and_polars_write_is_read(tmp_path, writer, ending):
     found = unlabelled(read(path), item_column="ticket", groups=("label",))
     np.testing.assert_allclose(found.features, VECTORS, rtol=1e-6)
     assert (found.names, found.groups) == (tuple("vwxyz"), {"label": LABELS})
-    assert {"ticket", "label"} <= set(found.carried.columns)
+    assert {"ticket", "label"} <= set(found.columns.by_name)
 
 
 def test_numbers_of_other_columns_stay_the_text_they_are(tmp_path, reader):

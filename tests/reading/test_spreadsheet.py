@@ -21,7 +21,7 @@ def test_sentences_and_vectors_of_the_first_sheet(tmp_path):
         xlsx(tmp_path / "x.xlsx", [["ticket", None, "Frage"], [7, 1, "wo"], [], [9, None, "wann"]]), text="Frage"
     )
     assert (table.text, table.columns) == ("Frage", {"ticket": [7, 9], "Frage": ["wo", "wann"]})
-    assert table.called(1) == "line 4"
+    assert table.row_name(1) == "line 4"
     bank = read_bank(xlsx(tmp_path / "y.xlsx", [["e0", "e1", "label"], [1, 2, "a"], [3, 4.5, "b"]]))
     assert (bank.features.tolist(), bank.class_names) == ([[1, 2], [3, 4.5]], ("a", "b"))
 

@@ -6,9 +6,9 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -142,17 +142,18 @@ class FeatureBank:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FeatureBank:
         """Open a bank that `save` wrote; features are mapped, not read."""
-        found = store.open_folder(path)
+        features, labels, manifest = store.open_folder(path)
+        names = tuple(manifest["class_names"])
         try:
-            if found.features.shape[0] != len(found.labels):
-                raise BankError(f"{found.features.shape[0]} feature rows but {len(found.labels)} labels")
+            if len(features) != len(labels):
+                raise BankError(f"{len(features)} feature rows but {len(labels)} labels")
             return cls(
-                found.features,
-                _checked_labels(found.labels, len(found.labels), len(found.class_names)),
-                tuple(map(str, found.class_names)),
-                Provenance.from_mapping(found.provenance),
-                _checked_splits(found.splits, len(found.class_names)),
-                recorded_hash=found.content_hash,
+                features,
+                _checked_labels(labels, len(labels), len(names)),
+                names,
+                Provenance.from_mapping(manifest["provenance"]),
+                _checked_splits(manifest["splits"], len(names)),
+                recorded_hash=manifest["content_hash"],
             )
         except (TypeError, ValueError, AttributeError, RecursionError) as error:  # a manifest can hold anything
             raise BankError(f"the bank {path} contradicts itself: {error}") from error
@@ -291,12 +292,12 @@ class FeatureBank:
         state = {name: self.__dict__[name] for name in (f.name for f in fields(self))}
         array = self.stored
         if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None:
-            state["stored"] = _MappedFile(str(array.filename), array.dtype.str, array.shape, array.offset)
+            state["stored"] = partial(np.memmap, str(array.filename), array.dtype.str, "r", array.offset, array.shape)
         return {**state, "splits": dict(self.splits)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state["stored"], _MappedFile):
-            state["stored"] = state["stored"].open()
+        if isinstance(state["stored"], partial):
+            state["stored"] = state["stored"]()
         self.__dict__.update(state, splits=MappingProxyType(state["splits"]))
 
     def _computed_hash(self) -> str:
@@ -324,18 +325,6 @@ class FeatureBank:
         # A private mapping (mode "c") would lose what was written to it.
         if large and getattr(self.stored, "mode", "c") != "c" and hasattr(mmap, advice):
             mapping.madvise(getattr(mmap, advice))
-
-
-class _MappedFile(NamedTuple):
-    """Where mapped features are on disk."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int
-
-    def open(self) -> np.ndarray:
-        return np.memmap(self.name, self.dtype, "r", self.offset, self.shape)
 
 
 def _checked_labels(labels: np.ndarray, n_rows: int, n_classes: int) -> Int[np.ndarray, "row"]:

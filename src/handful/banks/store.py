@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +30,6 @@ FORMAT, FORMAT_VERSION = "handful feature bank", 1
 MANIFEST = "manifest.json"
 FEATURE_TYPES = ("float16", "float32")
 LABEL_TYPE = "int32"
-
-
-class Stored(NamedTuple):
-    """The content of a folder: features mapped, labels read, the rest as in the manifest."""
-
-    features: Float[np.ndarray, "row dim"]
-    labels: Int[np.ndarray, "row"]
-    class_names: tuple[str, ...]
-    provenance: Mapping[str, Any]
-    splits: Mapping[str, Sequence[int]]
-    content_hash: str
 
 
 class Digest:
@@ -124,20 +113,13 @@ def write(
     return content_hash
 
 
-def open_folder(path: str | os.PathLike[str]) -> Stored:
-    """Open a folder that `write` made, checking shapes and dtypes against the manifest."""
+def open_folder(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Open a folder that `write` made: features mapped, labels read, and the manifest, with whose shapes they agree."""
     folder = Path(path)
     manifest = _read_manifest(folder)
     features = _open_array(folder, "features", manifest["features"], axes=2, dtypes=FEATURE_TYPES)
     labels = np.array(_open_array(folder, "labels", manifest["labels"], axes=1, dtypes=(LABEL_TYPE,)))
-    return Stored(
-        features,
-        labels,
-        tuple(manifest["class_names"]),
-        manifest["provenance"],
-        manifest["splits"],
-        manifest["content_hash"],
-    )
+    return features, labels, manifest
 
 
 def is_bank(path: str | os.PathLike[str]) -> bool:

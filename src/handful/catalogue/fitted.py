@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from handful.banks import FeatureBank
 from handful.catalogue.labels import distinct, places_of, same_kind
-from handful.catalogue.parts import ClassMeans, ClassNames, Examples, merged
+from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
 from handful.engine.head import LinearHead, fit_head
@@ -173,7 +173,7 @@ class Catalogue:
     @cached_property
     def _whole(self) -> ClassMeans:
         """All parts as one."""
-        return merged(self.parts)
+        return merged(*self.parts)
 
     def points(self, features: Float[np.ndarray, "item dim"]) -> Float[np.ndarray, "item dim"]:
         """Return transformed rows, about the origin of the examples if there are any."""
@@ -296,7 +296,7 @@ class Catalogue:
         new = classes[places_of(classes, self.classes) < 0]
         nothing = ClassMeans(new, *self._no_examples(len(new)))
         return replace(
-            self, parts=(*self.parts, nothing), names=added if self.names is None else self.names.then(added)
+            self, parts=(*self.parts, nothing), names=added if self.names is None else merged(self.names, added)
         )
 
     def without(self, labels: npt.NDArray[Any]) -> Catalogue:
@@ -327,9 +327,9 @@ class Catalogue:
         named = [one for one in (self.names, other.names) if one is not None]
         return replace(
             self,
-            names=named[0].then(named[-1]) if named else None,
+            names=merged(*named) if named else None,
             parts=(*self.parts, self._and_known(moved)),
-            examples=self._kept(self.examples.then(later)),
+            examples=self._kept(joined(self.examples, later)),
             n_examples=self.n_examples + other.n_examples,
         )
 
@@ -345,8 +345,8 @@ class Catalogue:
         parts = (*self.parts, added)
         return replace(
             self,
-            parts=parts if len(parts) <= MOST_ADDITIONS else (merged(parts),),
-            examples=self._kept(self.examples.then(Examples(labels, points, positions))),
+            parts=parts if len(parts) <= MOST_ADDITIONS else (merged(*parts),),
+            examples=self._kept(joined(self.examples, Examples(labels, points, positions))),
             n_examples=self.n_examples + len(labels),
         )
 
@@ -381,7 +381,7 @@ class Catalogue:
                 found.append(part.rows(places[places >= 0]))
                 wanted = wanted[places < 0]
         empty = ClassMeans(classes[:0], *self._no_examples(0))
-        return merged(tuple(found)) if found else empty
+        return merged(*found) if found else empty
 
     def _rows(self, features: Any) -> Float[np.ndarray, "row dim"]:
         return np.asarray(features, dtype=self.origin.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,58 +15,42 @@ from handful.shapes import Float
 FEWEST_CLASSES = 64
 
 
+class _Table:
+    """Columns of equal length."""
+
+    def rows(self, kept: npt.NDArray[Any]) -> Self:
+        """Keep some of the rows."""
+        return type(self)(*(column[kept] for column in vars(self).values()))
+
+
+Table = TypeVar("Table", bound=_Table)
+PerClass = TypeVar("PerClass", "ClassMeans", "ClassNames")
+
+
 @dataclass(frozen=True, eq=False)
-class ClassMeans:
+class ClassMeans(_Table):
     """Number and mean of the examples of some classes."""
 
     classes: npt.NDArray[Any]  # in increasing order
     shots: Float[np.ndarray, "class"]
     means: Float[np.ndarray, "class dim"]  # about the catalogue's origin
 
-    def rows(self, kept: npt.NDArray[Any]) -> ClassMeans:
-        """Keep some of the classes."""
-        return ClassMeans(self.classes[kept], self.shots[kept], self.means[kept])
-
 
 @dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassNames(_Table):
     """Vectors of the names of some classes, or of descriptions: one per class."""
 
     classes: npt.NDArray[Any]  # in increasing order
     points: Float[np.ndarray, "class dim"]  # transformed
 
-    def rows(self, kept: npt.NDArray[Any]) -> ClassNames:
-        """Keep some of the classes."""
-        return ClassNames(self.classes[kept], self.points[kept])
-
-    def then(self, other: ClassNames) -> ClassNames:
-        """Return these names and the others; of a class that has both, the other."""
-        classes = np.concatenate([self.classes, other.classes])
-        labels, first = np.unique(classes[::-1], return_index=True)
-        return ClassNames(labels, np.concatenate([self.points, other.points])[len(classes) - 1 - first])
-
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class Examples(_Table):
     """Labelled rows, in the order in which they were given."""
 
     labels: npt.NDArray[Any]
     points: Float[np.ndarray, "row dim"]  # transformed
     positions: npt.NDArray[np.int64]  # how many examples the catalogue had been given before each
-
-    def rows(self, kept: npt.NDArray[np.bool_]) -> Examples:
-        """Keep some of the rows."""
-        if kept.all():
-            return self
-        return Examples(self.labels[kept], self.points[kept], self.positions[kept])
-
-    def then(self, other: Examples) -> Examples:
-        """Return these rows and the others after them."""
-        return Examples(
-            np.concatenate([self.labels, other.labels]),
-            np.concatenate([self.points, other.points]),
-            np.concatenate([self.positions, other.positions]),
-        )
 
     def sample(self, most: int) -> Examples:
         """Keep at most `most` rows: the first ones of large classes, then all that is left of some classes.
@@ -83,16 +67,20 @@ class Examples:
         return few.rows(np.isin(codes, chosen))
 
 
-def merged(parts: tuple[ClassMeans, ...]) -> ClassMeans:
+def joined(*parts: Table) -> Table:
+    """Put the rows of several parts one after another."""
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, columns))
+
+
+def merged(*parts: PerClass) -> PerClass:
     """Make one part of several; of a class that several have, the last counts."""
     if len(parts) == 1:
         return parts[0]
-    classes = np.concatenate([part.classes for part in parts])
+    whole = joined(*parts)
     # The last of equal labels comes first when the parts are reversed.
-    labels, first = np.unique(classes[::-1], return_index=True)
-    places = len(classes) - 1 - first
-    shots, means = (np.concatenate([getattr(part, name) for part in parts])[places] for name in ("shots", "means"))
-    return ClassMeans(labels, shots, means)
+    _, first = np.unique(whole.classes[::-1], return_index=True)
+    return whole.rows(len(whole.classes) - 1 - first)
 
 
 def _rank_in_class(labels: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

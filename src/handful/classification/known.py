@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
@@ -124,7 +124,7 @@ def _names(asked: Names) -> tuple[str, ...]:
 
 
 def _values(columns: Mapping[str, Any], name: str) -> list[Any]:
-    return Carried({name: columns[name]}).values()[name]
+    return Columns({name: columns[name]}).values()[name]
 
 
 def _sequence(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -37,9 +37,9 @@ from handful.estimators.context import BatchContexts, Known, is_by_item
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.prior_weights import weights_of
-from handful.extraction.extract import extract, in_process, skipped_items
-from handful.extraction.items import Items, Kind, items_of
-from handful.large.executors import Executor
+from handful.extraction.extract import extract, skipped_items
+from handful.extraction.items import Items, Kind, list_items
+from handful.machine.executors import Executor, in_process
 from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
@@ -168,11 +168,11 @@ def classify(
     if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
         raise OptionError("there is no file that could hold a pickle; leave trust_pickle out")
     if catalogue is not None and tables[catalogue].vectors is None:
-        items["catalogue"] = items_of(tables[catalogue], label_column=labels)
+        items["catalogue"] = list_items(tables[catalogue], label_column=labels)
     elif catalogue is not None:
         bank = labelled(tables[catalogue], labels)
     if tables[batch].vectors is None:
-        items["batch"] = items_of(tables[batch], labelled=False, groups=columns, item_column=item_column)
+        items["batch"] = list_items(tables[batch], labelled=False, groups=columns, item_column=item_column)
     else:
         # In one file with the catalogue, the batch is the cells without a label.
         same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
@@ -186,7 +186,7 @@ def classify(
     # Refused before the work, which would be lost.
     if known.get("given") is not None:
         labels_said(known["given"], of_batch.rows, of_batch.names, fingerprint)
-    about_items = _known(known, of_batch.carried.columns, of_batch.names, classes, grouping)
+    about_items = _known(known, of_batch.columns.by_name, of_batch.names, classes, grouping)
     BatchContexts(
         about_items,
         np.array(classes, dtype=object),
@@ -258,7 +258,7 @@ def classify(
         }
         if grouping is not None and vectors is None:
             grouping = grouping.of_items(_kept(items["batch"], embedded["batch"]))
-        about_items = _known(known, ready.carried.columns, ready.names, class_names, grouping)
+        about_items = _known(known, ready.columns.by_name, ready.names, class_names, grouping)
         every = np.empty(len(class_names), dtype=object)
         every[:] = class_names
         if streams:
@@ -371,7 +371,7 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 def _of_vectors(vectors: Vectors, path: Path) -> Batch:
     source = path if is_h5ad(path) else None
     fingerprint = _fingerprint(vectors)
-    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.carried, source, fingerprint)
+    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.columns, source, fingerprint)
 
 
 def _fingerprint(vectors: Vectors) -> str:
@@ -402,6 +402,6 @@ def _of_items(items: Items, bank: FeatureBank) -> Batch:
         tuple(items.names[item] for item in kept),
         pick(items.source, kept),
         (*items.skipped, *skipped),
-        items.carried.of_items(kept),
+        items.columns.of_items(kept),
         fingerprint=items.data_hash,
     )

@@ -43,7 +43,7 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
     batch, found, rejected = classified.batch, classified.predictions(), classified.answer.rejected
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
-    columns = {name: values for name, values in batch.carried.values().items() if name not in (shown, "row", "item")}
+    columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
     tasks = []
     for place, (row, item) in enumerate(zip(batch.rows, batch.names, strict=True)):
         data: dict[str, Any] = {name: _plain(values[place]) for name, values in columns.items()}

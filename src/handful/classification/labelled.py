@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
 from handful.reading.contents import Source, pick
@@ -56,7 +56,7 @@ class Batch:
         The images or sentences, not yet read; None if only vectors were given.
     skipped : tuple of Skipped
         Items that could not be read and have no vector, each with its position in what was given, name and reason.
-    carried : Carried
+    columns : Columns
         The other columns of what was given, which come back with the predictions.
     source : Path or None
         The file they came from, where answers can go back into a file of its kind.
@@ -68,7 +68,7 @@ class Batch:
     names: tuple[str, ...]
     contents: Source | None
     skipped: tuple[Skipped, ...]
-    carried: Carried = field(default_factory=Carried)
+    columns: Columns = field(default_factory=Columns)
     source: Path | None = None
     fingerprint: str = ""
 
@@ -79,7 +79,7 @@ class Batch:
             tuple(self.names[i] for i in items),
             None if self.contents is None else pick(self.contents, items),
             (),
-            self.carried.of_items(items),
+            self.columns.of_items(items),
         )
 
 
@@ -306,9 +306,9 @@ class Classified:
             "rejected": answer.rejected[places].tolist() if self.judged else [None] * len(places),
             "proposal": [number or None for number in self._proposals[places].tolist()],
         }
-        carried = self.batch.carried.of_items(chosen).beside(PREDICTION_TYPES).values()
+        columns = self.batch.columns.of_items(chosen).beside(PREDICTION_TYPES).values()
         of_group = [] if answer.group_of is None else answer.group_of[places].tolist()
-        return in_front(ours) | self._keys_of(of_group) | carried | ours
+        return in_front(ours) | self._keys_of(of_group) | columns | ours
 
     def group_table(self) -> dict[str, list[Any]]:
         """Return one entry per group and class that may be present.
@@ -339,9 +339,9 @@ class Classified:
         """Return the columns that name groups, for the groups at these places."""
         return {name: [self._keys[place][at] for place in places] for at, name in enumerate(self.group_by)}
 
-    def key_columns(self) -> Carried:
+    def key_columns(self) -> Columns:
         """Return the columns that name groups, one entry per group."""
-        return Carried(self._keys_of(range(self.n_groups)))
+        return Columns(self._keys_of(range(self.n_groups)))
 
     @cached_property
     def _proposals(self) -> Int[np.ndarray, "item"]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
-from handful.extraction.items import items_of
+from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.choose import labelled
 from handful.reading.read import has_columns, read
@@ -103,7 +103,7 @@ def read_names(
     if table.images is not None:
         raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
     if table.text is not None and table.vectors is None:
-        items = items_of(table, label_column=None if beside else labels)
+        items = list_items(table, label_column=None if beside else labels)
         classes = [items.class_names[code] for code in items.labels]
         rows = [(label, [str(said)]) for label, said in zip(classes, items.source, strict=True)]
         return _of_texts(path, rows, many=True)

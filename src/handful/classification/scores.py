@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
 from handful.classification.labelled import BY_SCORES, Batch, Classified
@@ -75,7 +75,7 @@ def classify_scores(
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
     classes = tuple(sorted({name for listed in tool.classes for name in listed}))
     digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))
-    batch = Batch(range(len(tool.names)), tool.names, None, (), Carried(columns), fingerprint=digest.hexdigest())
+    batch = Batch(range(len(tool.names)), tool.names, None, (), Columns(columns), fingerprint=digest.hexdigest())
     grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
     groups = None if grouping is None else grouping.names
     items = {"item": list(tool.names), "file": list(tool.files), **columns}

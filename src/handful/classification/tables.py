@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from handful import __version__
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
@@ -75,7 +75,7 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
         _write_back(classified, final)
     else:
         keys, others = (
-            _types(columns, final) for columns in (classified.key_columns(), batch.carried.beside(PREDICTION_TYPES))
+            _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(PREDICTION_TYPES))
         )
         types = in_front(PREDICTION_TYPES) | keys | others | PREDICTION_TYPES
         n_items = len(batch.rows)
@@ -115,9 +115,9 @@ def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> N
         write_table(beside, types, [classified.group_table()])
 
 
-def _types(columns: Carried, path: Path) -> dict[str, Any]:
+def _types(columns: Columns, path: Path) -> dict[str, Any]:
     """Return the Arrow types of columns; a CSV file needs none."""
-    return dict.fromkeys(columns.columns) if path.suffix.lower() == ".csv" else columns.types()
+    return dict.fromkeys(columns.by_name) if path.suffix.lower() == ".csv" else columns.types()
 
 
 def write_table(

@@ -116,12 +116,10 @@ def run(
     """
     from handful.fewshot.benchmark.completion import complete, progress, refuse_a_mix
     from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
-    from handful.fewshot.benchmark.local import in_process
-    from handful.fewshot.benchmark.on_ray import on_ray
 
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
-    executor = executor_at(on, lambda: in_process(workers), on_ray, {"--workers": workers != 1})
+    executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
     options = {
         **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
         **{"--split": split, "--tasks": tasks, "--seed": seed, "--budget": budget},
@@ -313,7 +311,7 @@ def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], N
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from handful.cli.rate import Rate
+    from handful.cli.passes import Rate
     from handful.cli.terminal import now_and_then
     from handful.fewshot.benchmark.completion import time_left
 

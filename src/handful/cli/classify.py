@@ -197,7 +197,6 @@ def classify_command(
     from handful.cli.passes import passes
     from handful.cli.printed import print_batch
     from handful.errors import OptionError
-    from handful.large.on_ray import on_ray
 
     known: Any = {
         "candidates": candidates,
@@ -249,7 +248,7 @@ def classify_command(
                 unknown=unknown,
                 device=device,
                 folder=run,
-                executor=executor_at(on, lambda: None, on_ray, {}),
+                executor=None if on == HERE else executor_at(on, 1, {}),
                 on_progress=on_progress,
                 **known,
             )

@@ -6,7 +6,6 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Any
 
@@ -19,14 +18,6 @@ CORE = ("numpy", "scipy", "scikit-learn", "torch")
 BESIDE_TORCH = ("torchvision", "torchaudio")
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
 EXACT_TORCH = re.compile(r"^torch\s*\(?\s*==\s*([^\s;,)]+)\s*\)?\s*(;|$)")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something wrong, and what to do about it."""
-
-    what: str
-    cure: str
 
 
 def doctor() -> None:
@@ -61,8 +52,8 @@ def doctor() -> None:
     if not found:
         data("No problems found.")
         return
-    for finding in found:
-        data(f"Problem: {finding.what}\n  Fix: {finding.cure}")
+    for what, cure in found:
+        data(f"Problem: {what}\n  Fix: {cure}")
     sys.exit(1)
 
 
@@ -104,8 +95,8 @@ def findings(
     wanted_torch: Mapping[str, str | None],
     cuda_of_torch: str | None,
     cuda_runs: bool,
-) -> list[Finding]:
-    """Return the problems that these versions show.
+) -> list[tuple[str, str]]:
+    """Return the problems that these versions show, each with what to do about it.
 
     Parameters
     ----------
@@ -126,7 +117,7 @@ def findings(
         if local and local != build and "torch" in versions:
             what = f"{name} {versions[name]} was built for {local}, torch {versions['torch']} for {build}"
             found.append(
-                Finding(
+                (
                     f"{what}; importing it fails, and timm, open_clip or transformers with it",
                     f"pip uninstall {name}, or pip install --force-reinstall --no-deps {name} --index-url {index}",
                 )
@@ -135,7 +126,7 @@ def findings(
         if wanted is not None and not _same_release(wanted, versions["torch"]):
             kept = versions["torch"].partition("+")[0]
             found.append(
-                Finding(
+                (
                     f"{name} {versions[name]} asks for torch {wanted}, and torch {versions['torch']} is installed",
                     # The resolver knows which release fits the installed torch.
                     f"pip install --upgrade --force-reinstall {name} 'torch=={kept}' --index-url {index}",
@@ -143,7 +134,7 @@ def findings(
             )
     if cuda_of_torch and not cuda_runs:
         found.append(
-            Finding(
+            (
                 f"torch was built for CUDA {cuda_of_torch} and finds no device to run it on",
                 "install the driver of the graphics card, or, without one, save gigabytes: "
                 "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
@@ -151,7 +142,7 @@ def findings(
         )
     doubled = [name for name in ("opencv-python", "opencv-python-headless") if name in versions]
     if len(doubled) > 1:
-        found.append(Finding(f"{' and '.join(doubled)} overwrite each other's files", f"pip uninstall {doubled[0]}"))
+        found.append((f"{' and '.join(doubled)} overwrite each other's files", f"pip uninstall {doubled[0]}"))
     return found
 
 

@@ -53,14 +53,13 @@ def extract_command(
     """
     from handful.cli.printed import complain_of_skipped, print_bank
     from handful.cli.terminal import waiting
-    from handful.extraction.extract import extract, in_process, skipped_items
+    from handful.extraction.extract import extract, skipped_items
     from handful.extraction.items import list_items
-    from handful.extraction.on_ray import on_ray
     from handful.machine.extras import import_extra
     from handful.machine.threads import available_cores
 
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
-    executor = executor_at(on, lambda: in_process(workers or available_cores()), on_ray, only_here)
+    executor = executor_at(on, workers or available_cores(), only_here)
     with waiting(f"listing {items}"):
         listed = list_items(items, split=split, text=text, label_column=labels, item_column=item_column)
     with _bar(f"extracting {items}") as on_progress:
@@ -86,7 +85,7 @@ def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from handful.cli.rate import Rate
+    from handful.cli.passes import Rate
     from handful.cli.terminal import now_and_then
 
     console = Console(stderr=True)

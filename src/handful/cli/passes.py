@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
+from rich.text import Text
 
 from handful.cli.terminal import duration, now_and_then
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
     from handful.large import Progress
 
 EMBED = "embed"
+
+
+class Rate(ProgressColumn):
+    """Items per second, over the period that the bar averages; nothing before there is a rate."""
+
+    def __init__(self, counted: str) -> None:
+        super().__init__()
+        self.counted = counted
+
+    def render(self, task: Task) -> Text:
+        """Return the rate."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.3g} {self.counted}/s")
 
 
 @contextmanager

@@ -44,11 +44,11 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
     head, table = _groups(found) if found.group_by else _classes(found)
     written = _table()
     for place, what in files:
-        written.add_row(_bold(str(place)), _quiet(what))
+        written.add_row(_plain(str(place), "bold"), _plain(what, "dim"))
     show(
         _plain(found.how),
         "",
-        _bold(head),
+        _plain(head, "bold"),
         *((table,) if table.row_count else ()),
         "",
         *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
@@ -69,7 +69,7 @@ def _classes(found: Classified) -> tuple[str, Table]:
     more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
     for codes, what in ((more, f"{len(more):,} more"), (others, f"not present for certain: {len(others):,} more")):
         if codes:
-            classes.add_row(f"{counts[list(codes)].sum():,}", "", "", _quiet(f"and {what}"))
+            classes.add_row(f"{counts[list(codes)].sum():,}", "", "", _plain(f"and {what}", "dim"))
     if counts[-1]:
         classes.add_row(f"{counts[-1]:,}", "", "", _plain(NONE))
     head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
@@ -90,7 +90,7 @@ def _groups(found: Classified) -> tuple[str, Table]:
         groups.add_row(_plain(found.name(place)), f"{sizes[place]:,}", _plain(classes))
     left = found.n_groups - MOST_GROUPS
     if left > 0:
-        groups.add_row(_quiet(f"and {left:,} more"))
+        groups.add_row(_plain(f"and {left:,} more", "dim"))
     return f"{counted(found.n_groups, 'group')} by {columns}", groups
 
 
@@ -101,7 +101,7 @@ def print_bank(bank: FeatureBank, place: Path) -> None:
     each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
     backbone = bank.provenance.backbone.partition(", weights ")[0]
     written = _table()
-    written.add_row(_bold(str(place)), _quiet(f"bank, content hash {bank.recorded_hash}"))
+    written.add_row(_plain(str(place), "bold"), _plain(f"bank, content hash {bank.recorded_hash}", "dim"))
     classes, made_by = counted(bank.n_classes, "class"), f", features of {backbone}" if backbone else ""
     show(
         _plain(f"{counted(bank.n_rows, 'vector')} of {bank.dim:,} numbers, {classes} with {each} each{made_by}"),
@@ -135,24 +135,12 @@ def _table(*columns: tuple[str, str]) -> Table:
 
     table = Table(box=None, show_header=bool(columns), header_style="dim", padding=(0, 0, 0, 2), pad_edge=True)
     for name, side in columns:
-        table.add_column(_quiet(name), justify=side, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(_plain(name, "dim"), justify=side, overflow="fold")  # type: ignore[arg-type]
     return table
 
 
-def _plain(text: str) -> Text:
+def _plain(text: str, style: str = "") -> Text:
     """Return text on one line: a name in square brackets is no markup, and a line feed in one is an escape."""
     from rich.text import Text
 
-    return Text(printable(text))
-
-
-def _bold(text: str) -> Text:
-    from rich.text import Text
-
-    return Text(printable(text), style="bold")
-
-
-def _quiet(text: str) -> Text:
-    from rich.text import Text
-
-    return Text(printable(text), style="dim")
+    return Text(printable(text), style=style)

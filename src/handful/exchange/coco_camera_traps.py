@@ -51,12 +51,12 @@ def write_coco(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> Non
             numbers[name] = free
             categories.append({"id": free, "name": name})
             free += 1
-    said = content.setdefault("annotations", [])
-    said[:] = [entry for entry in said if not str(entry.get("id")).startswith(OURS)]
+    annotations = content.setdefault("annotations", [])
+    annotations[:] = [entry for entry in annotations if not str(entry.get("id")).startswith(OURS)]
     for place, answer in answers.items():
         image = images[place]["id"]
         own = {"id": f"{OURS}{image}", "image_id": image, "category_id": numbers[answer.label]}
-        said.append({**own, "score": answer.probability})
+        annotations.append({**own, "score": answer.probability})
     file.write(content, out)
 
 

@@ -112,8 +112,8 @@ def annotated(tasks: Any, where: str) -> Annotated:
         )
     labels, batches = list[tuple[int, str, str]](), set[str]()
     for number, one in enumerate(tasks):
-        said = list(_labels(one.get("annotations"), f"task {number} of {where}"))
-        if not said:
+        chosen = list(_labels(one.get("annotations"), f"task {number} of {where}"))
+        if not chosen:
             continue
         data = one["data"]
         row, item = data.get(ROW), data.get(ITEM)
@@ -122,7 +122,7 @@ def annotated(tasks: Any, where: str) -> Annotated:
                 f"task {number} of {where} has no {ROW!r} and {ITEM!r} in its data, so it is not one that handful wrote"
             )
         batches.add(str(data.get(BATCH, "")))
-        labels += [(row, item, label) for label in said]
+        labels += [(row, item, label) for label in chosen]
     if not labels:
         raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
     if len(batches) > 1:

@@ -86,28 +86,16 @@ class MeanOfTokens(nn.Module):
         return (hidden * mask).sum(1) / mask.sum(1)  # type: ignore[no-any-return]
 
 
-class ImageTower(nn.Module):
-    """The image half of a network with `encode_image`."""
+class Tower(nn.Module):
+    """One half of a network for images and texts: its method `encode_image` or `encode_text`."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, method: str) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.method = network, method
 
-    def forward(self, images: Float[Tensor, "item channel height width"]) -> Float[Tensor, "item dim"]:
-        """Encode images, not normalised."""
-        return self.network.encode_image(images)  # type: ignore[operator, no-any-return]
-
-
-class TextTower(nn.Module):
-    """The text half of a network with `encode_text`."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, tokens: Tensor) -> Float[Tensor, "item dim"]:
-        """Encode texts, not normalised."""
-        return self.network.encode_text(tokens)  # type: ignore[operator, no-any-return]
+    def forward(self, inputs: Tensor) -> Float[Tensor, "item dim"]:
+        """Encode images or tokens, not normalised."""
+        return getattr(self.network, self.method)(inputs)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -193,9 +181,9 @@ def _open_clip(name: str, device: torch.device) -> Backbone:
         raise OptionError(f"open_clip backbones are named open_clip:NAME/PRETRAINED, got {name!r} without a slash")
     open_clip = import_extra("open_clip", "open-clip")
     network, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=pretrained)
-    tower = ImageTower(network).to(device)
+    tower = Tower(network, "encode_image").to(device)
     backbone = Backbone.of_images(tower, transform, name=f"open_clip:{name}", packages=("open_clip_torch",))
-    texts = SentenceEmbedding(TextTower(network).to(device).eval(), open_clip.get_tokenizer(architecture))
+    texts = SentenceEmbedding(Tower(network, "encode_text").to(device).eval(), open_clip.get_tokenizer(architecture))
     return replace(backbone, text_side=texts)
 
 

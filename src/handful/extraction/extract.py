@@ -3,25 +3,21 @@
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
 shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
 worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
-mixed with shards of other weights, another preprocessing or changed data. Each is sealed with this hash and its number:
-one that was damaged or exchanged is computed again.
+mixed with shards of other weights, another preprocessing or changed data. Each has a checksum of this
+hash and its number: one that was damaged or exchanged is computed again.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
 import shutil
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,10 +26,11 @@ from handful.banks.bank import FeatureBank, Provenance
 from handful.errors import BankError, ExtractionError, FileFormatError, OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
+from handful.machine.executors import Executor, Shared, in_process
 from handful.machine.safetensors_format import read_tensors, write_tensors
-from handful.machine.threads import one_thread, only_one_thread
+from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
-from handful.reading.contents import Content, Source, Unreadable
+from handful.reading.contents import Source, Unreadable
 from handful.reading.records import Skipped
 from handful.shapes import Float
 
@@ -73,87 +70,40 @@ class ShardFeatures:
     skipped: tuple[tuple[int, str], ...]
 
 
-Compute: TypeAlias = "Callable[[Backbone, Shard], ShardFeatures]"
-Executor: TypeAlias = "Callable[[Compute, Backbone, Iterable[Shard]], Iterator[ShardFeatures]]"
+def shard_features(shard: Shard, backbone: Backbone, batch_size: int, dtype: str) -> ShardFeatures:
+    """Read, decode and embed a shard, batch by batch; a batch is that many items, without those that cannot be read."""
+    rows = [np.empty((0, backbone.dim), dtype)]
+    skipped: list[tuple[int, str]] = []
+    # One pass over the shard: each pass opens the archive and reads its whole table of contents again.
+    contents = iter(shard.source)
+    with one_thread():
+        for start in range(0, len(shard.source), batch_size):
+            readable = []
+            for position, content in enumerate(islice(contents, batch_size), start):
+                item = decode_image(content) if isinstance(content, bytes) else content
+                if isinstance(item, Unreadable):
+                    skipped.append((position, item.reason))
+                else:
+                    readable.append(item)
+            if readable:
+                rows.append(_vectors(backbone, readable, dtype))
+    return ShardFeatures(shard.number, np.concatenate(rows), tuple(skipped))
 
 
-@dataclass(frozen=True)
-class ShardFunction:
-    """`(backbone, shard) -> features` and nothing else: no state, no random numbers, no other shards.
-
-    A batch is `batch_size` consecutive items, without those that cannot be read.
-    """
-
-    batch_size: int
-    dtype: str
-
-    def __call__(self, backbone: Backbone, shard: Shard) -> ShardFeatures:
-        """Read, decode and embed the shard, batch by batch."""
-        rows = [np.empty((0, backbone.dim), self.dtype)]
-        skipped: list[tuple[int, str]] = []
-        # One pass over the shard: each pass opens the archive and reads its whole table of contents again.
-        contents = iter(shard.source)
-        with one_thread():
-            for start in range(0, len(shard.source), self.batch_size):
-                readable = []
-                for position, content in enumerate(islice(contents, self.batch_size), start):
-                    item = _decoded(content)
-                    if isinstance(item, Unreadable):
-                        skipped.append((position, item.reason))
-                    else:
-                        readable.append(item)
-                if readable:
-                    rows.append(self._vectors(backbone, readable))
-        return ShardFeatures(shard.number, np.concatenate(rows), tuple(skipped))
-
-    def _vectors(self, backbone: Backbone, batch: Sequence[Any]) -> Float[np.ndarray, "item dim"]:
-        with np.errstate(over="ignore"):  # an overflow is reported below, in a sentence
-            vectors = backbone.embed(batch).astype(self.dtype)
-        if vectors.shape != (len(batch), backbone.dim):
-            raise ExtractionError(
-                f"backbone {backbone.name} must give {backbone.dim} numbers for each of {len(batch)} items, "
-                f"got shape {vectors.shape}"
-            )
-        if not np.isfinite(vectors).all():
-            raise ExtractionError(
-                f"backbone {backbone.name} gives features that are not finite in {self.dtype}; "
-                "try float32, and if that is not enough, check its weights"
-            )
-        return vectors
-
-
-def in_process(workers: int = 1) -> Executor:
-    """Return an executor that runs shards in this process: one after another, or on that many threads."""
-    if workers < 1:
-        raise OptionError(f"workers must be at least 1, got {workers}")
-    return _in_turn if workers == 1 else partial(_on_threads, workers)
-
-
-def _in_turn(compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
-    return (compute(backbone, shard) for shard in shards)
-
-
-def _on_threads(workers: int, compute: Compute, backbone: Backbone, shards: Iterable[Shard]) -> Iterator[ShardFeatures]:
-    own = threading.local()
-
-    def prepare() -> None:
-        # Set for the life of the thread: the setting is partly shared, so restoring it would disturb other threads.
-        only_one_thread()
-        # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
-        own.backbone = copy.deepcopy(backbone)
-
-    def run(shard: Shard) -> ShardFeatures:
-        return compute(own.backbone, shard)
-
-    with ThreadPoolExecutor(workers, "handful-extract", prepare) as pool:
-        futures = {pool.submit(run, shard) for shard in shards}
-        try:
-            for future in as_completed(list(futures)):
-                futures.discard(future)  # drops the last reference to its features
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+def _vectors(backbone: Backbone, batch: Sequence[Any], dtype: str) -> Float[np.ndarray, "item dim"]:
+    with np.errstate(over="ignore"):  # an overflow is reported below, in a sentence
+        vectors = backbone.embed(batch).astype(dtype)
+    if vectors.shape != (len(batch), backbone.dim):
+        raise ExtractionError(
+            f"backbone {backbone.name} must give {backbone.dim} numbers for each of {len(batch)} items, "
+            f"got shape {vectors.shape}"
+        )
+    if not np.isfinite(vectors).all():
+        raise ExtractionError(
+            f"backbone {backbone.name} gives features that are not finite in {dtype}; "
+            "try float32, and if that is not enough, check its weights"
+        )
+    return vectors
 
 
 def extract(
@@ -186,7 +136,8 @@ def extract(
     dtype : "float16" or "float32"
         How features are stored.
     executor : Executor, optional
-        Who computes the shards: `in_process(workers)`, the default with one worker, or `on_ray.on_ray(address)`.
+        Who computes the shards: `in_process(workers)` of `handful.machine.executors`, the default with one worker, or
+        its `on_ray(address)`; then every node must see the items under the same path.
     dataset, licence : str
         Noted in the bank's provenance.
     on_progress : callable, optional
@@ -232,8 +183,12 @@ def extract(
     done = len(items) - sum(len(shard.source) for shard in missing)
     report = on_progress or (lambda done, total: None)
     report(done, len(items))
-    for result in (executor or in_process())(ShardFunction(batch_size, dtype), backbone, missing):
-        _save_shard(work, result)
+    # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
+    shared = Shared(backbone, own=True)
+    tasks = [(shard, shared, batch_size, dtype) for shard in missing]
+    for result in (executor or in_process())(shard_features, tasks):
+        file, what = _shard_file(work, result.number)
+        write_tensors(file, {"features": result.features}, {SKIPPED: json.dumps(result.skipped)}, what)
         skipped[result.number] = result.skipped
         done += len(shards[result.number].source)
         report(done, len(items))
@@ -241,6 +196,8 @@ def extract(
     lost = {starts[number] + position: reason for number in sorted(skipped) for position, reason in skipped[number]}
     if len(lost) == len(items):
         raise ExtractionError(f"none of the {len(items)} items could be read; the first: {lost[0]}")
+    # One line of JSON each, which escapes line ends and everything that is not ASCII.
+    unread = [Skipped(row, items.names[row], reason) for row, reason in lost.items()]
     kept = np.array([row not in lost for row in range(len(items))])
     provenance = Provenance(
         dataset,
@@ -248,12 +205,12 @@ def extract(
         backbone=f"{backbone.name}, weights {backbone.weights_hash}",
         preprocessing=backbone.preprocessing,
         versions=backbone.versions,
-        notes="\n".join([_key_note(key), *(_skipped_note(Skipped(row, items.names[row], lost[row])) for row in lost)]),
+        notes="\n".join([_key_note(key), *(f"{SKIPPED}{json.dumps(asdict(one))}" for one in unread)]),
     )
     # Shards are added to the bank one by one, so that it may be larger than memory.
     store.write(
         out,
-        (_whole_shard(work, shard, backbone.dim, dtype).features for shard in shards),
+        (_features(work, shard, backbone.dim, dtype) for shard in shards),
         items.labels[kept],
         dtype=dtype,
         dim=backbone.dim,
@@ -296,17 +253,8 @@ def _check(items: Items, backbone: Backbone, batch_size: int, shard_size: int, d
         raise OptionError(f"dtype must be {' or '.join(store.FEATURE_TYPES)}, got {dtype!r}")
 
 
-def _decoded(content: Content) -> Any:
-    return decode_image(content) if isinstance(content, bytes) else content
-
-
 def _key_note(key: str) -> str:
     return f"extraction key {key}"
-
-
-def _skipped_note(skipped: Skipped) -> str:
-    """One line, whatever is in the name: JSON escapes line ends and everything that is not ASCII."""
-    return f"{SKIPPED}{json.dumps(asdict(skipped))}"
 
 
 def _finished_before(out: Path, key: str) -> FeatureBank:
@@ -322,24 +270,15 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
     return bank
 
 
-def _shard_file(work: Path, number: int) -> Path:
-    return work / f"{number:08d}.safetensors"
-
-
-def _save_shard(work: Path, result: ShardFeatures) -> None:
-    """Write a shard under its name in one step: a file with that name is complete."""
-    file, notes = _shard_file(work, result.number), {SKIPPED: json.dumps(result.skipped)}
-    write_tensors(file, {"features": result.features}, notes, _sealed_as(work, result.number))
-
-
-def _sealed_as(work: Path, number: int) -> str:
-    return f"{work.name}/{number}"
+def _shard_file(work: Path, number: int) -> tuple[Path, str]:
+    """Return the file of a shard, and what its checksum says that it is."""
+    return work / f"{number:08d}.safetensors", f"{work.name}/{number}"
 
 
 def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
     """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
     try:
-        tensors, notes = read_tensors(_shard_file(work, shard.number), _sealed_as(work, shard.number))
+        tensors, notes = read_tensors(*_shard_file(work, shard.number))
     except FileFormatError:
         return None
     features = tensors["features"]
@@ -349,8 +288,8 @@ def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures
     return ShardFeatures(shard.number, features, skipped)
 
 
-def _whole_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures:
+def _features(work: Path, shard: Shard, dim: int, dtype: str) -> Float[np.ndarray, "kept dim"]:
     result = _load_shard(work, shard, dim, dtype)
     if result is None:
         raise ExtractionError(f"shard {shard.number} vanished from {work}; run the extraction again")
-    return result
+    return result.features

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.banks.tables import find_column, is_missing, labelled_rows
 from handful.errors import BankError
 from handful.machine.untrusted import writable
@@ -54,7 +54,7 @@ class Items:
         SHA-256 over name, label and every byte of every item; the same for a folder and its .zip.
     groups : mapping of str to sequence
         The columns of groups that were asked for, one value per item.
-    carried : Carried
+    columns : Columns
         All columns of a table, one value per item.
     rows : sequence of int
         Positions of the items in what was read.
@@ -69,7 +69,7 @@ class Items:
     source: Source
     data_hash: str
     groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    carried: Carried = field(default_factory=Carried)
+    columns: Columns = field(default_factory=Columns)
     rows: Sequence[int] = ()
     skipped: tuple[Skipped, ...] = ()
 
@@ -78,7 +78,7 @@ class Items:
 
 
 def list_items(
-    path: str | Path,
+    path: str | Path | Records,
     *,
     split: str | None = None,
     labelled: bool = True,
@@ -91,8 +91,8 @@ def list_items(
 
     Parameters
     ----------
-    path : str or Path
-        Folder, archive or table.
+    path : str, Path or Records
+        Folder, archive or table; or what `handful.reading.read` returned for it.
     split : str, optional
         Only the rows of a table whose column `split` has this value.
     labelled : bool
@@ -122,20 +122,7 @@ def list_items(
     >>> len(items), items.class_names
     (2, ('alarm', 'luggage'))
     """
-    named: dict[str, Any] = {"groups": groups, "item_column": item_column, "label_column": label_column}
-    return items_of(read(path, text=text), split=split, labelled=labelled, **named)
-
-
-def items_of(
-    table: Records,
-    *,
-    split: str | None = None,
-    labelled: bool = True,
-    groups: Sequence[str] = (),
-    item_column: str | None = None,
-    label_column: str | None = None,
-) -> Items:
-    """Choose classes, names and groups of the items of a table, see `list_items`."""
+    table = path if isinstance(path, Records) else read(path, text=text)
     if table.vectors is not None:
         raise BankError(f"{table.where} holds vectors, where images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images
@@ -145,11 +132,11 @@ def items_of(
     if labelled:
         table.warn_of_skipped()
         column = column_of_labels(table, label_column)
-        given = _values(table, column) if column else list(table.classes)
+        given = table.values(column) if column else list(table.classes)
         chosen = labelled_rows(given, table.where, BankError, table.no_label) or chosen
         labels = [_label(value, row, column, table) for row, value in enumerate(given)]
     if split is not None:
-        splits = _values(table, find_column(table.columns, "split", (), "splits", table.where))
+        splits = table.values(find_column(table.columns, "split", (), "splits", table.where))
         if split not in splits:
             raise BankError(f"{table.where} has no split {split!r}; there are {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
@@ -157,33 +144,31 @@ def items_of(
         find_column(table.columns, name, (), "groups", table.where)
     names = table.names or tuple(f"row {row}" for row in table.rows)
     if item_column is not None:
-        find_column(table.columns, item_column, (), "items", table.where)
-        names = tuple(_name(value, row, item_column, table) for row, value in enumerate(_values(table, item_column)))
-    source = tuple(_values(table, table.text)) if table.text else table.images
+        names = table.names_in(item_column)
+    source = tuple(table.values(table.text)) if table.text else table.images
     assert source is not None
     if isinstance(source, FolderFiles) and table.classes is None:
         _check_paths(source, chosen)
     everything = len(chosen) == table.n_rows
-    carried = Carried() if table.classes is not None and not groups else table.carried()
-    carried = carried if everything else carried.of_items(chosen)
-    read_now = carried.values() if groups else {}
-    return _items(
+    columns = Columns() if table.classes is not None and not groups else table.row_columns()
+    columns = columns if everything else columns.of_items(chosen)
+    read_now = columns.values() if groups else {}
+    classes = _sorted_classes({writable(label) for label in labels if label is not None})
+    places = {name: k for k, name in enumerate(classes)}
+    codes = np.array([places[writable(labels[row])] for row in chosen], dtype=np.int64)
+    names, contents = tuple(writable(names[row]) for row in chosen), source if everything else pick(source, chosen)
+    return Items(
         "text" if table.text else "image",
-        tuple(names[row] for row in chosen),
-        [writable(label) if (label := labels[row]) is not None else "" for row in chosen],
-        sorted({writable(label) for label in labels if label is not None}),
-        source if everything else pick(source, chosen),
-        {
-            "groups": {name: read_now[name] for name in groups},
-            "carried": carried,
-            "rows": [table.rows[row] for row in chosen],
-            "skipped": table.skipped,
-        },
+        names,
+        codes,
+        classes,
+        contents,
+        _hash_of(names, codes, classes, contents),
+        groups={name: read_now[name] for name in groups},
+        columns=columns,
+        rows=[table.rows[row] for row in chosen],
+        skipped=table.skipped,
     )
-
-
-def _values(table: Records, column: str) -> list[Any]:
-    return Carried({column: table.columns[column]}).values()[column]
 
 
 def _label(value: Any, row: int, column: str, table: Records) -> str | None:
@@ -191,17 +176,8 @@ def _label(value: Any, row: int, column: str, table: Records) -> str | None:
         return None
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise BankError(
-            f"{table.where}: {table.called(table.rows[row])} must have a {column!r} that is text or a whole number, "
+            f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
             f"got {value!r}; fix or drop that row"
-        )
-    return str(value)
-
-
-def _name(value: Any, row: int, column: str, table: Records) -> str:
-    if value is None or value == "":
-        raise BankError(
-            f"{table.where}: {table.called(table.rows[row])} has no {column!r}; fill it in, or name the items by "
-            "another column"
         )
     return str(value)
 
@@ -218,14 +194,10 @@ def _check_folders(
     assert table.names is not None
     if split is not None:
         raise BankError(f"a split can be chosen only from a table with a column 'split', got {table.where}")
-    if item_column is not None:
-        raise BankError(
-            f"{table.where} is not a table, so it has no column {item_column!r}; images are known by their paths"
-        )
-    if label_column is not None:
-        raise BankError(
-            f"{table.where} is not a table, so it has no column {label_column!r}; the class of an image is its folder"
-        )
+    told = ((item_column, "images are known by their paths"), (label_column, "the class of an image is its folder"))
+    for column, instead in told:
+        if column is not None:
+            raise BankError(f"{table.where} is not a table, so it has no column {column!r}; {instead}")
     other = next((name for name in groups if name != FOLDER), None)
     if other is not None:
         raise BankError(
@@ -253,29 +225,21 @@ def _check_paths(source: FolderFiles, chosen: Sequence[int]) -> None:
         )
 
 
-def _items(
-    kind: Kind,
-    names: tuple[str, ...],
-    labels: Sequence[str],
-    classes: Sequence[str],
-    source: Source,
-    besides: Mapping[str, Any],
-) -> Items:
-    """Assign numbers to the classes, and hash the items."""
-    names = tuple(map(writable, names))
+def _sorted_classes(classes: Collection[str]) -> tuple[str, ...]:
     # Longer ones are names rather than counts, and Python refuses to turn thousands of digits into a number.
     numbers = all(label.isdecimal() and len(label) <= 18 for label in classes)
-    class_names = tuple(sorted(classes, key=(lambda label: (int(label), label)) if numbers else None))
-    places = {name: k for k, name in enumerate(class_names)}
-    codes = np.array([places[label] for label in labels], dtype=np.int64)
-    digest = hashlib.sha256(json.dumps(class_names).encode() + b"\n")
+    return tuple(sorted(classes, key=(lambda label: (int(label), label)) if numbers else None))
+
+
+def _hash_of(names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Source) -> str:
+    digest = hashlib.sha256(json.dumps(classes).encode() + b"\n")
     for name, label, content in zip(names, codes.tolist(), source, strict=True):
         try:
             entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
         except UnicodeEncodeError as error:
             raise BankError(f"{name} holds half a character ({error.reason}); fix or drop it") from error
         digest.update(json.dumps(entry).encode() + b"\n")
-    return Items(kind, names, codes, class_names, source, digest.hexdigest(), **besides)
+    return digest.hexdigest()
 
 
 def _bytes(content: Content) -> bytes:

@@ -57,7 +57,7 @@ def read_answers(folder: Folder) -> Iterator[dict[str, Any]]:
                 raise ValueError(f"its rows are not those from {start} on")
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             raise FileFormatError(
-                f"{folder.called}/{name} was cut short, changed or exchanged for another file ({error}); call "
+                f"{folder.address}/{name} was cut short, changed or exchanged for another file ({error}); call "
                 "handful.large.solve again with the same arguments: the answers will be written again"
             ) from error
         start += len(table)

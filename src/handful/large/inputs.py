@@ -21,23 +21,23 @@ from handful.catalogue import Catalogue
 from handful.catalogue.rows import transform_rows
 from handful.errors import TaskError
 from handful.large.remote_rows import RemoteRows, Rows, rows_at
+from handful.machine.checksum import append_checksum, open_checked, verify_checksum
 from handful.machine.folders import Folder, LocalFolder, fetched, is_remote, local_path
-from handful.machine.sealed import check_seal, open_sealed, seal
 from handful.reading import read_bank
 from handful.reading.parquet import copy_vectors
 from handful.shapes import Float
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Input:
     """An input as given: its name in messages, a hash of its content, and how to open it."""
 
-    called: str
+    name: str
     content: str
     open: Callable[[Folder], Rows]
 
 
-def given(rows: Any, *, role: str, scratch: Path) -> Given:
+def read_input(rows: Any, *, role: str, scratch: Path) -> Input:
     """Take a bank, a path or URL of one, a Parquet file, a pair (X, y) or, for queries, an array; read all of it once.
 
     Opening needs the folder of the run: vectors of queries in Parquet, which need no labels, are copied into it once,
@@ -45,19 +45,19 @@ def given(rows: Any, *, role: str, scratch: Path) -> Given:
     downloaded into the folder `scratch` first. `role` is "catalogue" or "queries".
     """
     if isinstance(rows, Catalogue):
-        return Given("the fitted catalogue", rows.content_hash, _no_bank)
-    called = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
+        return Input("the fitted catalogue", rows.content_hash, _no_bank)
+    name = "the array of queries" if role == "queries" else "the pair (X, y) of the catalogue"
     if isinstance(rows, FeatureBank):
-        bank, called = rows, f"the bank of the {role}"
+        bank, name = rows, f"the bank of the {role}"
     elif isinstance(rows, str | os.PathLike):
         if role == "queries" and is_remote(rows) and not str(rows).endswith(".parquet"):
             there = rows_at(str(rows))
-            return Given(str(rows), content_hash(there, labelled=False), lambda _: there)
+            return Input(str(rows), content_hash(there, labelled=False), lambda _: there)
         file = fetched(str(rows), scratch) if is_remote(rows) else local_path(rows)
-        called = str(rows) if is_remote(rows) else str(file)
+        name = str(rows) if is_remote(rows) else str(file)
         if role == "queries" and file.suffix == ".parquet" and file.is_file():
             content = file_hash(file)
-            return Given(called, content, partial(_copied, file, content))
+            return Input(name, content, partial(_copied, file, content))
         bank = read_bank(file)
     elif isinstance(rows, tuple) and len(rows) == 2:
         names, labels = np.unique(np.asarray(rows[1]), return_inverse=True)
@@ -70,8 +70,8 @@ def given(rows: Any, *, role: str, scratch: Path) -> Given:
             "make one with FeatureBank.from_arrays"
         )
     if not isinstance(rows, str | os.PathLike) and isinstance(bank.stored, np.memmap) and bank.stored.filename:
-        called = str(bank.stored.filename)
-    return Given(called, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
+        name = str(bank.stored.filename)
+    return Input(name, content_hash(bank, labelled=role == "catalogue"), lambda _: bank)
 
 
 def _no_bank(_: Folder) -> Rows:
@@ -83,16 +83,12 @@ def content_hash(rows: Rows, *, labelled: bool) -> str:
 
     Computed and not taken from the manifest: files and arrays can change after a hash was recorded.
     """
-    names, labels = ((), np.zeros(0, np.int32)) if not labelled else _labels(rows)
+    assert not labelled or isinstance(rows, FeatureBank)
+    names, labels = (rows.class_names, rows.labels) if isinstance(rows, FeatureBank) and labelled else ((), np.zeros(0))
     digest = store.Digest(rows.dtype, (rows.n_rows, rows.dim), names)
     for block in rows.blocks():
         digest.features(block)
     return digest.close(labels)
-
-
-def _labels(rows: Rows) -> tuple[tuple[str, ...], np.ndarray]:
-    assert isinstance(rows, FeatureBank)
-    return rows.class_names, rows.labels
 
 
 def file_hash(file: Path) -> str:
@@ -108,12 +104,12 @@ def _copied(file: Path, content: str, folder: Folder) -> Rows:
     if not there:
         with folder.written(name) as place:
             copy_vectors([file], place)
-            seal(place, name)
+            append_checksum(place, name)
     if not isinstance(folder, LocalFolder):
-        return RemoteRows.of(f"{folder.called}/{name}")
+        return RemoteRows.of(f"{folder.address}/{name}")
     if there:
-        check_seal(folder.path / name, name)
-    return _unlabelled(open_sealed(folder.path / name))
+        verify_checksum(folder.path / name, name)
+    return _unlabelled(open_checked(folder.path / name))
 
 
 def _unlabelled(features: Any) -> FeatureBank:

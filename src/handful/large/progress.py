@@ -24,17 +24,8 @@ class Progress:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from tempfile import mkdtemp
-    >>> from handful.large import solve
-    >>> rng = np.random.default_rng(0)
-    >>> centres = rng.normal(size=(30, 16)).astype("float32")
-    >>> catalogue = centres.repeat(5, axis=0) + 0.7 * rng.normal(size=(150, 16)), np.arange(30).repeat(5)
-    >>> batch = centres[rng.integers(0, 4, 200)] + 0.7 * rng.normal(size=(200, 16))
-    >>> reports = []
-    >>> _ = solve(catalogue, batch, mkdtemp(), on_progress=reports.append)
-    >>> [report.stage for report in reports]
-    ['decide', 'label']
+    >>> Progress("label", done=3, total=10, seconds=6.0, seconds_left=14.0).stage
+    'label'
     """
 
     stage: str

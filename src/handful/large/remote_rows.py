@@ -9,12 +9,12 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from handful.banks import store
-from handful.banks.bank import BLOCK_ROWS
+from handful.banks.bank import BLOCK_ROWS, FeatureBank
 from handful.errors import BankError, StorageError
 from handful.machine.folders import read_ranges
 from handful.machine.untrusted import parse_json
@@ -22,33 +22,6 @@ from handful.shapes import Float
 
 # Bytes in which the header of a `.npy` file fits.
 HEADER_BYTES = 4096
-
-
-class Rows(Protocol):
-    """What a run needs of its queries; a `FeatureBank` has it."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Length of a feature vector."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """`float16` or `float32`."""
-        ...
-
-    def take(self, rows: Any) -> Float[np.ndarray, "row dim"]:
-        """Return `features[rows]`, in memory."""
-        ...
-
-    def blocks(self) -> Iterator[Float[np.ndarray, "row dim"]]:
-        """Yield all rows in order, block by block."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -100,6 +73,10 @@ class RemoteRows:
         """Read all rows in order, block by block."""
         for start in range(0, self.n_rows, BLOCK_ROWS):
             yield self.take(np.arange(start, min(start + BLOCK_ROWS, self.n_rows)))
+
+
+# What a run needs of its queries: `n_rows`, `dim`, `dtype`, `take` and `blocks`.
+Rows: TypeAlias = FeatureBank | RemoteRows
 
 
 def rows_at(url: str) -> RemoteRows:

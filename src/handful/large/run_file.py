@@ -21,13 +21,13 @@ ABOUT_FILE = "run.json"
 # What a run writes after `run.json`, and where unfinished files may be after a kill.
 PIECES = ("sums", "answers")
 # Incremented when the meaning of a run's files changes.
-FORMAT = 8
+FORMAT = 9
 
 
 def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
     """Refuse a folder that holds another run, or a part of one.
 
-    `about["inputs"]` maps the role of each input to what it is `called` and a hash of its `content`; names may change,
+    `about["inputs"]` maps the role of each input to its `name` and a hash of its `content`; names may change,
     content may not. `kinds` are patterns of what a run writes after its `run.json`.
     """
     with folder.opened(ABOUT_FILE) as file:
@@ -36,37 +36,37 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
         pieces = [name for name in folder.names() if any(fnmatch(name, pattern) for pattern in kinds)]
         if pieces:
             raise OptionError(
-                f"{folder.called} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
+                f"{folder.address} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
                 "with; choose another folder, or delete this one to start again"
             )
         return
     try:
         there = json.loads(content.decode("utf-8"))
-        kept = {role: (entry["called"], entry["content"]) for role, entry in there.pop("inputs").items()}
+        kept = {role: (entry["name"], entry["content"]) for role, entry in there.pop("inputs").items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, KeyError) and there.get("format") != FORMAT:
             raise OptionError(
-                f"{folder.called} holds a run of another version of handful; choose another folder, or delete this one"
+                f"{folder.address} holds a run of another version of handful; choose another folder, or delete this one"
             ) from error
         raise FileFormatError(
-            f"{folder.called}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
+            f"{folder.address}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
             "choose another folder, or delete this one to start again"
         ) from error
     for role, entry in about["inputs"].items():
-        called, content = kept.get(role, ("none", ""))
+        name, content = kept.get(role, ("none", ""))
         if content != entry["content"]:
-            what = f"{role} of the run in {folder.called}"
-            if called == entry["called"]:
-                difference = f"{called} has changed since it was given as the {what}"
+            what = f"{role} of the run in {folder.address}"
+            if name == entry["name"]:
+                difference = f"{name} has changed since it was given as the {what}"
             else:
-                difference = f"{entry['called']} does not hold the {what}, which was started with {called}"
+                difference = f"{entry['name']} does not hold the {what}, which was started with {name}"
             raise OptionError(f"{difference}; choose another folder, or give the run what it was started with")
     settings = json.loads(json.dumps({name: value for name, value in about.items() if name != "inputs"}))
     different = sorted(name for name in {*there, *settings} if there.get(name) != settings.get(name))
     if different:
         changes = ", ".join(f"{name} ({there.get(name)!r}, now {settings.get(name)!r})" for name in different)
         raise OptionError(
-            f"{folder.called} holds a run that differs in {changes}; give it what it was started with to resume it, "
+            f"{folder.address} holds a run that differs in {changes}; give it what it was started with to resume it, "
             "or choose another folder"
         )
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from handful.errors import FileFormatError
-from handful.large.answers import answers_of, write_answers
+from handful.large.answers import COLUMNS, answers_of, write_answers
 from handful.large.decided import DecidedRun
 from handful.large.inputs import file_hash, read_rows
 from handful.large.remote_rows import Rows
+from handful.machine.checksum import append_checksum, open_checked, verify_checksum
 from handful.machine.folders import Folder
-from handful.machine.sealed import check_seal, open_sealed, seal
+from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
 
 # Folder with what shards add up to.
@@ -43,6 +44,7 @@ class Work:
         found: Float[np.ndarray, "row dim"] = read_rows(self.queries, rows, self.transform) - self.origin
         return found
 
+    @one_thread()  # so that sums have a fixed order
     def label(self, shard: int, decided: DecidedRun) -> int:
         """Label the queries of a shard and write answers and totals, unless that was done; return its number."""
         if self.totals(shard, decided) is not None:
@@ -58,45 +60,32 @@ class Work:
             found, part = decided.label(self.points(np.asarray(rows[block])), rows[block])
             labels[block], values[block], unknown[block] = found
             total = total + part
-        self._write(shard, rows, labels, values, unknown)
+        (label, runner_up), (probability, runner_up_probability) = labels.T, values.T
+        columns = (np.asarray(rows), label, probability, runner_up, runner_up_probability, unknown)
+        write_answers(self.folder, shard, dict(zip(COLUMNS, columns, strict=True)))
         what = self._labelled(shard, decided)
         assert what is not None
         with self.folder.written(_sums_of(shard)) as place:
             with place.open("wb") as stream:
                 np.save(stream, total)
-            seal(place, what)
+            append_checksum(place, what)
         return shard
 
     def totals(self, shard: int, decided: DecidedRun) -> Float[np.ndarray, "number"] | None:
         """Return what a shard adds up to if it was labelled by this decision, and its answers are there unchanged."""
         with self.folder.opened(_sums_of(shard)) as file:
-            what = None if file is None else self._labelled(shard, decided)
-            if what is None:
+            if file is None or (what := self._labelled(shard, decided)) is None:
                 return None
             try:
-                check_seal(file, what)
+                verify_checksum(file, what)
             except FileFormatError:
                 return None
-            return np.array(open_sealed(file))
+            return np.array(open_checked(file))
 
     def _labelled(self, shard: int, decided: DecidedRun) -> str | None:
         """Tell the totals of shards apart: by run, decision, and the bytes of the answers; None if there are none."""
         with self.folder.opened(answers_of(shard)) as file:
             return None if file is None else f"{self.run_name}/{decided.name}/{shard}/{file_hash(file)}"
-
-    def _write(self, shard: int, rows: range, labels: np.ndarray, values: np.ndarray, unknown: np.ndarray) -> None:
-        write_answers(
-            self.folder,
-            shard,
-            {
-                "row": np.asarray(rows),
-                "label": labels[:, 0],
-                "probability": values[:, 0],
-                "runner_up": labels[:, 1],
-                "runner_up_probability": values[:, 1],
-                "unknown": unknown,
-            },
-        )
 
 
 def _sums_of(shard: int) -> str:

@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,14 +34,14 @@ from handful.engine.presence import chance_of_any
 from handful.errors import OptionError, StorageError, TaskError
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.large.decided import BatchTotals, DecidedRun
-from handful.large.executors import Executor, in_process
-from handful.large.inputs import given
+from handful.large.inputs import read_input
 from handful.large.progress import Progress, Reporter
 from handful.large.run_file import FORMAT, begin, refuse_another, run_name_of
 from handful.large.shard import Work
 from handful.large.solution import LargeSolution
+from handful.machine.executors import Executor, Shared, in_process
 from handful.machine.folder_lock import only_writer
-from handful.machine.folders import Folder, LocalFolder, folder_at, is_remote
+from handful.machine.folders import LocalFolder, folder_at, is_remote
 from handful.machine.threads import one_thread
 
 SHARD_ROWS = 65_536
@@ -83,7 +83,8 @@ def solve(
     shard_rows : int
         Queries per shard. A shard is the unit of work and of the answer files.
     executor : callable, optional
-        `in_process(workers)` or `on_ray(address)`; by default in process on one thread. The answer is the same.
+        `in_process(workers)` or `on_ray(address)` of `handful.machine.executors`; by default in process on one thread.
+        The answer is the same.
     on_progress : callable, optional
         Called with a `Progress` after the decision and after every shard.
 
@@ -114,13 +115,15 @@ def solve(
     room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")
     # On one thread sums have a fixed order: the catalogue's means and its head are the same in every process that
     # resumes the run.
-    with _only_writer(place), room as downloads, one_thread():
-        examples = given(catalogue, role="catalogue", scratch=Path(downloads))
-        batch = given(queries, role="queries", scratch=Path(downloads))
+    # `handful.large.run_file` says why a URL needs no lock.
+    lock = only_writer(place.path, OptionError) if isinstance(place, LocalFolder) else nullcontext()
+    with lock, room as downloads, one_thread():
+        examples = read_input(catalogue, role="catalogue", scratch=Path(downloads))
+        batch = read_input(queries, role="queries", scratch=Path(downloads))
         about = {
             "format": FORMAT,
             "inputs": {
-                role: {"called": one.called, "content": one.content}
+                role: {"name": one.name, "content": one.content}
                 for role, one in (("catalogue", examples), ("queries", batch))
             },
             "transform": change,
@@ -161,7 +164,9 @@ def _solved(
     decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context)
     reporter.part("decide", 1, 1, began)
     began = time.monotonic()
-    with closing(executor(work, decided)) as labelled:
+    shared = Shared(work), Shared(decided)
+    tasks = ((shared[0], shard, shared[1]) for shard in range(work.n_shards))
+    with closing(executor(Work.label, tasks)) as labelled:
         for done, _ in enumerate(labelled, start=1):
             reporter.part("label", done, work.n_shards, began)
     # Always in the order of the shards, so that the sum has the same bits.
@@ -171,8 +176,8 @@ def _solved(
         total, missing = (total, missing + 1) if part is None else (total + part, missing)
     if missing:
         raise StorageError(
-            f"answers of {missing} shards are not in {work.folder.called}: nodes of the cluster wrote them to disks of "
-            "their own; give a URL as the folder, or a path that all nodes see"
+            f"answers of {missing} shards are not in {work.folder.address}: nodes of the cluster wrote them to disks "
+            "of their own; give a URL as the folder, or a path that all nodes see"
         )
     totals = BatchTotals.unpacked(total)
     verdict = decided.decision.verdict
@@ -180,7 +185,7 @@ def _solved(
     roll, shots = decided.decision.roll, catalogue.reference.head.mass
     presence = chance_of_any(roll, shots, totals.absent, totals.counts, float(n_rows))
     return LargeSolution(
-        folder=work.folder.called,
+        folder=work.folder.address,
         class_names=names,
         expected_counts=totals.counts,
         presence=np.minimum(presence, totals.counts) if is_open else presence,
@@ -191,17 +196,6 @@ def _solved(
         unknown_reason=catalogue.unknown_reason,
         is_open=is_open,
     )
-
-
-@contextmanager
-def _only_writer(place: Folder) -> Iterator[None]:
-    """Hold the lock of a folder on disk; see `handful.large.run_file` for why a URL needs none."""
-    if isinstance(place, LocalFolder):
-        place.path.mkdir(parents=True, exist_ok=True)
-        with only_writer(place.path, OptionError):
-            yield
-    else:
-        yield
 
 
 def _transform_for(catalogue: Any, named: str | None) -> str:

@@ -15,7 +15,7 @@ LOCK_FILE = ".lock"
 
 @contextmanager
 def only_writer(folder: Path, error: type[HandfulError]) -> Iterator[None]:
-    """Hold a folder for one writer; a second one, in this process or another, is refused with `error`.
+    """Hold a folder, made if missing, for one writer; a second one, in this process or another, raises `error`.
 
     Examples
     --------
@@ -30,6 +30,7 @@ def only_writer(folder: Path, error: type[HandfulError]) -> Iterator[None]:
     ...         print("refused")
     refused
     """
+    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
     try:
         lock.acquire(timeout=0)

@@ -15,55 +15,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from handful.errors import MissingExtraError, StorageError
 from handful.machine.extras import import_extra
 from handful.machine.whole_file import written_whole
 
-Named: TypeAlias = str | os.PathLike[str]
-
-
-class Folder(Protocol):
-    """A place for files with names like `run.json` or `answers/part-000000.parquet`."""
-
-    @property
-    def called(self) -> Path | str:
-        """The path or URL."""
-        ...
-
-    def written(self, name: str) -> Any:
-        """Yield a local path to write to; what was written appears under the name when the block succeeds."""
-        ...
-
-    def opened(self, name: str) -> Any:
-        """Yield a local path to read from, or None if there is no such file."""
-        ...
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written. Of several writers one succeeds."""
-        ...
-
-    def names(self, under: str = "") -> list[str]:
-        """Return the names of the files and folders in this folder or in one below it, in order; none if missing."""
-        ...
-
 
 @dataclass(frozen=True)
 class LocalFolder:
-    """A folder on disk. `create` relies on the lock that its only writer holds."""
+    """A folder on disk, for files with names like `run.json` or `answers/part-000000.parquet`."""
 
     path: Path
 
     @property
-    def called(self) -> Path:
+    def address(self) -> Path:
         """The path."""
         return self.path
 
     @contextmanager
     def written(self, name: str) -> Iterator[Path]:
-        """Write beside the file, and rename."""
+        """Yield a local path to write to; what was written appears under the name when the block succeeds."""
         place = self.path / name
         place.parent.mkdir(exist_ok=True)
         with written_whole(place) as unfinished:
@@ -71,12 +44,12 @@ class LocalFolder:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Path | None]:
-        """Yield the file itself."""
+        """Yield a local path to read from, or None if there is no such file."""
         place = self.path / name
         yield place if place.exists() else None
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write, unless it is there."""
+        """Write a file unless it exists; return whether it was written. Its only writer holds the lock."""
         if (self.path / name).exists():
             return False
         with self.written(name) as place:
@@ -84,7 +57,7 @@ class LocalFolder:
         return True
 
     def names(self, under: str = "") -> list[str]:
-        """List the folder."""
+        """Return the names of the files and folders in this folder or in one below it, in order; none if missing."""
         place = self.path / under
         return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
 
@@ -96,7 +69,7 @@ class RemoteFolder:
     url: str
 
     @property
-    def called(self) -> str:
+    def address(self) -> str:
         """The URL."""
         return self.url
 
@@ -106,7 +79,7 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
             place = Path(scratch) / "whole"
             yield place
-            with reaching(self._at(name)) as (system, path):
+            with file_system(self._at(name)) as (system, path):
                 system.put_file(str(place), path)
 
     @contextmanager
@@ -115,7 +88,7 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="handful-") as scratch:
             place = Path(scratch) / Path(name).name
             try:
-                with reaching(self._at(name)) as (system, path):
+                with file_system(self._at(name)) as (system, path):
                     system.get_file(path, str(place))
             except FileNotFoundError:
                 yield None
@@ -123,9 +96,9 @@ class RemoteFolder:
             yield place
 
     def create(self, name: str, content: bytes) -> bool:
-        """Ask the store to write the object only if there is none."""
+        """Ask the store to write the object only if there is none: of several writers one succeeds."""
         try:
-            with reaching(self._at(name)) as (system, path):
+            with file_system(self._at(name)) as (system, path):
                 system.pipe_file(path, content, mode="create")
         except FileExistsError:
             return False
@@ -134,7 +107,7 @@ class RemoteFolder:
     def names(self, under: str = "") -> list[str]:
         """List objects up to the next slash."""
         try:
-            with reaching(self._at(under)) as (system, path):
+            with file_system(self._at(under)) as (system, path):
                 return sorted(found.rstrip("/").rsplit("/", 1)[-1] for found in system.ls(path, detail=False))
         except FileNotFoundError:
             return []
@@ -143,7 +116,10 @@ class RemoteFolder:
         return f"{self.url}/{name}" if name else self.url
 
 
-def folder_at(place: Named | Folder) -> Folder:
+Folder: TypeAlias = LocalFolder | RemoteFolder
+
+
+def folder_at(place: str | os.PathLike[str] | Folder) -> Folder:
     """Return the folder at a path or URL.
 
     Examples
@@ -153,7 +129,7 @@ def folder_at(place: Named | Folder) -> Folder:
     >>> folder_at("s3://bucket/monday/")
     RemoteFolder(url='s3://bucket/monday')
     """
-    if isinstance(place, LocalFolder | RemoteFolder):
+    if isinstance(place, Folder):
         return place
     if is_remote(place):
         return RemoteFolder(str(place).rstrip("/"))
@@ -174,7 +150,7 @@ def fetched(url: str, into: Path) -> Path:
     """Download a file, or a folder with all its files, into an existing local folder; return where it is."""
     place = into / url.rstrip("/").rsplit("/", 1)[-1]
     try:
-        with reaching(url) as (system, path):
+        with file_system(url) as (system, path):
             if system.isdir(path):
                 # With the slash the content goes into the folder, whether or not it exists.
                 system.get(path.rstrip("/") + "/", str(place), recursive=True)
@@ -188,7 +164,7 @@ def fetched(url: str, into: Path) -> Path:
 def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[bytes]:
     """Read bytes start … stop-1 of one file, for each range; several ranges are requested at the same time."""
     try:
-        with reaching(url) as (system, path):
+        with file_system(url) as (system, path):
             if len(ranges) == 1:
                 parts = [system.cat_file(path, start=ranges[0][0], end=ranges[0][1])]
             else:
@@ -200,13 +176,14 @@ def read_ranges(url: str, ranges: Sequence[tuple[int, int | None]]) -> list[byte
 
 
 @contextmanager
-def reaching(url: str) -> Iterator[tuple[Any, str]]:
+def file_system(url: str) -> Iterator[tuple[Any, str]]:
     """Yield the file system of a URL and the path in it; errors of the store become one clear error.
 
     That a file is missing, or exists where it must not, is for the caller to judge.
     """
     try:
-        yield _system(url)
+        system = opened_system(f"{_scheme(url)}://{urlsplit(url).netloc}", os.getpid())
+        yield system, system._strip_protocol(url)
     except (FileNotFoundError, FileExistsError, MissingExtraError):
         raise
     except Exception as error:  # every store has its own errors
@@ -227,11 +204,6 @@ def opened_system(start: str, process: int) -> Any:
         raise MissingExtraError(
             f"{start} needs a package that is not installed ({error}); for s3:// run: pip install 'handful[s3]'"
         ) from error
-
-
-def _system(url: str) -> tuple[Any, str]:
-    system = opened_system(f"{_scheme(url)}://{urlsplit(url).netloc}", os.getpid())
-    return system, system._strip_protocol(url)
 
 
 def _scheme(place: Any) -> str:

@@ -1,15 +1,14 @@
-"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, and sealed.
+"""Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, with a checksum.
 
-The seal is an entry of the header: the SHA-256 of what the file is (see `handful.machine.sealed`), of the other entries
-and of all tensors with their names, types and shapes.
+The checksum is an entry of the header: the SHA-256 of what the file is (see `handful.machine.checksum`), of the other
+entries and of all tensors with their names, types and shapes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +21,7 @@ from handful.errors import FileFormatError
 from handful.machine.untrusted import refuse_irregular
 from handful.machine.whole_file import written_whole
 
-SEAL = "sha256"
+CHECKSUM = "sha256"
 Array: TypeAlias = npt.NDArray[Any]
 
 
@@ -30,35 +29,34 @@ def write_tensors(
     path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, what: str = ""
 ) -> None:
     """Write named tensors; the file appears complete or not at all."""
+    arrays, notes = {name: _array(tensor) for name, tensor in tensors.items()}, dict(metadata or {})
     try:
         with written_whole(Path(path)) as place:
-            _save(place, tensors, metadata or {}, what)
-    except FileFormatError:
-        raise
+            save_file(arrays, place, notes | {CHECKSUM: _digest(what, notes, arrays)})
+    except (SafetensorError, KeyError, TypeError, RuntimeError) as error:
+        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in arrays.values()}))
+        raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
     except (OSError, ValueError) as error:  # a folder of that name, a full disk, a name with NUL
         raise FileFormatError(
             f"{path} cannot be written ({error}); check the path and the space on its disk"
         ) from error
 
 
-def _save(place: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str], what: str) -> None:
-    """Write named tensors to a file that no process reads yet."""
-    held = {name: _array(tensor) for name, tensor in tensors.items()}
-    notes = dict(metadata)
-    try:
-        save_file(held, place, notes | {SEAL: _digest(what, notes, held)})
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in held.values()}))
-        raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
-
-
 def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], dict[str, str]]:
-    """Tensors and metadata of a file; one that does not fit the format or its seal is refused."""
-    with _opened(path) as file:
-        # Copies: the package gives views of the mapped file, which others may replace.
-        tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
-        notes = dict(file.metadata() or {})
-    noted = notes.pop(SEAL, None)
+    """Tensors and metadata of a file; one that does not fit the format or its checksum is refused."""
+    refuse_irregular(path, FileFormatError)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            # Copies: the package gives views of the mapped file, which others may replace.
+            tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
+            notes = dict(file.metadata() or {})
+    except FileNotFoundError as error:
+        raise FileFormatError(f"{path} does not exist; check the path") from error
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise FileFormatError(
+            f"{path} is not a safetensors file, or it is damaged ({error}); copy or make it again"
+        ) from error
+    noted = notes.pop(CHECKSUM, None)
     if noted is None:
         raise FileFormatError(
             f"{path} has no checksum, so another program or an earlier version of handful wrote it; fit and save, or "
@@ -86,17 +84,3 @@ def _array(tensor: Any) -> Array:
         return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor, order="C")
     except TypeError as error:  # kinds of numbers that NumPy does not have
         raise FileFormatError(f"tensors of {tensor.dtype} cannot be written as safetensors ({error})") from error
-
-
-@contextmanager
-def _opened(path: str | Path) -> Iterator[Any]:
-    refuse_irregular(path, FileFormatError)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            yield file
-    except FileNotFoundError as error:
-        raise FileFormatError(f"{path} does not exist; check the path") from error
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise FileFormatError(
-            f"{path} is not a safetensors file, or it is damaged ({error}); copy or make it again"
-        ) from error

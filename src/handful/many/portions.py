@@ -1,8 +1,8 @@
 """Portions: complete groups, cut from rows that come in the order of their groups; and the answers about each.
 
-The answers about a portion are one sealed file with two arrays: `ITEM`, one entry per row of the portion, and `GROUP`,
-one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and `class`
-are places among the classes; the other names are those of columns of the output.
+The answers about a portion are one file with a checksum and two arrays: `ITEM`, one entry per row of the portion, and
+`GROUP`, one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and
+`class` are places among the classes; the other names are those of columns of the output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from handful.estimators.answer import listed_classes
 from handful.estimators.batches import CatalogueItems, by_group
 from handful.estimators.context import Known
 from handful.large import solve as solve_large
-from handful.machine.sealed import check_seal, seal
+from handful.machine.checksum import append_checksum, verify_checksum
 from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
@@ -51,21 +51,21 @@ def most_rows(dim: int) -> int:
 
 def portions(batches: Iterable[Any], n_keys: int, dim: int, folder: Path) -> Iterator[Portion]:
     """Cut Arrow batches in the order of groups: keys of the group, then `row` and `vector`, the latter as bytes."""
-    held, before = _Held(dim, folder), None
+    following, before = _NextPortion(dim, folder), None
     for batch in batches:
         starts, begin = _starts(batch, n_keys, before), 0
         before = batch.slice(len(batch) - 1)
         vectors, rows = _matrix(batch.column(n_keys + 1), dim), batch.column(n_keys).to_numpy()
-        while len(ends := starts[(starts >= begin) & (held.n_rows + starts - begin >= held.most)]):
-            held.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
-            yield held.portion()
-            held, begin = _Held(dim, folder), int(ends[0])
-        held.add(vectors[begin:], rows[begin:], starts - begin)
-    if held.n_rows:
-        yield held.portion()
+        while len(ends := starts[(starts >= begin) & (following.n_rows + starts - begin >= following.most)]):
+            following.add(vectors[begin : ends[0]], rows[begin : ends[0]], starts - begin)
+            yield following.portion()
+            following, begin = _NextPortion(dim, folder), int(ends[0])
+        following.add(vectors[begin:], rows[begin:], starts - begin)
+    if following.n_rows:
+        yield following.portion()
 
 
-class _Held:
+class _NextPortion:
     """Rows of the next portion; when there are too many, their vectors go to a file without a name."""
 
     def __init__(self, dim: int, folder: Path) -> None:
@@ -152,24 +152,24 @@ def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
 
 
 def save(path: Path, answers: tuple[np.ndarray, np.ndarray], what: str) -> None:
-    """Write the answers about a portion, complete or not at all, sealed as `what`."""
+    """Write the answers about a portion, complete or not at all, with the checksum of `what`."""
     with written_whole(path) as place:
         with place.open("wb") as file:
             for array in answers:
                 np.save(file, array)
-        seal(place, what)
+        append_checksum(place, what)
 
 
 def is_saved(path: Path, what: str) -> bool:
     """Whether the answers about a portion are there as they were written."""
     try:
-        check_seal(path, what)
+        verify_checksum(path, what)
     except (FileFormatError, OSError):
         return False
     return True
 
 
 def saved(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers about a portion, from a file whose seal was checked."""
+    """Return the answers about a portion, from a file whose checksum was verified."""
     with path.open("rb") as file:
         return np.load(file, allow_pickle=False), np.load(file, allow_pickle=False)

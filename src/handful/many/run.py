@@ -5,8 +5,8 @@
     write    one file of items and one of groups for each file of the data set, from the answers in the order of rows
 
 A portion depends on the data set alone, and its answers on the portion alone. So a run that was killed sorts again, but
-labels only the portions that are missing, and its output has the same bytes. The answers about a portion are sealed
-with the run and the rows of the portion: a file that was damaged or exchanged in the meantime is made again.
+labels only the portions that are missing, and its output has the same bytes. The answers about a portion have a
+checksum of the run and the rows of the portion: a file that was damaged or exchanged in the meantime is made again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from handful.estimators.prior_weights import weights_of
 from handful.large import Progress
 from handful.large.progress import Reporter
 from handful.large.run_file import begin, refuse_another, run_name_of
+from handful.machine.executors import in_process
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
@@ -42,7 +42,7 @@ from handful.many.source import BATCH_NUMBERS, Source, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
 
 # Incremented when the meaning of a run's files changes.
-FORMAT = 4
+FORMAT = 5
 WORK = "work"
 # Rows whose answers are sorted at once when the output is written.
 SEGMENT_ROWS = 2**18
@@ -159,12 +159,11 @@ def label_groups(
     place = Path(out)
     if Path(source).is_dir() and Path(source).resolve() in (place.resolve(), *place.resolve().parents):
         raise OptionError(f"{place} lies in the data set itself; choose a folder outside of it")
-    place.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
         "inputs": {
-            "catalogue": {"called": "the catalogue of the classifier", "content": catalogue.content_hash},
-            "data set": {"called": str(source), "content": data.fingerprint()},
+            "catalogue": {"name": "the catalogue of the classifier", "content": catalogue.content_hash},
+            "data set": {"name": str(source), "content": data.fingerprint()},
         },
         "keep_features": keep_features,
         "prefix": prefix,
@@ -241,7 +240,12 @@ class _Run:
 
     def _label(self, rows: Iterator[Any]) -> list[Path]:
         """Label the portions whose answers are not there, several at a time; return the files of all answers."""
-        files, running, began, finished = list[Path](), set[Future[int]](), time.monotonic(), 0
+        files, began, finished = list[Path](), time.monotonic(), 0
+
+        def tasks() -> Iterator[tuple[Portion, Path]]:
+            for portion in portions(rows, len(self.source.group_by), self.source.dim, self._work):
+                files.append(self._work / f"answers-{len(files):06d}")
+                yield portion, files[-1]
 
         def answer(portion: Portion, file: Path) -> int:
             what = f"{self.name}/{file.name}/{hashlib.sha256(portion.rows.tobytes()).hexdigest()}"
@@ -249,17 +253,10 @@ class _Run:
                 save(file, label(self.catalogue, portion, self.known, self._work), what)
             return len(portion.rows)
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            cut = portions(rows, len(self.source.group_by), self.source.dim, self._work)
-            while (portion := next(cut, None)) or running:
-                if portion is not None:
-                    files.append(self._work / f"answers-{len(files):06d}")
-                    running.add(pool.submit(answer, portion, files[-1]))
-                if portion is None or len(running) == self.threads:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for one in done:
-                        finished += one.result()
-                        self.reporter.part("label", finished, self.source.n_rows, began)
+        with closing(in_process(self.threads)(answer, tasks())) as answered:
+            for n_rows in answered:
+                finished += n_rows
+                self.reporter.part("label", finished, self.source.n_rows, began)
         return files
 
     def _write(self, files: Sequence[Path], written: Written, unwritten: Sequence[int]) -> None:

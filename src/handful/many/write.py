@@ -1,4 +1,4 @@
-"""The output: one file of items and one of groups for each file of the data set, columns carried along untouched."""
+"""The output: one file of items and one of groups for each file of the data set, with its columns as they were."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Layout:
             layout = cls(source, pa.array(classes.tolist()), keep_features, prefix)
         except (pa.ArrowException, TypeError) as error:
             raise OptionError(f"labels of the classes must be numbers, text or dates for Parquet ({error})") from error
-        for there, new in ((layout.carried, layout.new(ITEM)), (source.group_by, layout.new(GROUP))):
+        for there, new in ((layout.kept_columns, layout.new(ITEM)), (source.group_by, layout.new(GROUP))):
             taken = [name for name in new if name in there]
             if taken:
                 raise OptionError(
@@ -89,7 +89,7 @@ class Layout:
         return layout
 
     @property
-    def carried(self) -> tuple[str, ...]:
+    def kept_columns(self) -> tuple[str, ...]:
         """Columns of the data set that go into the table of items, in their order."""
         left_out = () if self.keep_features else self.source.features
         names = self.source.schema(0).names
@@ -128,10 +128,10 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
     source = layout.source
     name, schema = source.names[place], source.schema(place)
     with (
-        _writer(layout, out / ITEMS / name, ITEM, layout.carried, schema, schema.metadata) as write_items,
+        _writer(layout, out / ITEMS / name, ITEM, layout.kept_columns, schema, schema.metadata) as write_items,
         _writer(layout, out / GROUPS / name, GROUP, source.group_by, schema, None) as write_groups,
     ):
-        for row, batch in source.batches(layout.carried, [place]):
+        for row, batch in source.batches(layout.kept_columns, [place]):
             found, classes = items.until(row + len(batch)), groups.until(row + len(batch))
             rows = np.arange(row, row + len(batch))
             assert np.array_equal(found["row"].to_numpy(), rows), f"{source.where(row)}: some items have no answer"
@@ -141,11 +141,11 @@ def write_file(layout: Layout, place: int, items: InOrder, groups: InOrder, out:
 
 @contextmanager
 def _writer(
-    layout: Layout, path: Path, figures: np.dtype[Any], carried: Sequence[str], schema: Any, metadata: Any
+    layout: Layout, path: Path, figures: np.dtype[Any], kept_columns: Sequence[str], schema: Any, metadata: Any
 ) -> Iterator[Any]:
     """Open a file for columns of the data set and new ones."""
     pa, parquet = import_pyarrow()
-    fields = [*map(schema.field, carried), *(pa.field(*column) for column in layout.new(figures).items())]
+    fields = [*map(schema.field, kept_columns), *(pa.field(*column) for column in layout.new(figures).items())]
     schema = pa.schema(fields, metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -155,6 +155,6 @@ def _writer(
 
         def write(batch: Any, found: Any) -> None:
             new = [layout.classes.take(found[n]) if n in CODES else found[n] for n in found.column_names if n != "row"]
-            writer.write_table(pa.Table.from_arrays([*map(batch.column, carried), *new], schema=schema))
+            writer.write_table(pa.Table.from_arrays([*map(batch.column, kept_columns), *new], schema=schema))
 
         yield write

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from handful.banks.bank import BLOCK_ROWS, FeatureBank
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column, is_missing
 from handful.errors import BankError
 from handful.reading.read import may_hold_pickles, read
@@ -40,7 +40,7 @@ class Vectors:
         What made the features, where that is known.
     groups : mapping of str to sequence
         The columns of groups that were asked for, one value per item.
-    carried : Carried
+    columns : Columns
         All columns of the file but the vectors.
     skipped : tuple of Skipped
         Rows of the file that could not be read.
@@ -52,7 +52,7 @@ class Vectors:
     texts: tuple[str, ...] | None = None
     backbone: str = ""
     groups: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    carried: Carried = field(default_factory=Carried)
+    columns: Columns = field(default_factory=Columns)
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -103,7 +103,7 @@ def labelled(table: Records, labels: str | None = None) -> FeatureBank:
     table.warn_of_skipped()
     column, classes = label_column(table, labels), table.classes
     if column:
-        classes = Carried({column: table.columns[column]}).values()[column]
+        classes = table.values(column)
     bank = bank_of(
         table.vectors,
         classes,
@@ -135,7 +135,7 @@ def label_column(table: Records, labels: str | None = None) -> str:
 def without_labels(table: Records, labels: str | None = None) -> Records:
     """Keep the rows that have no label."""
     column = label_column(table, labels)
-    values = Carried({column: table.columns[column]}).values()[column]
+    values = table.values(column)
     rows = [row for row, label in enumerate(values) if is_missing(label, table.no_label)]
     if not rows:
         raise BankError(f"{table.where}: every row has a label in column {column!r}, so there is none to label")
@@ -158,22 +158,24 @@ def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str |
     """
     assert table.vectors is not None
     check_groups(table, groups)
-    if item_column is not None:
-        find_column(table.columns, item_column, (), "items", table.where)
-    carried = table.carried()
-    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, item_column, table.text}
-    read_now = Carried({name: carried.columns[name] for name in carried.columns if name in wanted}).values()
-    likely = (table.text,) if table.text else TEXT_NAMES
-    texts = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
-    names = table.names if item_column is None else None
+    columns = table.row_columns()
+    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, table.text}
+    read_now = Columns({name: column for name, column in columns.by_name.items() if name in wanted}).values()
+
+    def first_of(likely: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the first of these columns that has a value for every row."""
+        found = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
+        return None if found is None else tuple(map(str, found))
+
+    names = first_of(ITEM_NAMES) or tuple(f"row {row}" for row in table.rows)
     return Vectors(
         table.vectors,
-        names or _named_by(read_now, item_column, table),
+        (table.names or names) if item_column is None else table.names_in(item_column),
         table.rows,
-        None if texts is None else tuple(map(str, texts)),
+        first_of((table.text,) if table.text else TEXT_NAMES),
         table.provenance.backbone,
         {name: read_now[name] for name in groups},
-        carried,
+        columns,
         table.skipped,
     )
 
@@ -186,22 +188,8 @@ def check_groups(table: Records, groups: Sequence[str]) -> None:
                 f"{table.where} holds vectors alone, so it has no column {name!r} for the groups; use .parquet or .npz"
             )
         find_column(table.columns, name, (), "groups", table.where)
-        if name not in table.carried().columns:
+        if name not in table.row_columns().by_name:
             raise BankError(f"{table.where}: column {name!r} must have one group for each of the {table.n_rows} rows")
-
-
-def _named_by(columns: Mapping[str, Sequence[Any]], item_column: str | None, table: Records) -> tuple[str, ...]:
-    """Return the names of rows: the column asked for, else one with a usual name and no gaps, else its number."""
-    if item_column is not None:
-        gap = next((row for row, value in enumerate(columns[item_column]) if value is None or value == ""), None)
-        if gap is not None:
-            raise BankError(
-                f"{table.where}: {table.called(table.rows[gap])} has no {item_column!r}; fill it in, or name the items "
-                "by another column"
-            )
-        return tuple(map(str, columns[item_column]))
-    found = next((columns[name] for name in ITEM_NAMES if name in columns and None not in columns[name]), None)
-    return tuple(f"row {row}" for row in table.rows) if found is None else tuple(map(str, found))
 
 
 def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str | None = None) -> FeatureBank:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 # The formats that are read, as Pillow calls them, with the endings of their files. Pillow is given this list: a file
 # called photo.png could be EPS, for which Pillow would start Ghostscript.
@@ -41,8 +41,8 @@ Content: TypeAlias = bytes | str | Unreadable
 
 
 @dataclass(frozen=True)
-class FolderFiles:
-    """Files below a folder, read when iterated over; slices like a tuple of their contents."""
+class _Files:
+    """Files below a folder or inside a .zip, read when iterated over; slices like a tuple of their contents."""
 
     root: Path
     names: tuple[str, ...]
@@ -50,8 +50,12 @@ class FolderFiles:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, rows: slice) -> FolderFiles:
+    def __getitem__(self, rows: slice) -> Self:
         return replace(self, names=self.names[rows])
+
+
+class FolderFiles(_Files):
+    """Files below the folder `root`."""
 
     def __iter__(self) -> Iterator[Content]:
         for name in self.names:
@@ -59,21 +63,11 @@ class FolderFiles:
                 yield _limited(stream)
 
 
-@dataclass(frozen=True)
-class ZipFiles:
-    """Files inside a .zip, read when iterated over; slices like a tuple of their contents."""
-
-    archive: Path
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, rows: slice) -> ZipFiles:
-        return replace(self, names=self.names[rows])
+class ZipFiles(_Files):
+    """Files inside the .zip `root`."""
 
     def __iter__(self) -> Iterator[Content]:
-        with zipfile.ZipFile(self.archive) as archive:
+        with zipfile.ZipFile(self.root) as archive:
             for name in self.names:
                 try:
                     with archive.open(name) as stream:

@@ -72,8 +72,8 @@ def _is_tensor(value: Any) -> bool:
 def _array(value: Any, where: str) -> np.ndarray:
     """Make an array from a tensor, a list of arrays, or a list of numbers or text."""
     if _is_tensor(value):
-        held = value.detach()
-        return np.asarray((held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy())
+        tensor = value.detach()
+        return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
     if not isinstance(value, (np.ndarray, list, tuple)):
         raise BankError(f"{where}: expected an array, a tensor or a list, got a {type(value).__name__}")
     try:

@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank
-from handful.banks.carried import Carried
 from handful.banks.tables import find_column
 from handful.errors import BankError
 from handful.machine.untrusted import refuse_irregular
@@ -172,7 +171,7 @@ def _with_items(table: Records, text: str | None, place: Path) -> Records:
                 "`text`, or drop one of them"
             )
         table = _without_gaps(table, PATH_NAME)
-        names = tuple(Carried({PATH_NAME: table.columns[PATH_NAME]}).values()[PATH_NAME])
+        names = tuple(table.values(PATH_NAME))
         return replace(table, names=names, images=FolderFiles(place.parent if place.is_file() else place, names))
     if texts is None:
         raise no_items(list(table.columns), table.where)
@@ -180,11 +179,7 @@ def _with_items(table: Records, text: str | None, place: Path) -> Records:
 
 
 def _without_gaps(table: Records, column: str) -> Records:
-    values = Carried({column: table.columns[column]}).values()[column]
-    return table.without(
-        {
-            row: f"it must have a {column!r} that is not empty, got {value!r}"
-            for row, value in enumerate(values)
-            if not isinstance(value, str) or value == ""
-        }
-    )
+    values = enumerate(table.values(column))
+    gaps = {row: value for row, value in values if not isinstance(value, str) or value == ""}
+    needed = f"it must have a {column!r} that is not empty"
+    return table.without({row: f"{needed}, got {value!r}" for row, value in gaps.items()})

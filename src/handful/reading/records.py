@@ -14,8 +14,8 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
-from handful.banks.carried import Carried
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL
+from handful.banks.columns import Columns
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL, find_column
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError, SkippedRowsWarning
 from handful.machine.untrusted import printable
@@ -135,7 +135,7 @@ class Records:
         """Position of each row in the file."""
         return range(self.n_rows) if self.positions is None else self.positions
 
-    def called(self, position: int) -> str:
+    def row_name(self, position: int) -> str:
         """Return how a message calls the row at a position of the file."""
         return f"row {position}" if self.lines is None else f"line {self.lines()[position]}"
 
@@ -143,7 +143,7 @@ class Records:
         """Leave out rows that cannot be read, and list them; refuse a table of which too many cannot be read."""
         if not reasons and not self.skipped:
             return self
-        lost = [Skipped(p := self.rows[row], self.called(p), reason) for row, reason in reasons.items()]
+        lost = [Skipped(p := self.rows[row], self.row_name(p), reason) for row, reason in reasons.items()]
         table = replace(self, skipped=tuple(sorted((*self.skipped, *lost), key=lambda one: one.row)))
         total, first = self.n_rows + len(self.skipped), table.skipped[0]
         if len(table.skipped) > MOST_SKIPPED * total:
@@ -159,8 +159,8 @@ class Records:
             n, more = len(self.skipped), len(self.skipped) - MOST_LISTED
             listed = "; ".join(map(str, self.skipped[:MOST_LISTED])) + (f"; and {more:,} more" if more > 0 else "")
             rows = f"{n:,} of {self.n_rows + n:,} rows"
-            said = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
-            warnings.warn(SkippedRowsWarning(said), stacklevel=3)
+            message = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
+            warnings.warn(SkippedRowsWarning(message), stacklevel=3)
 
     def of_rows(self, rows: Sequence[int]) -> Records:
         """Keep these rows alone."""
@@ -171,16 +171,32 @@ class Records:
             n_rows=len(rows),
             vectors=None if self.vectors is None else self.vectors[np.asarray(rows, dtype=np.int64)],
             images=images,
-            columns=self.carried().of_items(rows).columns,
+            columns=self.row_columns().of_items(rows).by_name,
             names=None if self.names is None else tuple(self.names[row] for row in rows),
             classes=None if self.classes is None else [self.classes[row] for row in rows],
             positions=[self.rows[row] for row in rows],
             bank=None,
         )
 
-    def carried(self) -> Carried:
+    def values(self, column: str) -> list[Any]:
+        """Return a column as plain values."""
+        return Columns({column: self.columns[column]}).values()[column]
+
+    def names_in(self, column: str) -> tuple[str, ...]:
+        """Return the names of the rows, from a column that has one for each."""
+        find_column(self.columns, column, (), "items", self.where)
+        values = self.values(column)
+        gap = next((row for row, value in enumerate(values) if value is None or value == ""), None)
+        if gap is not None:
+            raise BankError(
+                f"{self.where}: {self.row_name(self.rows[gap])} has no {column!r}; fill it in, or name the items by "
+                "another column"
+            )
+        return tuple(map(str, values))
+
+    def row_columns(self) -> Columns:
         """Return the columns that have one value for each row."""
-        return Carried({name: column for name, column in self.columns.items() if _length(column) == self.n_rows})
+        return Columns({name: column for name, column in self.columns.items() if _length(column) == self.n_rows})
 
 
 def _length(column: Any) -> int:

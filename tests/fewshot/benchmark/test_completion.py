@@ -9,9 +9,9 @@ from handful.errors import PlanError
 from handful.fewshot.benchmark import completion, run
 from handful.fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
-from handful.fewshot.benchmark.local import in_process
 from handful.fewshot.benchmark.plan import Cell, bound_plan
 from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, run_range
+from handful.machine.executors import in_process
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
@@ -53,8 +53,8 @@ class Killed(BaseException):
 
 
 def test_what_came_before_an_interruption_is_kept(tmp_path, banks):
-    def interrupted(jobs):
-        for n, rows in enumerate(in_process()(jobs)):
+    def interrupted(*work):
+        for n, rows in enumerate(in_process()(*work)):
             if n == 4:
                 raise Killed
             yield rows
@@ -71,8 +71,8 @@ def run_slowly(folder):
     """Run with a shard for every range, so that a kill falls between shards as well as into one."""
     completion.WAITING_ROWS = 1
 
-    def slow(jobs):
-        for rows in in_process()(jobs):
+    def slow(*work):
+        for rows in in_process()(*work):
             time.sleep(0.002)
             yield rows
 
@@ -197,8 +197,8 @@ def made_by_another(journal, monkeypatch, **versions):
             patch.setattr(run, name, value)
             patch.setattr(completion, name, value)
 
-        def half(jobs):
-            for n, rows in enumerate(in_process()(jobs)):
+        def half(*work):
+            for n, rows in enumerate(in_process()(*work)):
                 if n == 10:
                     raise Killed
                 yield rows
@@ -234,8 +234,8 @@ _code = completion.code_version
 
 
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path, banks):
-    def elsewhere(jobs):
-        for rows in in_process()(jobs):
+    def elsewhere(*work):
+        for rows in in_process()(*work):
             yield [{**row, "versions": "handful 9"} for row in rows]
 
     journal = Journal.create(tmp_path / "run", small_plan(banks))

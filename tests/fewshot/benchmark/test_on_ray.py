@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from handful.errors import MissingExtraError
-from handful.fewshot.benchmark import on_ray as module
+from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete, progress
 from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.on_ray import in_memory, on_ray
 from handful.fewshot.benchmark.run import MACHINE, Material, run_range
-from handful.machine import ray_cluster
+from handful.machine import executors
+from handful.machine.executors import on_ray
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.fewshot.benchmark.test_completion import undisturbed, values
 from tests.plans_at_hand import small_banks, small_plan
@@ -26,7 +26,7 @@ def test_the_rows_are_those_of_a_run_in_process(ray, tmp_path):
 
 def test_features_travel_rather_than_the_place_of_their_file(tmp_path):
     bank = small_banks()["toy"].save(tmp_path / "bank")
-    held = in_memory(Material(bank)).bank
+    held = Material(bank).in_memory().bank
     assert isinstance(bank.stored, np.memmap)
     assert not isinstance(held.stored, np.memmap)
     assert held.content_hash == bank.content_hash
@@ -41,9 +41,9 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
 
     banks = small_banks()
     journal = Journal.create(tmp_path / "there", small_plan(banks))
-    monkeypatch.setattr(ray_cluster, "RETRIES", 1)
+    monkeypatch.setattr(executors, "RETRIES", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "run_range", dies)
+        patch.setattr(completion, "run_range", dies)
         complete(journal, banks, on_ray())
     assert [(s.done, s.machine_failed) for s in progress(journal)] == [(17, 3), (20, 0), (20, 0)]
     rows = journal.columns(journal.plan[0])

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark.journal import Journal, remaining
-from handful.fewshot.benchmark.local import in_process
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan
-from handful.fewshot.benchmark.run import MACHINE, Job, Material, Row
+from handful.fewshot.benchmark.run import MACHINE, Material, Row, lost_range, run_range
 from handful.fewshot.benchmark.versions import changes_since, code_version, versions_text
+from handful.machine.executors import Executor, Shared, in_process
 
-Executor: TypeAlias = Callable[[Iterable[Job]], Iterator[list[Row]]]
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
 WAITING_ROWS, WAITING_SECONDS = 4096, 5.0
 
@@ -99,7 +98,7 @@ def complete(
     banks : Mapping[str, FeatureBank]
         Banks by the names that the plan uses.
     executor : callable, optional
-        `in_process(...)` of `handful.fewshot.benchmark.local`, the default, or `on_ray(...)` of its neighbour `on_ray`.
+        `in_process(...)` of `handful.machine.executors`, the default, or its `on_ray(...)`.
     mix_versions : bool
         Continue even if existing rows were made by other versions, or by other code of a method that has tasks left.
         Otherwise that is a `PlanError`.
@@ -127,7 +126,7 @@ def complete(
         waiting: list[Row] = []
         oldest = time.monotonic()
         try:
-            for rows in (executor or in_process())(_jobs(states, banks)):
+            for rows in (executor or in_process())(run_range, _ranges(states, banks), lost_range):
                 if not waiting:
                     oldest = time.monotonic()
                 state, attempts = by_cell[rows[0]["cell"]]
@@ -202,12 +201,12 @@ def _refuse_others(rows: list[Row]) -> None:
         )
 
 
-def _jobs(states: list[_State], banks: Banks) -> Iterator[Job]:
-    """Yield ranges without rows, cell by cell; if a cell's budget is used up, only its gaps are filled.
+def _ranges(states: list[_State], banks: Banks) -> Iterator[tuple[Any, ...]]:
+    """Yield ranges without rows, cell by cell, for `run_range`; if a budget is used up, only gaps are filled.
 
     Gaps are left by a killed run that worked out of order: once filled, the tasks done are the first of the list.
     """
-    materials: dict[tuple[str, ...], Material] = {}
+    materials: dict[tuple[str, ...], Shared] = {}
     for state, done, attempts in states:
         cell = state.cell
         if cell.bound(banks).bank_hash != cell.bank_hash:
@@ -217,10 +216,10 @@ def _jobs(states: list[_State], banks: Banks) -> Iterator[Job]:
             )
         key = (cell.bank, cell.split, cell.support_bank)
         if key not in materials:
-            materials[key] = Material.of(cell, banks)
+            materials[key] = Shared(Material.of(cell, banks), Material.in_memory)
         begun = max([*done.tolist(), *attempts], default=-1)
         for indices in remaining(cell, done):
             if state.over_budget and indices[0] > begun:
                 state.wanted = state.done
                 break
-            yield Job(cell, materials[key], indices)
+            yield cell, materials[key], indices

@@ -16,8 +16,8 @@ import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.tasks import draw
 from handful.fewshot.transforms import parameters_of, transform
+from handful.machine.executors import Shared
 from handful.machine.threads import one_thread
 from handful.shapes import Float, Int
 
@@ -71,13 +72,14 @@ class Material:
         base = set(whole.splits.get(BASE_SPLIT, ()))
         return cls(bank, support_bank, _mean(whole.split(BASE_SPLIT)) if base and not base & used else None)
 
-
-class Job(NamedTuple):
-    """A range of tasks of a cell: the unit of work for executors."""
-
-    cell: Cell
-    material: Material
-    indices: Sequence[int]
+    def in_memory(self) -> Material:
+        """Return the same rows as arrays in memory, so that the rows are sent and not the path of their file."""
+        bank, other = (
+            None if one is None else FeatureBank.from_arrays(np.array(one.features), one.labels, one.class_names)
+            for one in (self.bank, self.support_bank)
+        )
+        assert bank is not None
+        return replace(self, bank=bank, support_bank=other)
 
 
 def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
@@ -183,6 +185,13 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
     failed_by = MACHINE if of_the_machine(error) else METHOD
     said = f"{type(error).__name__}: {error}"
     return {"task": int(index), **_identity(cell, name), **nothing, "error": said, "failed_by": failed_by}
+
+
+def lost_range(task: tuple[Cell, Shared, Sequence[int]], error: Exception) -> list[Row]:
+    """Return the rows of a range whose workers died on every attempt; a resumed run tries it again."""
+    cell, material, indices = task
+    died = DeadWorkerError(str(error).partition("\n")[0])
+    return [failure(cell, material.value, index, died) for index in indices]
 
 
 def of_the_machine(error: BaseException) -> bool:

@@ -3,8 +3,8 @@
     checkpoint.json                 network, view, classes, recipe, hash of the data, epoch, validation accuracy
     weights-<epoch>.safetensors     parameters and buffers, and the classifier of the base classes
 
-The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint. The seal of
-the weights covers the content of the JSON file too, so a change of either is refused.
+The JSON file is replaced in one step and names the other, so a folder always holds a complete checkpoint. The checksum
+of the weights covers the content of the JSON file too, so a change of either is refused.
 """
 
 from __future__ import annotations

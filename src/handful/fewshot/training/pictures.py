@@ -79,7 +79,7 @@ class Pictures:
         # Opening an archive reads its whole table of contents, so it stays open; but not across processes, which would
         # share the position in the file.
         if self._archive is None or self._archive[0] != os.getpid():
-            self._archive = (os.getpid(), zipfile.ZipFile(source.archive))
+            self._archive = (os.getpid(), zipfile.ZipFile(source.root))
         return self._archive[1].read(source.names[row])
 
 

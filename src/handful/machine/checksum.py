@@ -1,8 +1,8 @@
-"""Files with a seal: the SHA-256 of what a file is and of all its bytes, so that a damaged or exchanged one is refused.
+"""Files with a checksum: the SHA-256 of what a file is and of all its bytes; a damaged or exchanged file is refused.
 
 `what` tells files of one kind apart, for example by their run and the number of their shard. A file of tensors has its
-seal in its header, see `handful.machine.safetensors_format`. Any other file has it at its end: `np.load` reads and maps
-a sealed `.npy` file as it does any other, because it reads nothing after the array.
+checksum in its header, see `handful.machine.safetensors_format`. Any other file has it at its end; `np.load` reads and
+maps a `.npy` file, because it reads nothing after the array.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 
 from handful.errors import FileFormatError
 
-SEAL_BYTES = hashlib.sha256().digest_size
+CHECKSUM_BYTES = hashlib.sha256().digest_size
 BLOCK_BYTES = 2**20
 
 
-def seal(path: Path, what: str) -> None:
-    """Append the seal.
+def append_checksum(path: Path, what: str) -> None:
+    """Append the checksum.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "lists"
     >>> _ = path.write_bytes(b"1 2 3")
-    >>> seal(path, "shard 0")
-    >>> check_seal(path, "shard 0")
-    >>> check_seal(path, "shard 1")  # doctest: +ELLIPSIS
+    >>> append_checksum(path, "shard 0")
+    >>> verify_checksum(path, "shard 0")
+    >>> verify_checksum(path, "shard 1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     handful.errors.FileFormatError: ...lists was cut short or changed since it was written, or exchanged for another...
     """
@@ -37,9 +37,9 @@ def seal(path: Path, what: str) -> None:
         file.write(digest)
 
 
-def check_seal(path: Path, what: str) -> None:
+def verify_checksum(path: Path, what: str) -> None:
     """Read the whole file; refuse it if it was cut short or changed, or if it is another than `what`."""
-    length = path.stat().st_size - SEAL_BYTES
+    length = path.stat().st_size - CHECKSUM_BYTES
     if length >= 0:
         with path.open("rb") as file:
             file.seek(length)
@@ -49,8 +49,8 @@ def check_seal(path: Path, what: str) -> None:
     raise _damaged(path)
 
 
-def open_sealed(path: Path) -> np.ndarray:
-    """Map an array whose seal was checked before; refuse it if it was cut short or removed since."""
+def open_checked(path: Path) -> np.ndarray:
+    """Map an array whose checksum was verified before; refuse it if it was cut short or removed since."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:

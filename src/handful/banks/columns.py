@@ -13,41 +13,41 @@ from handful.machine.extras import import_extra, import_pyarrow
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class Columns:
     """Columns of the input, each a list, an array with one axis or an Arrow array; one value per item.
 
     Arrow arrays stay as they are until they are written, so a long table costs little memory.
 
     Examples
     --------
-    >>> carried = Carried({"ticket": ["T1", "T2", "T3"], "open": np.array([True, False, True])})
-    >>> carried.of_items([2, 0]).values()
+    >>> columns = Columns({"ticket": ["T1", "T2", "T3"], "open": np.array([True, False, True])})
+    >>> columns.of_items([2, 0]).values()
     {'ticket': ['T3', 'T1'], 'open': [True, True]}
     """
 
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    by_name: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Keep times that Python cannot hold as the numbers that the file has."""
-        object.__setattr__(self, "columns", {name: _held(name, column) for name, column in self.columns.items()})
+        object.__setattr__(self, "by_name", {name: _readable(name, column) for name, column in self.by_name.items()})
 
-    def of_items(self, items: Sequence[int]) -> Carried:
+    def of_items(self, items: Sequence[int]) -> Columns:
         """Keep these items alone, in this order."""
-        return Carried({name: _taken(column, items) for name, column in self.columns.items()})
+        return Columns({name: _taken(column, items) for name, column in self.by_name.items()})
 
     def values(self) -> dict[str, list[Any]]:
         """Return the columns as lists of plain values."""
-        return {name: _plain(column) for name, column in self.columns.items()}
+        return {name: _plain(column) for name, column in self.by_name.items()}
 
-    def beside(self, taken: Collection[str]) -> Carried:
+    def beside(self, taken: Collection[str]) -> Columns:
         """Rename columns whose names are taken: `label` becomes `given_label`; what has no free name is left out."""
-        free = {name: f"given_{name}" if name in taken else name for name in self.columns}
-        kept = {new: self.columns[name] for name, new in free.items() if new == name or new not in self.columns}
-        return Carried(kept)
+        free = {name: f"given_{name}" if name in taken else name for name in self.by_name}
+        kept = {new: self.by_name[name] for name, new in free.items() if new == name or new not in self.by_name}
+        return Columns(kept)
 
     def types(self) -> dict[str, Any]:
         """Return the Arrow type of each column; values of several kinds are written as text."""
-        return {name: _type_of(column) for name, column in self.columns.items()}
+        return {name: _type_of(column) for name, column in self.by_name.items()}
 
 
 def _taken(column: Any, items: Sequence[int]) -> Any:
@@ -75,7 +75,7 @@ def _plain(column: Any) -> list[Any]:
     ]
 
 
-def _held(name: str, column: Any) -> Any:
+def _readable(name: str, column: Any) -> Any:
     if isinstance(column, (list, np.ndarray)):
         return column
     pa, _ = import_pyarrow()
