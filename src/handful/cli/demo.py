@@ -183,7 +183,8 @@ classes</div>
 </div>
 <p>{escape(gain_said(found))} This page shows the first of them, not the best one.</p>
 <h2>The classes found</h2>
-<table><thead><tr><th>class</th><th>in the batch</th><th>one at a time</th><th>as a batch</th><th>chance</th></tr></thead><tbody>{rows}</tbody></table>
+<table><thead><tr><th>class</th><th>in the batch</th><th>one at a time</th><th>as a batch</th>
+<th>chance</th></tr></thead><tbody>{rows}</tbody></table>
 <p class='quiet'>Chance: that the class is present. Orange: not in the batch.</p>
 <h2>Where the batch changed the label</h2>
 <table class='words'><thead><tr><th>item</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
