@@ -27,10 +27,13 @@ def run(notebook: dict[str, Any]) -> list[str]:
     for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
         lines = "".join(cell["source"]).split("\n")
         tree = ast.parse("\n".join("" if line.startswith("%") else line for line in lines))
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = tree.body[-1].value
+            tree.body.pop()
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(tree, f"cell {number}", "exec"), names)
-            value = None if last is None else eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), names)
+            value = None if last is None else eval(compile(ast.Expression(last), f"cell {number}", "eval"), names)
             if value is not None:
                 print(repr(value))
         outputs.append(printed.getvalue())
