@@ -110,3 +110,8 @@ def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(MissingExtraError, match=r"handful\[fewshot\]"):
         _ = handful.fewshot.METHODS
     assert "torch" not in sys.modules
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    assert (tmp_path / "demo" / "index.html").is_file()

@@ -34,7 +34,7 @@ FOR = {
     "text": "sentences: MiniLM with its weights",
     "parquet": "Parquet files",
     "xlsx": "`.xlsx` files",
-    "plots": "figures of reports; `handful demo`",
+    "plots": "figures of reports",
     "anndata": "`.h5ad` files",
     "ray": "a cluster",
     "s3": "folders at `s3://`",

@@ -30,11 +30,11 @@ CELLS = {
 def line(cell: str, batches: list[dict[str, Any]]) -> str:
     """Return one row of the table; the gain is paired, batch by batch."""
     what, classes, shots, present = CELLS[cell]
-    means, joint, rejected = (np.array([one[name] for one in batches]) for name in ("means", "joint", "known_rejected"))
+    means, joint = (np.array([one[name] for one in batches]) for name in ("means", "joint"))
     half = 1.96 * (joint - means).std(ddof=1) / np.sqrt(len(batches))
     gain = f"{(joint - means).mean():+.1f} ± {half:.1f}"
-    figures = [f"{means.mean():.1f}", f"{joint.mean():.1f}", gain, f"{rejected.mean():.0f} %"]
-    return f"| {' | '.join([what, f'{classes:,}', str(shots), present, *figures])} |"
+    about = f"{what}: {classes:,} classes, {shots} examples of each, {present} occur"
+    return f"| {' | '.join([about, f'{means.mean():.1f}', f'{joint.mean():.1f}', gain])} |"
 
 
 def figures() -> str:
@@ -44,10 +44,13 @@ def figures() -> str:
     found = {cell: batches for cell in CELLS if (batches := kept.get(f"{cell}, nothing unknown"))}
     if not found:
         return NOT_YET
-    heads = ("data", "classes", "examples of each", "occur", "nearest mean", "jointly", "gain", "called unknown")
+    heads = ("data", "nearest mean", "jointly", "gain")
     table = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(line(*one) for one in found.items())]
     counts = " or ".join(map(str, sorted({len(batches) for batches in found.values()})))
-    return "\n".join(table) + f"\n\nEach figure is a mean over {counts} batches.\n"
+    rejected = max(np.mean([one["known_rejected"] for one in batches]) for batches in found.values())
+    share = f"at most {rejected:.1f} % of the items" if rejected >= 0.05 else "fewer than 0.1 % of the items"
+    said = f"In each row, {share} were called unknown, though all had a class."
+    return "\n".join(table) + f"\n\nEach figure is a mean over {counts} batches. {said}\n"
 
 
 def with_figures(text: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from handful.errors import CheckpointError, MissingExtraError, UnknownNameError
-from handful.extraction.backbones import load_backbone
+from handful.errors import CheckpointError, MissingExtraError, OptionError, UnknownNameError
+from handful.extraction.backbones import BACKBONES, load_backbone, register_backbone
 from handful.extraction.decode import decode_image
 from handful.extraction.items import list_items
 from handful.fewshot.networks import NETWORKS
@@ -172,3 +172,10 @@ def test_a_public_checkpoint_is_a_backbone(tmp_path):
 def test_a_path_without_a_checkpoint_says_what_is_missing(tmp_path):
     with pytest.raises(CheckpointError, match="expected the folder of a run"):
         load_backbone(f"checkpoint:{tmp_path}")
+
+
+@pytest.mark.parametrize(("name", "load"), [("", print), ("ours:large", print), ("ours", "not a function")])
+def test_a_backbone_that_could_not_be_loaded_is_not_registered(name, load):
+    with pytest.raises(OptionError, match="backbone"):
+        register_backbone(name, load)
+    assert name not in BACKBONES

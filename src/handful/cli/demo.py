@@ -1,94 +1,215 @@
-"""`handful demo`: tasks of the packaged bank, five methods, one page, and what to do next."""
+"""`handful demo`: one batch of real sentences, the classes found in it, the gain, and what to do next, as a page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
-    from handful.fewshot.reports.summary import Column
+    import numpy as np
 
-# One that labels each item alone, and four that label jointly: three cheap ones and the default.
-YARDSTICK = "nearest_prototype"
-METHODS = (YARDSTICK, "laplacian_shot", "soft_kmeans", "paddle", "roll_call")
-K_EFF = (2, 5, 20)
+    from handful.banks import FeatureBank
+
+SHOTS, INSIDE, ITEMS, BATCHES = 5, 5, 75, 20
+AGAIN = (
+    "handful classify",
+    "--catalogue catalogue.npz",
+    "--batch batch.npz",
+    "--out labels.csv",
+    "--report review.html",
+)
 NEXT = """\
 What to do next:
   handful classify --help    label your own photographs, sentences or vectors
-  handful bench run --help   compare methods on your own data
   handful doctor             list what is installed, and any problems with it
   python -m pydoc handful.BatchClassifier
                              the same in Python, with an example"""
+STYLE = """
+:root { --ink: #1b1f24; --quiet: #59636e; --rule: #d1d9e0; --soft: #f3f5f8; --in: #0072b2; --out: #b35900;
+  --paper: #fff }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --quiet: #9aa4ae; --rule: #3a424b; --soft: #1c2128;
+  --in: #58a6d6; --out: #e3a04f; --paper: #12161b } }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 56rem; padding: 1.5rem 1rem 3rem; color: var(--ink); background: var(--paper);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: anywhere }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
+p { margin: .4rem 0 } a { color: var(--in) } .quiet { color: var(--quiet) }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .8rem; margin: 1.2rem 0 }
+.answers div { background: var(--soft); border-radius: 8px; padding: .8rem 1rem }
+.answers b { display: block; font-size: 1.9rem; line-height: 1.2 }
+table { border-collapse: collapse; width: 100%; table-layout: fixed }
+th:first-child { width: 30% } th, td { padding: .28rem .5rem; text-align: right; vertical-align: top }
+th { font-weight: 600; border-bottom: 1px solid var(--rule) } td { border-bottom: 1px solid var(--soft) }
+th:first-child, td:first-child, .words td, .words th { text-align: left; padding-left: 0 }
+.words th:first-child { width: 3rem }
+td i { display: block; height: 5px; border-radius: 3px; background: var(--in); margin: .1rem 0 0 auto }
+.absent td:first-child, .wrong { color: var(--out) } .absent i { background: var(--out) }
+pre { background: var(--soft); border-radius: 8px; padding: .8rem 1rem; white-space: pre-wrap }
+pre span { white-space: nowrap }
+@media (max-width: 480px) { th, td { font-size: .86rem; padding: .25rem .3rem } }
+"""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One batch: the true labels, those of each item alone, and those of the batch as a whole."""
+
+    truth: np.ndarray
+    alone: np.ndarray
+    together: np.ndarray
+
+    def right(self, labels: np.ndarray) -> int:
+        """Return how many labels are those of the truth."""
+        return int((labels == self.truth).sum())
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the run and its page; it must not exist yet.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the page and its files; it must not exist yet.")] = Path(
         "handful-demo"
     ),
-    tasks: Annotated[int, typer.Option(min=2, help="Tasks for each method and each number of classes present.")] = 30,
 ) -> None:
-    """Compare five methods on real sentences, write a report, and suggest what to do next. Takes about a minute.
+    """Label a batch of real sentences, and write a page about it: classes found, gain, what to do next. Takes seconds.
 
     \b
     Examples:
       handful demo
-      handful demo --tasks 10 --out /tmp/demo
+      handful demo --out /tmp/demo
     """
+    import numpy as np
+
+    from handful.classification import classify, write_page, write_predictions
     from handful.datasets import load_clinc150
-    from handful.fewshot.benchmark.completion import complete
-    from handful.fewshot.benchmark.journal import Journal
-    from handful.fewshot.benchmark.plan import Cell, bound_plan
-    from handful.fewshot.reports.page import write_report
-    from handful.fewshot.reports.summary import columns_of, results
-    from handful.fewshot.tasks import Balanced, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
-    from handful.machine.extras import import_extra
+    from handful.errors import OptionError
+    from handful.estimators import BatchClassifier
 
-    import_extra("matplotlib", "plots")  # checked before the work, which would be lost
-    bank = load_clinc150()
+    if out.exists():
+        raise OptionError(f"{out} already exists; remove it, or name another folder with --out")
+    with waiting("labelling"):
+        bank = load_clinc150()
+        catalogue, batches = drawn(bank)
+        names = np.array(bank.class_names)[bank.labels]
+        classifier = BatchClassifier().fit(bank.take(catalogue), names[catalogue])
+        found = []
+        for batch in batches:
+            X = bank.take(batch)
+            # Alone: the same classifier, with each item as a batch of its own.
+            alone = classifier.infer(X, groups=np.arange(len(X))).labels
+            found.append(Labelled(names[batch], alone, classifier.infer(X).labels))
+        # The first batch once more, from files, as `handful classify` does it.
+        out.mkdir(parents=True)
+        np.savez(out / "catalogue.npz", features=bank.take(catalogue), labels=names[catalogue])
+        np.savez(out / "batch.npz", features=bank.take(batches[0]))
+        classified = classify(out / "catalogue.npz", out / "batch.npz")
+        write_predictions(classified, out / "labels.csv")
+        write_page(classified, out / "review.html", title="demo")
+        presence = dict(zip(classified.class_names, classified.answer.presence.tolist(), strict=True))
+        page = out / "index.html"
+        page.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
+    first = found[0]
+    present = [classified.class_names[k] for k in classified.present()]
     data(
-        f"A catalogue of {bank.n_classes} intents of a voice assistant, five sentences each.\n"
-        f"A batch of 75 new ones arrives, in which {', '.join(map(str, K_EFF[:-1]))} or {K_EFF[-1]} of them occur.\n"
-        f"{tasks} such tasks each; accuracy in percent, and the gain over labelling each sentence alone."
+        f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, {SHOTS} examples of each.\n"
+        f"{INSIDE} intents occur in the batch. Found: {', '.join(present)}.\n\n"
+        f"  one at a time    {first.right(first.alone)} of {ITEMS} labels right\n"
+        f"  as one batch     {first.right(first.together)} of {ITEMS} labels right\n\n"
+        f"{gain_said(found)}\n\nThe page: {page}\n\n{NEXT}"
     )
-    # One catalogue for all batches, as a user has one: `roll_call` then trains once and not for every batch.
-    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(5), Balanced(1), 1), seed=0, indices=[0])
-    catalogue = FixedSupport(drawn.support[0])
-    cells = [
-        Cell("clinc150", TaskSpec(catalogue, UniformOverPool(k_eff), 75), method, n_tasks=tasks)
-        for k_eff in K_EFF
-        for method in METHODS
-    ]
-    banks = {"clinc150": bank}
-    journal = Journal.create(out / "five-methods", bound_plan(cells, banks))
-    with waiting("solving"):
-        complete(journal, banks)
-        columns = columns_of(results(journal))
-        page = write_report(journal, out / "report")
-    for column in columns:
-        data("")
-        for line in _lines(column):
-            data(line)
-    data(f"\nThe report: {page}\n\n{NEXT}")
 
 
-def _lines(column: Column) -> list[str]:
-    """One line per method: its accuracy, and the gain from the batch."""
-    from handful.fewshot.reports.summary import paired_difference
+def drawn(bank: FeatureBank) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return rows of one catalogue, and of batches of other rows with few classes each."""
+    import numpy as np
 
-    alone = next(result for result in column.results if result.label == YARDSTICK)
-    lines = [f"{column.spec.query.k_eff} intents occur"]
-    for result in column.results:
-        difference = paired_difference(result, alone).percent
-        gain = "each sentence alone" if result is alone else f"{difference.said(sign='+'):>10}"
-        if not len(result.tasks):
-            lines.append(f"  {result.label:<20}failed on every task: {result.first_error}")
-            continue
-        believed = result.estimate("n_predicted").mean
-        lines.append(
-            f"  {result.label:<20}{100 * result.estimate().mean:5.1f}  {gain:<20}  finds {believed:.1f} intents"
+    rng = np.random.default_rng(0)
+    rows = np.array([rng.permutation(np.flatnonzero(bank.labels == k)) for k in range(bank.n_classes)])
+    inside = [rng.choice(bank.n_classes, INSIDE, replace=False) for _ in range(BATCHES)]
+    return rows[:, :SHOTS].ravel(), [rng.choice(rows[few, SHOTS:].ravel(), ITEMS, replace=False) for few in inside]
+
+
+def gain_said(found: Sequence[Labelled]) -> str:
+    """Return the means over all batches, and the gain with its 95 % interval, as a sentence."""
+    import numpy as np
+
+    alone, together = (
+        100 * np.array([one.right(getattr(one, which)) / len(one.truth) for one in found])
+        for which in ("alone", "together")
+    )
+    half = 1.96 * (together - alone).std(ddof=1) / np.sqrt(len(found))
+    return (
+        f"Over {len(found)} such batches: {alone.mean():.1f} % right one at a time, {together.mean():.1f} % as a "
+        f"batch, a gain of {(together - alone).mean():.1f} ± {half:.1f} points."
+    )
+
+
+def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes: int) -> str:
+    """Return the page: the first batch, its classes, the items on which the two answers differ, and the mean gain."""
+    first = found[0]
+    columns: list[Any] = [_counts(labels) for labels in (first.truth, first.alone, first.together)]
+    really, alone, together = columns
+    n_present = sum(chance > 0.5 for chance in presence.values())
+    rows = "".join(
+        f"<tr{'' if name in really else ' class=absent'}><td>{_plain(name)}</td>"
+        + "".join(_bar(column.get(name, 0), max(really.values())) for column in columns)
+        + f"<td>{presence[name]:.0%}</td></tr>"
+        for name in sorted({*really, *alone, *together}, key=lambda name: (-really.get(name, 0), name))
+    )
+    differ = [i for i in range(len(first.truth)) if first.alone[i] != first.together[i]]
+    changed = "".join(
+        f"<tr><td>{i}</td>"
+        + "".join(
+            f"<td{'' if label == first.truth[i] else ' class=wrong'}>{_plain(label)}</td>"
+            for label in (first.truth[i], first.alone[i], first.together[i])
         )
-    return lines
+        + "</tr>"
+        for i in differ
+    )
+    return f"""<!doctype html><html lang='en'><head><meta charset='utf-8'>
+<meta name='viewport' content='width=device-width, initial-scale=1'><meta name='color-scheme' content='light dark'>
+<title>handful demo</title><style>{STYLE}</style></head><body>
+<h1>{len(first.truth)} sentences, {n_present} of {n_classes} classes found</h1>
+<p>A catalogue has {n_classes} classes, the intents of a voice assistant, with {SHOTS} examples of each. A batch of
+{len(first.truth)} new sentences arrives. Only {len(really)} of the classes occur in it, and nobody says which.</p>
+<div class='answers'>
+<div>One at a time<b>{first.right(first.alone)} of {len(first.truth)} right</b>spread over {len(alone)} classes</div>
+<div>As one batch<b>{first.right(first.together)} of {len(first.truth)} right</b>spread over {len(together)}
+classes</div>
+</div>
+<p>{escape(gain_said(found))} This page shows the first of them, not the best one.</p>
+<h2>The classes found</h2>
+<table><thead><tr><th>class</th><th>in the batch</th><th>one at a time</th><th>as a batch</th>
+<th>chance</th></tr></thead><tbody>{rows}</tbody></table>
+<p class='quiet'>Chance: that the class is present. Orange: not in the batch.</p>
+<h2>Where the batch changed the label</h2>
+<table class='words'><thead><tr><th>item</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
+<tbody>{changed}</tbody></table>
+<h2>What to do next</h2>
+<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own. (The package has
+these sentences as vectors only, so the items are numbers.)</p>
+<p>Label it again, from the files beside this page:</p>
+<pre>{" ".join(f"<span>{part}</span>" for part in AGAIN)}</pre>
+<p>Then use your own: photographs in folders, a table of sentences, or vectors. <code>handful classify --help</code></p>
+<p class='quiet'>Sentences: CLINC150 (Larson et al., EMNLP 2019, CC BY 3.0), embedded by all-MiniLM-L6-v2.</p>
+</body></html>
+"""
+
+
+def _plain(name: str) -> str:
+    return escape(str(name).replace("_", " "))
+
+
+def _counts(labels: np.ndarray) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in labels.tolist():
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _bar(n: int, most: int) -> str:
+    return f"<td>{n or '–'}{f'<i style=width:{min(n / most, 1):.0%}></i>' if n else ''}</td>"

@@ -18,6 +18,7 @@ from handful.extraction.backbone import Backbone, SentenceEmbedding, identified,
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.networks.public import read_public
 from handful.machine.extras import import_extra
+from handful.machine.registry import Registry
 from handful.shapes import Float
 
 
@@ -27,7 +28,8 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     Parameters
     ----------
     name : str
-        `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download, or one of
+        `efficientnet-lite0` or `minilm`, whose weights come inside packages and need no download; a name that was
+        registered, see `register_backbone`; or one of
         `timm:NAME`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` (mean over tokens), `sentence-transformers:NAME`,
         where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
         PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
@@ -52,12 +54,43 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     except RuntimeError as error:
         raise OptionError(f"device must be one that torch knows, such as cpu or cuda, got {device!r}") from error
     family, colon, rest = name.partition(":")
-    if name in PACKAGED:
-        return PACKAGED[name](where)
     if colon and rest and family in HUBS:
         return HUBS[family](rest, where)
-    there = [*PACKAGED, *(f"{hub}:NAME" for hub in HUBS)]
+    if name in BACKBONES:
+        return BACKBONES[name](where)
+    there = [*BACKBONES, *(f"{hub}:NAME" for hub in HUBS)]
     raise UnknownNameError(f"no backbone is called {name!r}; there are {', '.join(there)}")
+
+
+def register_backbone(name: str, load: Callable[[torch.device], Backbone]) -> None:
+    """Add a backbone of your own, for this program: `load_backbone(name)` then calls `load`.
+
+    To have it in every program and on the command line, name the function in the entry points of your package, group
+    `handful.backbones`.
+
+    Parameters
+    ----------
+    name : str
+        Also the name that `load` gives its `Backbone`: a bank records that name, and `classify` loads it again.
+    load : callable
+        `device -> Backbone`.
+
+    Examples
+    --------
+    >>> def vowels(sentences):
+    ...     return torch.tensor([[float(sentence.count(letter)) for letter in "aeiou"] for sentence in sentences])
+    >>> register_backbone("vowels", lambda device: Backbone.of_sentences(nn.Identity(), vowels, name="vowels"))
+    >>> load_backbone("vowels").dim
+    5
+    """
+    BACKBONES.register(name, load)
+
+
+def _check(name: str, load: Callable[[torch.device], Backbone]) -> None:
+    if not callable(load):
+        raise OptionError(f"the backbone {name!r} must be a function from a device to a Backbone, got {load!r}")
+    if ":" in name or not name:
+        raise OptionError(f"the name of a backbone must not be empty or have a colon, got {name!r}")
 
 
 class AveragedFeatureMap(nn.Module):
@@ -241,8 +274,8 @@ def _no_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-PACKAGED: Mapping[str, Callable[[torch.device], Backbone]] = MappingProxyType(
-    {"efficientnet-lite0": _efficientnet_lite0, "minilm": _minilm}
+BACKBONES: Registry[Callable[[torch.device], Backbone]] = Registry(
+    "handful.backbones", {"efficientnet-lite0": _efficientnet_lite0, "minilm": _minilm}, _check
 )
 HUBS: Mapping[str, Callable[[str, torch.device], Backbone]] = MappingProxyType(
     {

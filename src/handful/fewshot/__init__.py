@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from handful.fewshot.classifier import MethodClassifier
     from handful.fewshot.dispatch import solve
     from handful.fewshot.gathering import gather
-    from handful.fewshot.methods import METHODS, Method
+    from handful.fewshot.methods import METHODS, Method, register
     from handful.fewshot.solution import DescriptionLength, Solution
     from handful.fewshot.task import TaskBatch
     from handful.fewshot.tasks import (
@@ -56,6 +56,7 @@ __all__ = [
     "UnknownClasses",
     "draw",
     "gather",
+    "register",
     "solve",
     "transform",
 ]
@@ -64,7 +65,7 @@ _HOMES = {
     "classifier": ("MethodClassifier",),
     "dispatch": ("solve",),
     "gathering": ("gather",),
-    "methods": ("METHODS", "Method"),
+    "methods": ("METHODS", "Method", "register"),
     "solution": ("DescriptionLength", "Solution"),
     "task": ("TaskBatch",),
     "tasks": (

@@ -1,0 +1,76 @@
+"""Registry: what the package has by name, and what other packages and programs add without editing it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from handful.errors import HandfulWarning, OptionError
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """A read-only mapping of names; `register` adds to it, and so do the entry points of a group.
+
+    Entry points are loaded when a name is first looked up, not when the registry is made: a package that offers one
+    imports handful itself, possibly first. One that cannot be loaded is left out with a warning.
+
+    Parameters
+    ----------
+    group : str
+        Group of the entry points.
+    own : mapping
+        What the package has itself; nothing may take these names, which the attribute `own` keeps.
+    check : callable
+        Takes a name and a value, and raises `OptionError` if the value is not of the right kind.
+
+    Examples
+    --------
+    >>> registry = Registry("an.empty.group", {"one": 1}, lambda name, value: None)
+    >>> registry.register("two", 2)
+    >>> dict(registry)
+    {'one': 1, 'two': 2}
+    """
+
+    def __init__(self, group: str, own: Mapping[str, T], check: Callable[[str, T], None]) -> None:
+        self._group, self._values, self._check = group, dict(own), check
+        self.own, self._loaded = frozenset(own), False
+
+    def register(self, name: str, value: T) -> None:
+        """Add a value, in place of an earlier one that was also added; a name of the package itself is refused."""
+        if name in self.own:
+            raise OptionError(f"{name!r} is a name of handful itself; choose another")
+        self._check(name, value)
+        self._values[name] = value
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True  # first, as what is loaded may look up names
+        for point in entry_points(group=self._group):
+            if point.name in self._values and point.name not in self.own:
+                continue  # a program that registered it by hand means its own
+            try:
+                self.register(point.name, point.load())
+            except Exception as error:  # another package's fault must not stop this one
+                warnings.warn(
+                    f"the entry point {point.name!r} of {self._group} ({point.value}) is left out: {error}",
+                    HandfulWarning,
+                    stacklevel=4,
+                )
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self.own:
+            self._load()
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._values)

@@ -1,0 +1,66 @@
+"""Registry: its own names are safe, additions are checked, and entry points come last, whole or not at all."""
+
+import re
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from handful.errors import HandfulWarning, OptionError
+from handful.machine import registry as module
+from handful.machine.registry import Registry
+
+
+def a_number(name, value):
+    if not isinstance(value, int):
+        raise OptionError(f"{name} must be a number")
+
+
+def offered(monkeypatch, **values):
+    """Entry points by name; their values are looked up in this module."""
+    points = [EntryPoint(name, f"{__name__}:{value}", "some.group") for name, value in values.items()]
+    monkeypatch.setattr(module, "entry_points", lambda group: points if group == "some.group" else [])
+
+
+TWO, NOT_A_NUMBER = 2, "two"
+
+
+def test_names_are_added_and_replaced_but_not_those_of_the_package():
+    found = Registry("none", {"one": 1}, a_number)
+    found.register("two", 2)
+    found.register("two", 22)
+    assert dict(found) == {"one": 1, "two": 22}
+    assert found.own == {"one"}
+    with pytest.raises(OptionError, match="'one' is a name of handful itself; choose another"):
+        found.register("one", 11)
+    with pytest.raises(OptionError, match="three must be a number"):
+        found.register("three", "3")
+    assert dict(found) == {"one": 1, "two": 22}
+    assert "three" not in found
+    assert found.get("three") is None
+
+
+@pytest.mark.parametrize("look", [list, len, lambda found: found["two"], lambda found: found.get("no")])
+def test_entry_points_are_loaded_when_a_name_is_looked_up(monkeypatch, look):
+    offered(monkeypatch, two="TWO")
+    found = Registry("some.group", {"one": 1}, a_number)
+    assert found["one"] == 1  # needs no entry point
+    look(found)
+    assert dict(found) == {"one": 1, "two": 2}
+
+
+def test_what_cannot_be_loaded_is_left_out_with_a_warning(monkeypatch):
+    offered(monkeypatch, bad="NOT_A_NUMBER", gone="NOWHERE", one="TWO", two="TWO")
+    found = Registry("some.group", {"one": 1}, a_number)
+    with pytest.warns(HandfulWarning) as told:
+        assert dict(found) == {"one": 1, "two": 2}
+    said = [re.search(r"entry point '(\w+)' of some.group .* is left out: (.+)", str(one.message)) for one in told]
+    assert [one[1] for one in said] == ["bad", "gone", "one"]
+    assert said[0][2] == "bad must be a number"
+    assert list(found) == ["one", "two"]  # without a second warning
+
+
+def test_what_a_program_registered_by_hand_stays(monkeypatch):
+    offered(monkeypatch, two="TWO")
+    found = Registry("some.group", {}, a_number)
+    found.register("two", 22)
+    assert dict(found) == {"two": 22}

@@ -1,0 +1,54 @@
+"""Notebooks run as they are, print what they show, and lead where they say."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tools")]
+run_notebooks = importlib.import_module("run_notebooks")
+NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
+
+
+def test_there_are_three():
+    assert [path.stem for path in NOTEBOOKS] == ["first_batch", "photographs", "your_own_table"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_prints_what_it_shows(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert run_notebooks.outputs_of(path) == run_notebooks.kept(notebook), "python tools/run_notebooks.py"
+    assert path.read_text(encoding="utf-8") == run_notebooks.with_outputs(notebook, run_notebooks.kept(notebook))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_links_lead_somewhere(path):
+    text = "".join(line for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] for line in cell["source"])
+    in_colab = "https://colab.research.google.com/github/handful-dev/handful/blob/main/"
+    site = "https://handful.readthedocs.io/en/stable/"
+    assert f"]({in_colab}{path.relative_to(ROOT).as_posix()})" in text
+    pages = re.findall(rf"\]\({site}([\w/]+)\.html\)", text)
+    beside = re.findall(r"\]\((\w+\.ipynb)\)", text)
+    assert pages
+    assert all((ROOT / "docs" / f"{page}.md").is_file() for page in pages)
+    assert all((path.parent / name).is_file() for name in beside)
+
+
+def test_cells_print_and_a_failure_is_told(tmp_path):
+    def notebook(*sources):
+        cells = [{"cell_type": "code", "source": [source], "outputs": []} for source in sources]
+        return {"cells": [{"cell_type": "markdown", "source": ["no code"]}, *cells]}
+
+    assert run_notebooks.run(notebook("%pip install x", "x = 2\nprint(x)\nx + 1", "x", "display(x)")) == [
+        "",
+        "2\n3\n",
+        "2\n",
+        "",
+    ]
+    (tmp_path / "bad.ipynb").write_text(json.dumps(notebook("1 / 0")))
+    with pytest.raises(RuntimeError, match=r"bad\.ipynb failed:\n(.|\n)*ZeroDivisionError"):
+        run_notebooks.outputs_of(tmp_path / "bad.ipynb")
