@@ -41,7 +41,7 @@ def with_segments(table: Records, path: Path) -> Records:
         for row, (mine, other) in enumerate(zip(values, columns[name], strict=True)):
             if not _is_near(mine, other):
                 raise FileFormatError(
-                    f"{table.where}: {table.called(positions[row])} has the {name} {mine!r}, its segment in {path} has "
+                    f"{table.where}: {table.row_name(positions[row])} has the {name} {mine!r}, its segment in {path} has "
                     f"{other}; vectors must be in the order of the segments"
                 )
     times = zip(columns["file"], columns["start"], columns["end"], strict=True)
