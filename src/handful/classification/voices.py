@@ -41,8 +41,8 @@ def with_segments(table: Records, path: Path) -> Records:
         for row, (mine, other) in enumerate(zip(values, columns[name], strict=True)):
             if not _is_near(mine, other):
                 raise FileFormatError(
-                    f"{table.where}: {table.called(positions[row])} has the {name} {mine!r}, its segment in {path} has "
-                    f"{other}; vectors must be in the order of the segments"
+                    f"{table.where}: {table.row_name(positions[row])} has the {name} {mine!r}, its segment in {path} "
+                    f"has {other}; vectors must be in the order of the segments"
                 )
     times = zip(columns["file"], columns["start"], columns["end"], strict=True)
     names = tuple(f"{file} {start:g}–{end:g} s" for file, start, end in times)
