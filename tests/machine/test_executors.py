@@ -45,12 +45,15 @@ def test_threads_share_an_argument_or_have_a_copy_each():
 
 @pytest.mark.parametrize("join", [True, False])
 def test_an_interruption_waits_for_what_is_at_work_if_asked(join):
-    leave, ended = threading.Event(), []
+    begun, leave, ended = threading.Event(), threading.Event(), []
 
     def slow(number):
         if number:
+            begun.set()
             leave.wait(60)
             ended.append(number)
+        else:
+            begun.wait(60)
 
     results = in_process(2, join=join)(slow, ((number,) for number in range(4)))
     next(results)
