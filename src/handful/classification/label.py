@@ -30,6 +30,7 @@ from handful.classification.known import KnownFiles, columns_named, given_labels
 from handful.classification.labelled import Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.tables import asked_columns
+from handful.classification.voices import with_segments
 from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
@@ -68,6 +69,7 @@ def classify(
     batch: str | os.PathLike[str],
     *,
     names: str | os.PathLike[str] | None = None,
+    segments: str | os.PathLike[str] | None = None,
     group_by: str | Sequence[str] | None = None,
     backbone: str | None = None,
     features: str | None = None,
@@ -95,6 +97,9 @@ def classify(
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
+    segments : path, optional
+        What a diarisation tool wrote about a batch of voices, `.rttm`: its lines are the items, in their order. They
+        have the columns `file`, `start`, `end`, `speaker` and `channel`.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
         group is then a joint batch of its own.
@@ -160,6 +165,10 @@ def classify(
     tables = {
         path: read(path, trust_pickle=trust_pickle, **(named_columns if has_columns(path) else {})) for path in sides
     }
+    if segments is not None:
+        if tables[batch].vectors is None:
+            raise OptionError(f"segments are those of vectors of voices, and {batch} has none; leave segments out")
+        tables[batch] = with_segments(tables[batch], Path(segments))
     takers = [path for path in sides if tables[path].vectors is not None and has_columns(path)]
     if features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"there is no table of vectors that could have the column {features!r}; leave it out")

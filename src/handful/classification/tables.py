@@ -14,8 +14,10 @@ import numpy as np
 from handful import __version__
 from handful.banks.columns import Columns
 from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
+from handful.exchange.rttm import ENDING
 from handful.machine.extras import import_pyarrow
 from handful.machine.untrusted import writable
 from handful.machine.whole_file import written_whole
@@ -43,8 +45,10 @@ def check_ending(path: Path, source: Path | None = None) -> None:
     if is_h5ad(path):
         if source is None or not is_h5ad(source):
             raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
-    elif path.suffix.lower() not in TABLE_ENDINGS:
-        raise OptionError(f"predictions are written as .parquet or .csv, got {path}; change the ending")
+    elif path.suffix.lower() not in (*TABLE_ENDINGS, ENDING):
+        raise OptionError(
+            f"predictions are written as .parquet, .csv or, of voices, .rttm; got {path}; change the ending"
+        )
     elif path.suffix.lower() == ".parquet":
         import_pyarrow()
 
@@ -53,8 +57,8 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     """Write the predictions as Parquet or CSV, by the ending of the path, and a table of groups beside it if there are.
 
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
-    and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Each file appears complete or
-    not at all.
+    and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Segments of voices can be
+    written as `.rttm`, see `write_voices`. Each file appears complete or not at all.
 
     Examples
     --------
@@ -73,6 +77,8 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     final, batch = Path(path), classified.batch
     if is_h5ad(final):
         _write_back(classified, final)
+    elif is_rttm(final):
+        write_voices(classified, final)
     else:
         keys, others = (
             _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(PREDICTION_TYPES))

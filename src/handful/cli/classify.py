@@ -15,6 +15,7 @@ from handful.cli.places import HERE, On, executor_at
 BY_SCORES = "with --scores labels come from the scores alone, without examples and vectors, and no item is unknown"
 NOT_BY_SCORES = (
     *(
+        "--segments",
         "--backbone",
         "--features",
         "--labels",
@@ -36,8 +37,8 @@ def classify_command(
     out: Annotated[
         Path,
         typer.Option(
-            help="Predictions, one row per item: .parquet or .csv; or a copy of the batch (.h5ad) or of the scores "
-            "with labels, if the ending is the same."
+            help="Predictions, one row per item: .parquet or .csv; segments of voices with names: .rttm; or a copy of "
+            "the batch (.h5ad) or of the scores with labels, if the ending is the same."
         ),
     ],
     catalogue: Annotated[
@@ -60,6 +61,13 @@ def classify_command(
         typer.Option(
             help="Items to label, all at once: the same kinds of files without labels, or .npy; images may be "
             "anywhere in a folder or .zip."
+        ),
+    ] = None,
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            help="What a diarisation tool wrote about a batch of vectors of voices, .rttm: one line per vector, in the "
+            "same order. Gives the columns file, start, end, speaker and channel."
         ),
     ] = None,
     scores: Annotated[
@@ -186,6 +194,7 @@ def classify_command(
       handful classify --catalogue c.bank --batch b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
+      handful classify --catalogue voices.npz --batch d.npz --segments d.rttm --sequence speaker --out named.rttm
       handful classify --scores predictions.json --group-by folder --out better.json
       handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
@@ -194,6 +203,7 @@ def classify_command(
     from handful.classification.page import write_page
     from handful.classification.scores import classify_scores, write_annotations, write_scores, writes_back
     from handful.classification.tables import check_ending, group_table_path, write_predictions
+    from handful.classification.voices import is_rttm
     from handful.cli.passes import passes
     from handful.cli.printed import print_batch
     from handful.errors import OptionError
@@ -225,6 +235,8 @@ def classify_command(
         if group_by:
             refuse(context, NOT_IN_GROUPS, IN_GROUPS)
         check_ending(out, batch)
+        if is_rttm(out):
+            what = "segments with the names of their voices"
     assert given_from is not None
     with passes(f"labelling {given_from}") as on_progress:
         if scores is not None:
@@ -238,6 +250,7 @@ def classify_command(
                 catalogue,
                 batch,
                 names=names,
+                segments=segments,
                 group_by=group_by or None,
                 backbone=backbone,
                 features=features,
