@@ -29,6 +29,7 @@ from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of, labels_said
 from handful.classification.labelled import Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
+from handful.classification.spectra import by_precursor, is_mgf
 from handful.classification.tables import asked_columns
 from handful.classification.voices import with_segments
 from handful.errors import BankError, OptionError
@@ -70,6 +71,7 @@ def classify(
     *,
     names: str | os.PathLike[str] | None = None,
     segments: str | os.PathLike[str] | None = None,
+    precursor: float | None = None,
     group_by: str | Sequence[str] | None = None,
     backbone: str | None = None,
     features: str | None = None,
@@ -100,6 +102,9 @@ def classify(
     segments : path, optional
         What a diarisation tool wrote about a batch of voices, `.rttm`: its lines are the items, in their order. They
         have the columns `file`, `start`, `end`, `speaker` and `channel`.
+    precursor : float, optional
+        Of mass spectra: only compounds of the catalogue with a precursor this near, in Da, are candidates of a
+        spectrum. One that has no candidate belongs to no class. Both sides have a column `precursor_mz`.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
         group is then a joint batch of its own.
@@ -187,6 +192,15 @@ def classify(
         same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
         left = without_labels(tables[batch], labels) if same else tables[batch]
         vectors = unlabelled(left, groups=columns, item_column=item_column)
+    no_candidate = list[int]()
+    if precursor is not None:
+        if catalogue is None or vectors is None or known.get("candidates") is not None:
+            raise OptionError(
+                "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
+            )
+        near = by_precursor(tables[catalogue], labels, vectors.carried.columns, precursor)
+        no_candidate = [item for item, found in enumerate(near) if found == []]
+        known["candidates"] = [found or None for found in near]
     listed = bank or items.get("catalogue")
     classes = tuple(dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ()))))
     of_batch = vectors or items["batch"]
@@ -255,7 +269,7 @@ def classify(
                 "both must come from the same backbone"
             )
         given, new_classes = given_labels(known, ready, class_names)
-        fitted, _, codes = with_given(fitted, points, given)
+        fitted, _, codes = with_given(fitted, points, {**dict.fromkeys(no_candidate), **given})
         class_names = (*class_names, *new_classes)
         made_by = network.name if network else next(filter(None, recorded), "")
         about: dict[str, Any] = {
@@ -286,7 +300,7 @@ def classify(
         groups = None if grouping is None else grouping.names[grouping.group_of]
         batches = Batches(CatalogueItems(fitted, points, codes, every), groups, about_items)
         # Without groups the table is small; a file of cells has room for it in any case.
-        answer = batches.answer(keep=grouping is None or ready.source is not None)
+        answer = batches.answer(keep=grouping is None or is_h5ad(batch))
         shown = _shown(items, embedded, answer if grouping is None else None, points)
         return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
 
@@ -378,7 +392,7 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 
 
 def _of_vectors(vectors: Vectors, path: Path) -> Batch:
-    source = path if is_h5ad(path) else None
+    source = path if is_h5ad(path) or is_mgf(path) else None
     fingerprint = _fingerprint(vectors)
     return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.columns, source, fingerprint)
 

@@ -14,6 +14,7 @@ import numpy as np
 from handful import __version__
 from handful.banks.columns import Columns
 from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.classification.spectra import is_mgf, write_spectra
 from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
 from handful.exchange.cells import write_labelled_cells
@@ -45,6 +46,9 @@ def check_ending(path: Path, source: Path | None = None) -> None:
     if is_h5ad(path):
         if source is None or not is_h5ad(source):
             raise OptionError(f"{path} would be a copy of the batch, which is not an .h5ad file; use .parquet or .csv")
+    elif is_mgf(path):
+        if source is None or not is_mgf(source):
+            raise OptionError(f"{path} would be a copy of the batch, which is not an .mgf file; use .parquet or .csv")
     elif path.suffix.lower() not in (*TABLE_ENDINGS, ENDING):
         raise OptionError(
             f"predictions are written as .parquet, .csv or, of voices, .rttm; got {path}; change the ending"
@@ -58,7 +62,8 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
 
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
     and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Segments of voices can be
-    written as `.rttm`, see `write_voices`. Each file appears complete or not at all.
+    written as `.rttm`, see `write_voices`, and compounds go into a copy of an `.mgf` file. Each file appears complete
+    or not at all.
 
     Examples
     --------
@@ -79,6 +84,10 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
         _write_back(classified, final)
     elif is_rttm(final):
         write_voices(classified, final)
+    elif is_mgf(final):
+        check_ending(final, batch.source)
+        assert batch.source is not None
+        write_spectra(classified, batch.source, final)
     else:
         keys, others = (
             _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(PREDICTION_TYPES))

@@ -16,6 +16,7 @@ BY_SCORES = "with --scores labels come from the scores alone, without examples a
 NOT_BY_SCORES = (
     *(
         "--segments",
+        "--precursor",
         "--backbone",
         "--features",
         "--labels",
@@ -38,7 +39,7 @@ def classify_command(
         Path,
         typer.Option(
             help="Predictions, one row per item: .parquet or .csv; segments of voices with names: .rttm; or a copy of "
-            "the batch (.h5ad) or of the scores with labels, if the ending is the same."
+            "the batch (.h5ad, .mgf) or of the scores with labels, if the ending is the same."
         ),
     ],
     catalogue: Annotated[
@@ -68,6 +69,14 @@ def classify_command(
         typer.Option(
             help="What a diarisation tool wrote about a batch of vectors of voices, .rttm: one line per vector, in the "
             "same order. Gives the columns file, start, end, speaker and channel."
+        ),
+    ] = None,
+    precursor: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DA",
+            help="Of mass spectra: candidates of each are the compounds of the catalogue with a precursor this near, "
+            "in Da; a spectrum without any is unknown.",
         ),
     ] = None,
     scores: Annotated[
@@ -251,6 +260,7 @@ def classify_command(
                 batch,
                 names=names,
                 segments=segments,
+                precursor=precursor,
                 group_by=group_by or None,
                 backbone=backbone,
                 features=features,

@@ -22,6 +22,7 @@ from handful.reading.numpy_files import read_array_folder, read_npy, read_npz
 from handful.reading.parquet import parquet_files, read_parquet
 from handful.reading.pickles import read_pickle
 from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
+from handful.reading.spectra import read_mgf, read_msp, read_mzml
 from handful.reading.spreadsheet import read_spreadsheet
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".plk")
@@ -37,10 +38,15 @@ READERS: Mapping[str, Callable[[Path, Asked], Records]] = MappingProxyType(
         ".npz": read_npz,
         ".npy": read_npy,
         ".h5ad": read_cells,
+        ".mgf": read_mgf,
+        ".msp": read_msp,
+        ".mzml": read_mzml,
         **dict.fromkeys(PICKLES, read_pickle),
     }
 )
 PACKED = (".csv", ".tsv", ".jsonl")
+# Files of which vectors are no column: they are made from something else, or stand alone.
+NO_COLUMNS = (".npy", ".mgf", ".msp", ".mzml")
 
 
 def read(
@@ -60,8 +66,8 @@ def read(
     path : path
         A bank saved by handful; a folder with `features.npy` and perhaps `labels.npy`; `.npy`, `.npz`; Parquet, a file,
         a folder of files or one with Hive partitions; `.csv` and `.tsv` (also `.gz`) with commas, semicolons or tabs,
-        in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`; `.h5ad`; images in folders or in a `.zip`; or a
-        pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
+        in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`; `.h5ad`; mass spectra, `.mgf`, `.msp` and
+        `.mzML`; images in folders or in a `.zip`; or a pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features : str, optional
         Column or key of the vectors, where it cannot be detected; of one column per dimension, what the names begin
         with.
@@ -93,9 +99,9 @@ def read(
 
 
 def has_columns(path: Path) -> bool:
-    """Tell whether vectors are columns with a name: not in a bank, a folder of arrays, a `.npy` file, or images."""
+    """Tell whether vectors are columns with a name: not in a bank, arrays alone, spectra, or images."""
     ending = _ending(path)
-    return bool(parquet_files(path)) if ending is None else ending != ".npy"
+    return bool(parquet_files(path)) if ending is None else ending not in NO_COLUMNS
 
 
 def may_hold_pickles(path: Path) -> bool:

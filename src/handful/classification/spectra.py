@@ -1,0 +1,72 @@
+"""Mass spectra: the compounds that the precursor of each allows, and answers into a copy of the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.banks.carried import Carried
+from handful.banks.tables import is_missing
+from handful.classification.labelled import Classified
+from handful.errors import OptionError
+from handful.exchange.mgf import ENDING, Compound, write_mgf
+from handful.reading.choose import label_column
+from handful.reading.records import Records
+from handful.reading.spectra import PRECURSOR
+
+
+def is_mgf(path: Path) -> bool:
+    """Whether a path names a file of spectra that answers can go into, by its ending."""
+    return path.suffix.lower() == ENDING
+
+
+def by_precursor(
+    library: Records, labels: str | None, columns: Mapping[str, Any], tolerance: float
+) -> list[list[str] | None]:
+    """Return the classes of the library that have a precursor within `tolerance` of that of each item; None means all.
+
+    A list is empty if no class has one. Items whose precursor is not known can have any class.
+    """
+    if not 0 < tolerance < math.inf:
+        raise OptionError(f"the tolerance of precursors must be a positive mass in Da, got {tolerance}")
+    for where, there in ((f"the library {library.where}", library.columns), ("the batch", columns)):
+        if PRECURSOR not in there:
+            raise OptionError(f"{where} has no column {PRECURSOR!r}; leave the tolerance of precursors out")
+    column = label_column(library, labels)
+    classes = library.classes if not column else Carried({column: library.columns[column]}).values()[column]
+    rows = zip(classes, _masses(library.columns), strict=True)
+    listed = [(mass, str(name)) for name, mass in rows if mass is not None and not is_missing(name, library.no_label)]
+    listed.sort()
+    masses = np.array([mass for mass, _ in listed])
+    names = [name for _, name in listed]
+
+    def near(mass: float | None) -> list[str] | None:
+        if mass is None:
+            return None
+        first, last = np.searchsorted(masses, (mass - tolerance, mass + tolerance), side="left")
+        return sorted(set(names[first:last]))
+
+    return [near(mass) for mass in _masses(columns)]
+
+
+def _masses(columns: Mapping[str, Any]) -> list[float | None]:
+    values: Sequence[Any] = Carried({PRECURSOR: columns[PRECURSOR]}).values()[PRECURSOR]
+    found = list[float | None]()
+    for value in values:
+        try:
+            mass = math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            mass = math.nan
+        found.append(mass if mass > 0 else None)
+    return found
+
+
+def write_spectra(classified: Classified, source: Path, out: Path) -> None:
+    """Write the compounds into a copy of the `.mgf` file that the batch came from."""
+    table = classified.predictions()
+    rows = zip(table["row"], table["label"], table["probability"], table["unknown"], strict=True)
+    write_mgf(source, {row: Compound(*rest) for row, *rest in rows}, out)

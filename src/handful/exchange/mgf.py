@@ -1,0 +1,53 @@
+"""Mass spectra in `.mgf`: answers go into a copy, as three parameters of each spectrum; all other lines stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from handful.errors import FileFormatError
+from handful.machine.untrusted import printable, read_bytes, writable
+from handful.machine.whole_file import written_whole
+from handful.reading.delimited import encoding_of
+from handful.reading.spectra import BEGIN
+
+ENDING = ".mgf"
+OURS = "HANDFUL_"
+
+
+class Compound(NamedTuple):
+    """The compound of a spectrum, its probability, and the chance that it is none of the library (None: not judged)."""
+
+    label: str
+    probability: float
+    unknown: float | None
+
+
+def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:
+    """Write a copy of `source` to `out`, which may be the same; `answers` are those of spectra, counted from 0.
+
+    Parameters of ours that are there already are replaced. The file appears complete or not at all.
+    """
+    encoding = encoding_of(source)
+    text = read_bytes(source, FileFormatError).decode(encoding, "surrogateescape" if encoding == "utf-8" else "strict")
+    ending = "\r\n" if "\r\n" in text else "\n"
+    number = -1
+    lines = list[str]()
+    for line in re.split("\r\n|\n|\r", text):
+        if line.lstrip().upper().startswith(OURS):
+            continue
+        lines.append(line)
+        if line.strip().upper() == BEGIN:
+            number += 1
+            lines.extend(_said(answers[number]) if number in answers else ())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(out) as unfinished:
+        unfinished.write_bytes(ending.join(lines).encode(encoding, "surrogateescape"))
+
+
+def _said(answer: Compound) -> list[str]:
+    # A name from a library may hold ends of lines, which would be lines of the copy.
+    said = [f"{OURS}LABEL={printable(writable(answer.label))}", f"{OURS}PROBABILITY={answer.probability:.4f}"]
+    return said if answer.unknown is None else [*said, f"{OURS}UNKNOWN={answer.unknown:.4f}"]
