@@ -21,6 +21,7 @@ STUDIES = (
     "questions",
     "stata_protocol",
     "camera_traps",
+    "voices",
     "paper_stand_ins",
 )
 

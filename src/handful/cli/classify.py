@@ -203,7 +203,7 @@ def classify_command(
       handful classify --catalogue c.bank --batch b/ --candidates of_this_site.txt --unknown other --out labels.csv
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
-      handful classify --catalogue voices.npz --batch d.npz --segments d.rttm --sequence speaker --out named.rttm
+      handful classify --catalogue voices.npz --batch d.npy --segments d.rttm --group-by file --out named.rttm
       handful classify --scores predictions.json --group-by folder --out better.json
       handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
