@@ -147,7 +147,7 @@ def names_by(one: Recording, thresholds: Mapping[str, float]) -> dict[str, Ints]
         found[f"{rule}, named"] = names
     with warnings.catch_warnings(action="ignore"):
         classifier = BatchClassifier().fit(one.examples, one.labels)
-        alone, joined = (classifier.infer(one.segments, **known) for known in ({}, {"sequence": one.clusters}))
+        alone, joined = classifier.infer(one.segments), classifier.infer(one.segments, sequence=one.clusters)
     for rule, answer in (("jointly", alone), ("jointly, sequence", joined)):
         found[rule] = np.where(answer.rejected, UNKNOWN, answer.labels)
     found["jointly, mean"] = by_mean(np.asarray(alone.probabilities), alone.unknown, alone.classes, one.clusters)
