@@ -198,7 +198,7 @@ def classify(
             raise OptionError(
                 "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
             )
-        near = by_precursor(tables[catalogue], labels, vectors.carried.columns, precursor)
+        near = by_precursor(tables[catalogue], labels, vectors.columns.by_name, precursor)
         no_candidate = [item for item, found in enumerate(near) if found == []]
         known["candidates"] = [found or None for found in near]
     listed = bank or items.get("catalogue")

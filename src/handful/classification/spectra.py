@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from handful.banks.carried import Carried
+from handful.banks.columns import Columns
 from handful.banks.tables import is_missing
 from handful.classification.labelled import Classified
 from handful.errors import OptionError
@@ -37,7 +37,7 @@ def by_precursor(
         if PRECURSOR not in there:
             raise OptionError(f"{where} has no column {PRECURSOR!r}; leave the tolerance of precursors out")
     column = label_column(library, labels)
-    classes = library.classes if not column else Carried({column: library.columns[column]}).values()[column]
+    classes = library.classes if not column else library.values(column)
     rows = zip(classes, _masses(library.columns), strict=True)
     listed = [(mass, str(name)) for name, mass in rows if mass is not None and not is_missing(name, library.no_label)]
     listed.sort()
@@ -54,7 +54,7 @@ def by_precursor(
 
 
 def _masses(columns: Mapping[str, Any]) -> list[float | None]:
-    values: Sequence[Any] = Carried({PRECURSOR: columns[PRECURSOR]}).values()[PRECURSOR]
+    values: Sequence[Any] = Columns({PRECURSOR: columns[PRECURSOR]}).values()[PRECURSOR]
     found = list[float | None]()
     for value in values:
         try:
