@@ -37,7 +37,7 @@ def by_precursor(
         if PRECURSOR not in there:
             raise OptionError(f"{where} has no column {PRECURSOR!r}; leave the tolerance of precursors out")
     column = label_column(library, labels)
-    classes = library.classes if not column else Columns({column: library.columns[column]}).values()[column]
+    classes = library.classes if not column else library.values(column)
     rows = zip(classes, _masses(library.columns), strict=True)
     listed = [(mass, str(name)) for name, mass in rows if mass is not None and not is_missing(name, library.no_label)]
     listed.sort()

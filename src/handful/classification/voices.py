@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from handful.banks.columns import Columns
 from handful.classification.labelled import Classified
 from handful.errors import FileFormatError
 from handful.exchange.rttm import ENDING, read_rttm, segments_of, write_rttm
@@ -36,16 +35,16 @@ def with_segments(table: Records, path: Path) -> Records:
             "in the same order"
         )
     columns = {name: [values[position] for position in positions] for name, values in columns.items()}
-    own = Columns({name: column for name, column in table.row_columns().by_name.items() if name in ("start", "end")})
-    for name, values in own.values().items():
-        for row, (mine, other) in enumerate(zip(values, columns[name], strict=True)):
+    own = table.row_columns().by_name
+    for name in (name for name in ("start", "end") if name in own):
+        for position, mine, other in zip(positions, table.values(name), columns[name], strict=True):
             if not _is_near(mine, other):
                 raise FileFormatError(
-                    f"{table.where}: {table.row_name(positions[row])} has the {name} {mine!r}, its segment in {path} has "
+                    f"{table.where}: {table.row_name(position)} has the {name} {mine!r}, its segment in {path} has "
                     f"{other}; vectors must be in the order of the segments"
                 )
     times = zip(columns["file"], columns["start"], columns["end"], strict=True)
-    names = tuple(f"{file} {start:g}–{end:g} s" for file, start, end in times)
+    names = tuple(f"{file} {start:.10g}–{end:.10g} s" for file, start, end in times)
     return replace(table, columns={**table.columns, **columns}, names=names)
 
 
@@ -63,7 +62,6 @@ def write_voices(classified: Classified, out: Path) -> None:
     sequence. Those that are in neither are `unknown`. With an `unknown_label`, that is the word.
     """
     table, names = classified.predictions(), list[str]()
-    columns = classified.batch.columns.values()
     keys = {name: table[name] for name in classified.group_by}
     units = None if classified.batches is None else classified.batches.unit_of
     groups = classified.answer.group_of
@@ -87,4 +85,4 @@ def write_voices(classified: Classified, out: Path) -> None:
         chance if none else p
         for p, none, chance in zip(table["probability"], table["rejected"], table["unknown"], strict=True)
     ]
-    write_rttm(segments_of({**columns, **keys}, names, chances), out)
+    write_rttm(segments_of({**classified.batch.columns.values(), **keys}, names, chances), out)
