@@ -114,7 +114,7 @@ def test_the_order_of_the_items_changes_nothing(name):
     order = np.random.default_rng(0).permutation(len(world.batch))
     found = answer(world._replace(batch=world.batch[order]))
     back = np.argsort(order)
-    found = replace(found, probabilities=found.probabilities[back], unknown=found.unknown[back])
+    found = replace(found, table=found.probabilities[back], unknown=found.unknown[back])
     assert_same(found, expected, NOTHING)
 
 
@@ -123,7 +123,7 @@ def test_the_order_of_the_classes_and_examples_changes_nothing(name):
     world, expected, rng = worlds()[name], usual(name), np.random.default_rng(0)
     names, order = rng.permutation(len(expected.classes)), rng.permutation(len(world.y))
     found = answer(world._replace(X=world.X[order], y=names[world.y[order]]))
-    found = replace(found, probabilities=found.probabilities[:, names], presence=found.presence[names])
+    found = replace(found, table=found.probabilities[:, names], presence=found.presence[names])
     assert_same(found, expected, NOTHING)
 
 
@@ -153,7 +153,7 @@ def test_one_more_class_far_from_everything_changes_little(name):
     found = answer(more)
     assert found.presence[-1] < LITTLE
     assert found.probabilities[:, -1].max() < LITTLE
-    found = replace(found, probabilities=found.probabilities[:, :-1], presence=found.presence[:-1])
+    found = replace(found, table=found.probabilities[:, :-1], presence=found.presence[:-1])
     assert_same(found, usual(name), LITTLE)
 
 
