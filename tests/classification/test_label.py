@@ -72,7 +72,7 @@ def test_vectors_in_parquet_and_arrays(tmp_path):
     for catalogue in ("catalogue.parquet", "bank"):
         found = classify(tmp_path / catalogue, tmp_path / "batch.npz")
         table = found.predictions()
-        assert tuple(table) == (*PREDICTION_TYPES[:2], "id", *list(PREDICTION_TYPES)[2:])
+        assert tuple(table) == (*list(PREDICTION_TYPES)[:2], "id", *list(PREDICTION_TYPES)[2:])
         assert table["label"] == expected.labels.tolist()
         assert (np.array(table["label"]) == truth).mean() > 0.9
         assert table["item"][:2] == ["s0", "s1"]
@@ -258,7 +258,7 @@ def test_predictions_as_parquet_and_as_csv(pictures, monkeypatch, rows_at_once):
     frame = frame.astype({"rejected": float})  # here nothing was judged: a CSV file has nothing, Parquet has null
     pandas.testing.assert_frame_equal(again, frame, check_dtype=False)
     assert sorted(file.name for file in (pictures / "deep").iterdir()) == ["p.csv", "p.parquet"]
-    with pytest.raises(OptionError, match=r"written as \.parquet or \.csv"):
+    with pytest.raises(OptionError, match=r"written as \.parquet, \.csv"):
         write_predictions(found, pictures / "p.xlsx")
 
 

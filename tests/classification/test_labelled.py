@@ -111,5 +111,5 @@ def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):
 
 def test_an_ending_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     check_ending(tmp_path / "p.CSV")
-    with pytest.raises(OptionError, match=r"written as \.parquet or \.csv"):
+    with pytest.raises(OptionError, match=r"written as \.parquet, \.csv"):
         check_ending(tmp_path / "p.xlsx")

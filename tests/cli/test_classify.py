@@ -154,7 +154,7 @@ def test_a_missing_file_is_one_sentence(tmp_path, capsys):
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path, capsys):
     code, _, err = run(capsys, "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "p.xlsx")
     assert code == 1
-    assert "written as .parquet or .csv" in err
+    assert "written as .parquet, .csv" in err
 
 
 @pytest.fixture

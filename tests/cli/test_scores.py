@@ -43,7 +43,7 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     assert (code, err) == (1, "handful: give --batch with --catalogue, --names or both, or give --scores\n")
     code, _, err = run(capsys, "--scores", path, "--out", tmp_path / "p.xlsx")
     assert code == 1
-    assert "written as .parquet or .csv" in err
+    assert "written as .parquet, .csv" in err
     (tmp_path / "other.json").write_text("{}")
     code, _, err = run(capsys, "--scores", tmp_path / "other.json", "--out", tmp_path / "p.json")
     assert code == 1

@@ -311,8 +311,8 @@ def binned(
     Examples
     --------
     >>> vector = binned([(110.07, 4.0), (110.4, 9.0), (138.06, 16.0), (195.09, 900.0)], precursor=195.0877)
-    >>> vector.nonzero()[0].tolist(), vector[vector > 0].round(2).tolist()
-    ([60, 88], [0.6, 0.8])
+    >>> vector.nonzero()[0].tolist(), [f"{part:.1f}" for part in vector[vector > 0]]
+    ([60, 88], ['0.6', '0.8'])
     """
     vector = np.zeros(HIGHEST - LOWEST, np.float32)
     if not peaks:
