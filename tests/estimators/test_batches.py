@@ -13,8 +13,9 @@ from handful.catalogue import Catalogue
 from handful.engine.model import Context
 from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
-from handful.estimators.batches import CatalogueItems, answered, by_group, for_units, labels_alone, mean_rows
+from handful.estimators.batches import CatalogueItems, answered, by_group, labels_alone
 from handful.estimators.context import Known
+from handful.estimators.sequences import known_together
 
 N_CLASSES, DIM = 30, 16
 
@@ -210,7 +211,7 @@ def test_units_that_are_given_two_labels_are_refused(tracks):
     classifier, batch, unit, _ = tracks
     first, second, *_ = np.flatnonzero(unit == 5).tolist()
     for labels in ((31, 32), (31, None)):
-        with pytest.raises(OptionError, match="belong together were given different labels"):
+        with pytest.raises(OptionError, match="items of one sequence were given different labels"):
             classifier.infer(batch, sequence=unit, given=dict(zip((first, second), labels, strict=True)))
     with pytest.raises(TaskError, match="sequence must have one entry per row of X, 96"):
         classifier.infer(batch, sequence=unit[:5])
@@ -227,11 +228,10 @@ def test_scores_of_items_that_belong_together_have_one_label(tracks):
         infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid", several=True, sequence=unit)
 
 
-def test_what_is_known_about_items_is_known_about_their_unit():
-    unit_of = np.array([0, 0, 1, 1])
+def test_what_is_known_about_items_is_known_about_their_sequence():
+    sequence_of = np.array([0, 0, 1, 1])
     allowed = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]], bool)
-    found = for_units(Context(allowed=allowed, given=np.array([-1, 1, -1, -1])), unit_of)
-    assert found.given.tolist() == [1, -1]
-    # Candidates that leave nothing say nothing.
-    assert found.allowed.tolist() == [[False, True, False], [True, True, True]]
-    assert mean_rows(np.array([[1.0], [3.0], [5.0], [5.0]]), unit_of).tolist() == [[2.0], [5.0]]
+    found = known_together(Context(allowed=allowed, given=np.array([-1, 1, -1, -1])), sequence_of)
+    assert found.given.tolist() == [1, 1, -1, -1]
+    # Where candidates contradict each other, each item keeps its own.
+    assert found.allowed.astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]]

@@ -25,10 +25,11 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
+from handful.estimators.sequences import averaged, known_together
 from handful.shapes import Bool, Float, Int
 
-# Rows of a batch, what is known about it, and the unit of each of its items if units have one class.
-Batch = tuple[Int[np.ndarray, "some"], Context, Int[np.ndarray, "some"] | None]
+# Rows of a batch, and what is known about it.
+Batch = tuple[Int[np.ndarray, "some"], Context]
 
 
 class GroupedItems(Protocol):
@@ -61,10 +62,8 @@ class GroupedItems(Protocol):
     def __len__(self) -> int:
         """Return the number of items."""
 
-    def label(
-        self, rows: Int[np.ndarray, "some"], context: Context, unit_of: Int[np.ndarray, "some"] | None
-    ) -> JointAnswer:
-        """Label some of the items as one batch; with `unit_of`, one item per unit, in the order of the units."""
+    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
+        """Label some of the items as one batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,22 +111,16 @@ class CatalogueItems:
         """Return the number of items."""
         return len(self.features)
 
-    def label(
-        self, rows: Int[np.ndarray, "some"], context: Context, unit_of: Int[np.ndarray, "some"] | None = None
-    ) -> JointAnswer:
+    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label some of the items as one batch, and look for unknown ones."""
-        return self.catalogue.label_points(self._points(rows, unit_of), context)
+        return self.catalogue.label_points(self.catalogue.points(self.features[rows]), context)
 
     def label_all(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
         """Label batches, those of one size as stacks."""
         if self.catalogue.only_names or self.given is not None:
             return (self.label(*batch) for batch in batches)
-        points = ((self._points(rows, unit_of), context) for rows, context, unit_of in batches)
+        points = ((self.catalogue.points(self.features[rows]), context) for rows, context in batches)
         return label_batches(points, self.catalogue.reference)
-
-    def _points(self, rows: Int[np.ndarray, "some"], unit_of: Int[np.ndarray, "some"] | None) -> np.ndarray:
-        points = self.catalogue.points(self.features[rows])
-        return points if unit_of is None else mean_rows(points, unit_of)
 
 
 def answered(
@@ -175,18 +168,20 @@ class Batches:
             (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
         )
         self.contexts = BatchContexts(known, items.classes, self.names, self.group_of, items.given)
-        self.unit_of = None
+        self.sequence_of = None
         if "sequence" in known:
             if items.several:
                 raise OptionError("sequence says that items have one class, and several says that they may have more")
-            self.unit_of = column_of(known["sequence"], n_items, "sequence")[1]
+            self.sequence_of = column_of(known["sequence"], n_items, "sequence")[1]
         self.rows_of = rows_by_group(self.group_of)
         if self.contexts.siblings is not None:
             self._pool()
 
     def context(self, place: int) -> Context:
         """Return what is known about the items of one group."""
-        return self.contexts.of_group(place, self.rows_of[place])
+        rows = self.rows_of[place]
+        context = self.contexts.of_group(place, rows)
+        return context if self.sequence_of is None else known_together(context, self._sequences(rows))
 
     def label(self, place: int) -> JointAnswer:
         """Label one group."""
@@ -197,20 +192,18 @@ class Batches:
     ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group, or some: yield its place, the rows of its items, and the answer about it."""
         places = range(len(self.rows_of)) if places is None else places
-        batches = [self._batch(place) for place in places]
+        batches = [(self.rows_of[place], self.context(place)) for place in places]
         if isinstance(self.items, CatalogueItems):
             answers = self.items.label_all(batches)
         else:
             answers = (self.items.label(*batch) for batch in batches)
-        for place, (rows, _, unit_of), found in zip(places, batches, answers, strict=True):
-            yield place, rows, found if unit_of is None else for_items(found, unit_of)
+        for place, (rows, _), found in zip(places, batches, answers, strict=True):
+            yield place, rows, found if self.sequence_of is None else averaged(found, self._sequences(rows))
 
-    def _batch(self, place: int) -> Batch:
-        rows, context = self.rows_of[place], self.context(place)
-        if self.unit_of is None:
-            return rows, context, None
-        unit_of = np.unique(self.unit_of[rows], return_inverse=True)[1]
-        return rows, for_units(context, unit_of), unit_of
+    def _sequences(self, rows: Int[np.ndarray, "some"]) -> Int[np.ndarray, "some"]:
+        """Return the sequence of each item of a group, counted from zero."""
+        assert self.sequence_of is not None
+        return np.asarray(np.unique(self.sequence_of[rows], return_inverse=True)[1])
 
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
         """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
@@ -267,43 +260,3 @@ def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "so
     """Rows of each group; groups are counted from zero."""
     order, sizes = np.argsort(group_of, kind="stable"), np.bincount(group_of)
     return np.split(order, np.cumsum(sizes)[:-1])
-
-
-def mean_rows(rows: Float[np.ndarray, "item dim"], unit_of: Int[np.ndarray, "item"]) -> Float[np.ndarray, "unit dim"]:
-    """Mean of the rows of each unit."""
-    sums = np.zeros((int(unit_of.max()) + 1, rows.shape[1]))
-    np.add.at(sums, unit_of, rows)
-    return np.asarray(sums / np.bincount(unit_of)[:, None], dtype=rows.dtype)
-
-
-def for_units(context: Context, unit_of: Int[np.ndarray, "item"]) -> Context:
-    """Return what is known about units: a class must be allowed for all items, and one given label is that of all."""
-    n_units, allowed, given = int(unit_of.max()) + 1, None, None
-    if context.allowed is not None:
-        allowed = np.ones((n_units, context.allowed.shape[1]), bool)
-        np.logical_and.at(allowed, unit_of, context.allowed)
-        possible = allowed if context.log_shares is None else allowed & ~np.isneginf(context.log_shares)
-        allowed[~possible.any(1)] = True  # they contradict each other, and say nothing
-    if context.given is not None:
-        given = np.full(n_units, -1)
-        known = np.flatnonzero(context.given != -1)
-        given[unit_of[known]] = context.given[known]
-        if (given[unit_of[known]] != context.given[known]).any():
-            raise OptionError("items that belong together were given different labels; correct given or sequence")
-    return replace(context, allowed=allowed, given=given)
-
-
-def for_items(found: JointAnswer, unit_of: Int[np.ndarray, "item"]) -> JointAnswer:
-    """Give every item the answer about its unit."""
-    sizes = np.bincount(unit_of)
-    chances = np.where(np.isnan(found.unknown) | ~np.array(found.is_open), 0, found.unknown)
-    none = found.none if len(found.none) else np.zeros(len(sizes), bool)
-    return replace(
-        found,
-        probabilities=found.probabilities[unit_of],
-        confidence=found.confidence[unit_of],
-        expected_counts=(sizes * (1 - np.where(none, 1, chances))) @ found.probabilities.astype(np.float64),
-        unknown=found.unknown[unit_of],
-        none=none[unit_of],
-        groups=[group._replace(items=np.flatnonzero(np.isin(unit_of, group.items))) for group in found.groups],
-    )

@@ -35,7 +35,8 @@ class Known(TypedDict, total=False):
         catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all labels.
         The catalogue stays as it is: to keep the examples, call `partial_fit`.
     sequence : [row] or [row, column]
-        Items with the same value have the same class: the photographs of one sequence, the segments of one voice.
+        Items with the same value have the same class: the photographs of one sequence, the segments of one voice. They
+        get the mean of their answers.
     pool : True, [row] or [row, column]
         Groups with the same value are siblings, and each is labelled with the help of the others if that helps, see
         `Answer.pooling`. True means that all are siblings.

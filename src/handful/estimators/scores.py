@@ -17,7 +17,7 @@ from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nat
 from handful.engine.several import holding
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import answered, mean_rows
+from handful.estimators.batches import answered
 from handful.estimators.columns import column_of
 from handful.estimators.containers import frame_of, labels_of, vectors_of
 from handful.estimators.context import BatchContexts, Known, checked
@@ -104,23 +104,12 @@ class ScoredItems:
         """Return the number of items."""
         return len(self.nats)
 
-    def label(
-        self, rows: Int[np.ndarray, "item"], context: Context, unit_of: Int[np.ndarray, "item"] | None
-    ) -> JointAnswer:
+    def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label a batch; only scores of several classes can tell which items are unknown."""
-        nats, best = self.nats[rows], self.best[rows]
-        listed = None if self.listed is None else self.listed[rows]
-        if unit_of is not None:
-            # What the model lists for any item of a unit may be its class.
-            if listed is not None:
-                of_unit = np.zeros((int(unit_of.max()) + 1, listed.shape[1]), bool)
-                np.logical_or.at(of_unit, unit_of, listed)
-                listed = of_unit
-            nats, best = mean_rows(nats, unit_of), mean_rows(best[:, None], unit_of)[:, 0]
-            nats -= nats.max(1, keepdims=True)
-        if listed is not None:
-            context = replace(context, allowed=_listed_and_allowed(listed, context))
-        return holding(nats, best, context) if self.several else label_scores(nats, context)
+        if self.listed is not None:
+            context = replace(context, allowed=_listed_and_allowed(self.listed[rows], context))
+        nats = self.nats[rows]
+        return holding(nats, self.best[rows], context) if self.several else label_scores(nats, context)
 
 
 def infer_scores(
