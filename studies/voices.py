@@ -241,20 +241,20 @@ def page() -> Page:
             "The usual answer is the nearest enrolled mean, or unknown below a threshold, of *segments* or "
             "*clusters* of a diarisation tool. Percent of segments of enrolled voices with the right name/of strangers "
             "that are called unknown. In brackets, points over all segments that are gained on the nearest mean of "
-            "segments, or of clusters for the last two rules, with 95 % intervals over 100 recordings. Where there are "
+            "segments, or of clusters for `--sequence`, with 95 % intervals over 100 recordings. Where there are "
             "no strangers there is no threshold. *clips/utterances*: clips, where utterances are enrolled."
         ),
-        alt="Percent of right segments by five rules, three kinds of segments and three numbers of strangers",
+        alt="Percent of right segments by four rules, three kinds of segments and three numbers of strangers",
         figure=lambda: dots(shown, "percent right"),
         table=table(found),
         shows=(
             "Names of enrolled voices are the strength: of short clips, joint labels name far more than the nearest "
             "mean does, without any clusters. Strangers are the weakness. Two among whole utterances are mostly found, "
             "but more of them by a threshold; where most voices are strangers, or segments are short, they are not: a "
-            "recording that is far from the catalogue as a whole looks like another microphone. `--sequence` takes a "
-            "cluster as one item. That leaves few items to learn from, and is level with the nearest mean of clusters "
-            "at best; with clips against utterances it is far below. The mean of the joint probabilities of a cluster "
-            "is level or ahead without strangers. To find strangers, use a threshold that was tuned on your recordings."
+            "recording that is far from the catalogue as a whole looks like another microphone. `--sequence` gives all "
+            "segments of a cluster the mean of their joint answers. Without strangers it is level with the nearest "
+            "mean of clusters, and ahead where voices were enrolled by longer segments. To find strangers, use a "
+            "threshold that was tuned on your recordings."
         ),
         limits=(
             "Thresholds are the best in hindsight, on other recordings of the same kind; nobody has these. Voices "

@@ -61,8 +61,6 @@ def test_rules():
     at = study.threshold([one], by_cluster=False)
     assert cosines[3] < at <= cosines[1]
     assert study.figures(np.array([0, 2, 1, -1]), one.truth) == {"all": 75.0, "enrolled": 66.67, "strangers": 100.0}
-    chances = np.array([[0.9, 0.1, 0], [0.4, 0.6, 0], [0, 1, 0], [1, 0, 0]])
-    assert study.by_mean(chances, np.array([0, 0, 0, 0.9]), np.arange(3), one.clusters).tolist() == [1, 1, 1, -1]
 
 
 def test_what_the_page_says_is_so():
@@ -71,7 +69,7 @@ def test_what_the_page_says_is_so():
     for kind in ("clips", "clips, enrolled by utterances"):
         assert study.ahead(found[kind]["cells"]["none"], "jointly", "none").above_zero
     for kind, of in found.items():
-        mean = study.ahead(of["cells"]["none"], "jointly, mean", "none")
+        mean = study.ahead(of["cells"]["none"], "jointly, sequence", "none")
         assert mean.mean > -mean.half_width or mean.mean >= 0, kind
         behind = study.ahead(of["cells"]["all but one"], "jointly", "all but one")
         assert behind.mean < -behind.half_width

@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.banks.columns import Columns
+from handful.banks.tables import is_missing
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known
-from handful.exchange.species import read_candidates, read_weights
+from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
+from handful.reading.choose import label_column
+from handful.reading.records import Records
 
 PathLike = str | os.PathLike[str]
 Names = str | Sequence[str]
@@ -42,6 +45,10 @@ class KnownFiles(TypedDict, total=False):
         Column that is equal for groups that are siblings; True if all are.
     order : str
         Column that says when each group was.
+    coarse : str, path or mapping
+        Coarse classes: the column of the catalogue that has the coarse class of each example; a table with the columns
+        `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or
+        `class`. Or what `Known` takes.
     """
 
     prior: Any
@@ -50,6 +57,7 @@ class KnownFiles(TypedDict, total=False):
     sequence: Names | None
     pool: bool | Names | None
     order: str | None
+    coarse: Any
 
 
 def columns_named(known: KnownFiles) -> tuple[str, ...]:
@@ -97,6 +105,37 @@ def known_of(
         found["pool"] = True if pool is True else _column(columns, _names(pool))
     if (order := known.get("order")) is not None:
         found["order"] = _column(columns, (order,))
+    if (coarse := known.get("coarse")) is not None:
+        found["coarse"] = coarse if isinstance(coarse, Mapping) else _coarse(coarse, classes)
+    return found
+
+
+def coarse_column(catalogue: Records, labels: str | None, column: str) -> dict[str, str]:
+    """Return the coarse class of each class, by a column of the examples; they must agree."""
+    found = dict[str, str]()
+    names = label_column(catalogue, labels)
+    rows = zip(catalogue.classes if not names else catalogue.values(names), catalogue.values(column), strict=True)
+    for name, coarse in rows:
+        if is_missing(name, catalogue.no_label) or is_missing(coarse, ("",)):
+            continue
+        if found.setdefault(str(name), str(coarse)) != str(coarse):
+            raise OptionError(
+                f"examples of {str(name)!r} have two values in the column {column!r}, {found[str(name)]!r} and "
+                f"{str(coarse)!r}; a class has one coarse class"
+            )
+    return found
+
+
+def _coarse(said: PathLike, classes: Sequence[str]) -> dict[str, str]:
+    if said not in TAXONOMY:
+        if not Path(said).is_file():
+            raise OptionError(f"coarse is {said}: neither a column of the catalogue, nor a table, nor a level of taxa")
+        return read_coarse(Path(said), classes)
+    found = taxa(classes, str(said))
+    if not found:
+        raise OptionError(
+            f"the classes do not say their {said}, such as {classes[0]!r}; give a table of coarse classes"
+        )
     return found
 
 

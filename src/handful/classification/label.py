@@ -26,7 +26,7 @@ from handful import large
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
-from handful.classification.known import KnownFiles, columns_named, given_labels, known_of, labels_said
+from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of, labels_said
 from handful.classification.labelled import Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.spectra import by_precursor, is_mgf
@@ -134,7 +134,8 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
     **known : object
-        What is known about the batch: `prior`, `candidates`, `given`, `sequence`, `pool` and `order`, see `KnownFiles`.
+        What is known about the batch: `prior`, `candidates`, `given`, `sequence`, `pool`, `order` and
+        `coarse`, see `KnownFiles`.
 
     Returns
     -------
@@ -201,6 +202,8 @@ def classify(
         near = by_precursor(tables[catalogue], labels, vectors.columns.by_name, precursor)
         no_candidate = [item for item, found in enumerate(near) if found == []]
         known["candidates"] = [found or None for found in near]
+    if catalogue is not None and known.get("coarse") in list(tables[catalogue].columns):
+        known["coarse"] = coarse_column(tables[catalogue], labels, known["coarse"])
     listed = bank or items.get("catalogue")
     classes = tuple(dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ()))))
     of_batch = vectors or items["batch"]

@@ -34,6 +34,8 @@ PREDICTION_TYPES = {
     "rejected": "bool",
     "proposal": "int64",
 }
+# More columns of predictions, with coarse classes.
+COARSE_TYPES = {"coarse": "string", "coarse_probability": "float64", "sure_label": "string"}
 GROUP_TYPES = {
     "items": "int64",
     "unknown_items": "int64",
@@ -162,6 +164,11 @@ class Classified:
             unknown_label=self.unknown_label,
             shown=self.shown,
         )
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Types of the columns of predictions, those of the batch apart."""
+        return PREDICTION_TYPES | ({} if self.answer.coarse is None else COARSE_TYPES)
 
     @property
     def n_groups(self) -> int:
@@ -306,7 +313,14 @@ class Classified:
             "rejected": answer.rejected[places].tolist() if self.judged else [None] * len(places),
             "proposal": [number or None for number in self._proposals[places].tolist()],
         }
-        columns = self.batch.columns.of_items(chosen).beside(PREDICTION_TYPES).values()
+        if answer.coarse is not None:
+            sure = answer.sure_labels[places]
+            sure[rejected] = self.unknown_label
+            coarse = answer.coarse.rows(places)
+            ours |= dict(
+                zip(COARSE_TYPES, (coarse.labels.tolist(), coarse.chances.tolist(), sure.tolist()), strict=True)
+            )
+        columns = self.batch.columns.of_items(chosen).beside(self.types).values()
         of_group = [] if answer.group_of is None else answer.group_of[places].tolist()
         return in_front(ours) | self._keys_of(of_group) | columns | ours
 

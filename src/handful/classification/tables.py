@@ -13,7 +13,7 @@ import numpy as np
 
 from handful import __version__
 from handful.banks.columns import Columns
-from handful.classification.labelled import GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
 from handful.classification.spectra import is_mgf, write_spectra
 from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
@@ -36,7 +36,7 @@ def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
     if not names or len(set(names)) != len(names):
         raise OptionError(f"group by one column or several different ones, got {', '.join(names) or 'none'}")
     for name in names:
-        if name in PREDICTION_TYPES or name in GROUP_TYPES:
+        if name in PREDICTION_TYPES | COARSE_TYPES | GROUP_TYPES:
             raise OptionError(f"the answers have a column {name!r} of their own; rename the column to group by")
     return names
 
@@ -90,9 +90,9 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
         write_spectra(classified, batch.source, final)
     else:
         keys, others = (
-            _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(PREDICTION_TYPES))
+            _types(columns, final) for columns in (classified.key_columns(), batch.columns.beside(classified.types))
         )
-        types = in_front(PREDICTION_TYPES) | keys | others | PREDICTION_TYPES
+        types = in_front(classified.types) | keys | others | classified.types
         n_items = len(batch.rows)
         runs = (range(start, min(start + ROWS_AT_ONCE, n_items)) for start in range(0, max(1, n_items), ROWS_AT_ONCE))
         write_table(final, types, map(classified.predictions, runs))
@@ -105,7 +105,7 @@ def _write_back(classified: Classified, path: Path) -> None:
     check_ending(path, source)
     assert source is not None
     found = classified.predictions()
-    ours = {name: found[name] for name in PREDICTION_TYPES if name not in in_front(PREDICTION_TYPES)}
+    ours = {name: found[name] for name in classified.types if name not in in_front(PREDICTION_TYPES)}
     about = {
         "version": __version__,
         "vectors": classified.backbone,

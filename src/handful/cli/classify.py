@@ -103,6 +103,14 @@ def classify_command(
     order: Annotated[
         str | None, typer.Option(help="Column of the time of a group, with --pool: only earlier groups help.")
     ] = None,
+    coarse: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the catalogue with a coarse class, such as the genus of a species; a table (.csv) with the "
+            "columns 'class' and 'coarse'; or a level of SpeciesNet's taxa: genus, family, order. Where classes cannot "
+            "be told apart, the column 'sure_label' has the coarse one."
+        ),
+    ] = None,
     candidates: Annotated[
         Path | None,
         typer.Option(
@@ -224,6 +232,7 @@ def classify_command(
         "sequence": sequence,
         "pool": pool,
         "order": order,
+        "coarse": coarse,
     }
     given_from, run = scores if scores is not None else batch, out.with_name(f"{out.name}.run")
     what = "predictions, one row per item"

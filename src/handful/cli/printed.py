@@ -53,6 +53,7 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
         "",
         *([_plain(f"{counted(n_doubtful, 'item')} {are} {DOUBTFUL}.")] if n_doubtful else []),
         *([_plain(found.unknown_said)] if found.unknown_said else []),
+        *([_plain(found.answer.sure_said)] if found.answer.sure_said else []),
         _plain("Written:"),
         written,
     )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from handful.arguments import whole
 from handful.errors import LabelError, OptionError
+from handful.estimators.coarse import SURE, Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.pooling import Pooling
 from handful.machine.untrusted import printable
@@ -97,6 +98,8 @@ class Answer:
         Distinct values of the column of groups, in increasing order, and the position there of each item's.
     pooling : Pooling or None
         Whether groups were labelled with the help of their siblings, and what it gained.
+    coarse : Coarse or None
+        With `coarse`, the most probable coarse class of each item; see `sure_labels`.
 
     Examples
     --------
@@ -137,6 +140,7 @@ class Answer:
     groups: npt.NDArray[Any] | None = None
     group_of: Int[np.ndarray, "item"] | None = None
     pooling: Pooling | None = None
+    coarse: Coarse | None = None
     frame_of: FrameOf = new_frame  # makes a table of the kind of the rows given
 
     def __repr__(self) -> str:
@@ -220,6 +224,7 @@ class Answer:
             groups=None,
             group_of=None,
             pooling=None,
+            coarse=None if self.coarse is None else self.coarse.rows(rows),
             frame_of=self.frame_of.rows(rows),
         )
 
@@ -237,6 +242,17 @@ class Answer:
     def labels(self) -> npt.NDArray[Any]:
         """The most probable class of each item, as one of the labels given to `fit`."""
         return np.asarray(self.classes[self.codes[:, 0]])
+
+    @property
+    def sure_labels(self) -> npt.NDArray[Any]:
+        """The finest level with a chance of at least 0.95: the label, its coarse class, or None; None if rejected."""
+        labels, sure = self.labels.astype(object), self.chances[:, 0] >= SURE
+        if self.coarse is not None:
+            coarse = ~sure & (self.coarse.chances >= SURE)
+            labels[coarse] = self.coarse.labels[coarse]
+            sure |= coarse
+        labels[~sure | self.rejected] = None
+        return labels
 
     @property
     def present_classes(self) -> npt.NDArray[Any]:
@@ -270,6 +286,18 @@ class Answer:
         Rejected items are not in doubt between two classes: they look like none.
         """
         return np.asarray((self.chances[:, 0] < 0.5 + 0.5 * self.chances[:, 1]) & ~self.rejected)
+
+    @property
+    def sure_said(self) -> str:
+        """How many items are sure at each level, as a sentence; empty without coarse classes."""
+        if self.coarse is None:
+            return ""
+        known = ~self.rejected
+        fine, sure = self.chances[known, 0] >= SURE, np.maximum(self.coarse.chances, self.chances[:, 0])[known] >= SURE
+        return (
+            f"With a chance of at least {SURE:g}, {int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a "
+            f"class, and {int((sure & ~fine).sum()):,} more a coarse class."
+        )
 
     @cached_property
     def rows_of(self) -> list[Int[np.ndarray, "row"]]:
@@ -309,7 +337,7 @@ class Answer:
         DataFrame or Table
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
             are `label`, `probability`, `runner_up`, `runner_up_probability`, `doubtful`, `unknown` and `rejected`,
-            after `group` if there are groups.
+            after `group` if there are groups; with `coarse` also `coarse`, `coarse_probability` and `sure_label`.
 
         Examples
         --------
@@ -412,6 +440,7 @@ class Answer:
             f"{listed_in_words(proposal.items)}."
             for proposal in self.proposals
         ]
+        lines += [self.sure_said] if self.sure_said else []
         return [*lines, *(f"Warning: {diagnostic.message}" for diagnostic in self.diagnostics)]
 
     def _lines_of_groups(self, groups: npt.NDArray[Any]) -> list[str]:
@@ -448,6 +477,15 @@ class Answer:
     def _items(self) -> dict[str, npt.NDArray[Any]]:
         """Columns with one entry per item; with a single class there is no runner-up."""
         second = self.codes[:, 1]
+        coarse = (
+            {}
+            if self.coarse is None
+            else {
+                "coarse": self.coarse.labels,
+                "coarse_probability": self.coarse.chances,
+                "sure_label": self.sure_labels,
+            }
+        )
         return {
             "label": self.labels,
             "probability": self.chances[:, 0],
@@ -456,6 +494,7 @@ class Answer:
             "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
+            **coarse,
         }
 
 

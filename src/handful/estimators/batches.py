@@ -18,6 +18,7 @@ from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer, label_batches
 from handful.errors import OptionError
 from handful.estimators.answer import Answer, best_two
+from handful.estimators.coarse import Coarse
 from handful.estimators.columns import column_of
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
@@ -173,6 +174,11 @@ class Batches:
             if items.several:
                 raise OptionError("sequence says that items have one class, and several says that they may have more")
             self.sequence_of = column_of(known["sequence"], n_items, "sequence")[1]
+        self.coarse = None
+        if "coarse" in known:
+            if items.several:
+                raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
+            self.coarse = Coarse.of(known["coarse"], items.classes, n_items)
         self.rows_of = rows_by_group(self.group_of)
         if self.contexts.siblings is not None:
             self._pool()
@@ -217,6 +223,8 @@ class Batches:
                 q /= q.sum(-1, keepdims=True)
             codes[rows], chances[rows] = best_two(q)
             unknown[rows], rejected[rows] = found.unknown, found.rejected
+            if self.coarse is not None:
+                self.coarse.put(rows, q)
             if table is not None:
                 table[rows] = q
             of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
@@ -242,6 +250,7 @@ class Batches:
             groups=self.names,
             group_of=self.group_of,
             pooling=self.pooling,
+            coarse=self.coarse,
             frame_of=frame_of,
         )
         return answer if self.names is not None else answer.at(0)

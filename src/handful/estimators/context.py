@@ -43,6 +43,10 @@ class Known(TypedDict, total=False):
     order : [row]
         When each group was, as dates or numbers. Then only earlier siblings help a group, and older ones help less if
         the data say so.
+    coarse : mapping from classes to coarse classes
+        The genus of each species, the tissue of each cell type. Answers then have a coarse class as well, and
+        `Answer.sure_labels` says at which level it is sure. A class that is not mentioned is its own. Labels stay the
+        same.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Known(TypedDict, total=False):
     sequence: Any
     pool: Any
     order: Any
+    coarse: Any
 
 
 def checked(known: Mapping[str, Any]) -> Known:

@@ -19,6 +19,9 @@ from handful.machine.whole_file import written_whole
 from handful.reading.cells import OURS, opened_cells
 from handful.shapes import Float
 
+# Columns of classes; a rejected cell may have the label of unknown ones.
+TEXTS = ("label", "runner_up", "coarse", "sure_label")
+
 
 def write_labelled_cells(
     source: Path,
@@ -63,10 +66,11 @@ def _column(
     whole: list[Any] = [None] * n_cells
     for row, value in zip(rows, values, strict=True):
         whole[row] = writable(value) if isinstance(value, str) else value
-    if name in ("label", "runner_up"):
-        there = set(whole)
+    if name in TEXTS:
+        there = dict.fromkeys(value for value in whole if value is not None)
+        ordered = [*(k for k in class_names if k in there), *sorted(there.keys() - set(class_names))]
         # As objects: anndata cannot write the text arrays of pandas 3.
-        return pd.Categorical(whole, categories=pd.Index([k for k in class_names if k in there], dtype=object))
+        return pd.Categorical(whole, categories=pd.Index(ordered, dtype=object))
     if name in ("proposal", "rejected"):
         return pd.array(whole, dtype="Int64" if name == "proposal" else "boolean")
     return np.array([np.nan if value is None else value for value in whole], dtype=np.float64)

@@ -20,6 +20,8 @@ from handful.machine.untrusted import lines_of, read_text
 from handful.shapes import Float
 
 SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")
+# Levels of a taxonomy as SpeciesNet writes it, after the identifier.
+TAXONOMY = ("class", "order", "family", "genus")
 WEIGHT_NAMES = ("weight", "probability", "score", "confidence", "frequency", "count")
 
 
@@ -83,6 +85,48 @@ def read_weights(
         for name in groups
         if str(name) in tables
     }
+
+
+def read_coarse(path: Path, classes: Sequence[str]) -> dict[str, str]:
+    """Return the coarse class of each class that a table lists: a column of classes, and one other.
+
+    Of several others, the one that is called `coarse`.
+    """
+    text = _text(path)
+    header = _header(path, text)
+    place = _place(header, SPECIES_NAMES)
+    others = [at for at in range(len(header)) if at != place]
+    coarse = others[0] if len(others) == 1 else _place(header, ("coarse",))
+    if place is None or coarse is None:
+        raise FileFormatError(f"{path} must have the columns class and coarse, it has {some_of(header)}")
+    listed = dict[str, str]()
+    for row in _rows(path, text, len(header)):
+        for name in names_of(row[place]):
+            if listed.setdefault(name, row[coarse]) != row[coarse]:
+                raise FileFormatError(f"{path} has two coarse classes for {row[place]!r}; keep one of them")
+    found = {one: next((listed[name] for name in names_of(one) if name in listed), None) for one in classes}
+    if not any(found.values()):
+        raise FileFormatError(f"{path} lists none of the {len(classes)} classes, such as {classes[0]!r}")
+    return {name: coarse for name, coarse in found.items() if coarse}
+
+
+def taxa(classes: Sequence[str], level: str) -> dict[str, str]:
+    """Return the taxon of each class at a level: genus, family, order or class, as far as its name tells.
+
+    Examples
+    --------
+    >>> taxa(["b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose", "Turdus merula_Blackbird"], "genus")
+    {'b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose': 'alces', 'Turdus merula_Blackbird': 'turdus'}
+    """
+    found = {}
+    for name in classes:
+        parts = [part.strip().lower() for part in name.split(";")]
+        scientific, _, common = name.partition("_")
+        if len(parts) == 7:
+            found[name] = parts[1 + TAXONOMY.index(level)]
+        elif level == "genus" and common and " " in scientific:
+            found[name] = scientific.split()[0].lower()
+    return {name: taxon for name, taxon in found.items() if taxon}
 
 
 def _weights(path: Path, classes: Sequence[str], weights: Mapping[str, float]) -> Float[np.ndarray, "class"]:

@@ -1,0 +1,67 @@
+"""Two levels of classes: where the classes of one genus cannot be told apart, the answer is the genus.
+
+The chance of a coarse class is the sum over its classes, `P_nc = Σ_{k in c} p_nk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.catalogue.labels import distinct
+from handful.errors import OptionError
+from handful.estimators.prior_weights import class_places
+from handful.shapes import Float, Int
+
+# An answer is given at a level if its chance is at least this.
+SURE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """The most probable coarse class of each item.
+
+    Attributes
+    ----------
+    classes : ndarray [coarse]
+        Coarse classes, in increasing order.
+    of_class : ndarray [class]
+        The coarse class of each class, as a position in `classes`.
+    codes, chances : ndarray [item]
+        The most probable coarse class of each item, as a position in `classes`, and its probability.
+    """
+
+    classes: npt.NDArray[Any]
+    of_class: Int[np.ndarray, "class"]
+    codes: Int[np.ndarray, "item"]
+    chances: Float[np.ndarray, "item"]
+
+    @classmethod
+    def of(cls, coarse: Any, classes: npt.NDArray[Any], n_items: int) -> Coarse:
+        """Make one for items that are not labelled yet; a class that is not mentioned is its own coarse class."""
+        if not isinstance(coarse, Mapping):
+            raise OptionError(f"coarse must be a mapping from classes to coarse classes, got {type(coarse).__name__}")
+        names = classes.astype(object)
+        for place, name in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
+            names[place] = name
+        every, of_class = distinct(names)
+        return cls(every, of_class, np.zeros(n_items, np.int64), np.zeros(n_items))
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """The most probable coarse class of each item."""
+        return np.asarray(self.classes[self.codes])
+
+    def put(self, rows: Int[np.ndarray, "some"], q: Float[np.ndarray, "some class"]) -> None:
+        """Fill in the items of one batch."""
+        sums = np.zeros((len(self.classes), len(q)))
+        np.add.at(sums, self.of_class, q.T)
+        self.codes[rows], self.chances[rows] = sums.argmax(0), sums.max(0)
+
+    def rows(self, rows: Int[np.ndarray, "some"]) -> Coarse:
+        """Return that of some items."""
+        return replace(self, codes=self.codes[rows], chances=self.chances[rows])
