@@ -18,6 +18,7 @@ VALUES = {
     "sequence": np.arange(N_ITEMS) // 2,
     "pool": GROUPS % 2,
     "order": GROUPS,
+    "coarse": {3: 100, 7: 100},
 }
 ABOUT_GROUPS = ("pool", "order")
 
