@@ -22,6 +22,7 @@ STUDIES = (
     "stata_protocol",
     "camera_traps",
     "voices",
+    "spectra",
     "paper_stand_ins",
 )
 
