@@ -35,7 +35,7 @@ import handful
 
 RESULTS = Path(__file__).parent / "results" / "real_uses"
 CELLS = ("utterances", "clips", "groceries", "spectra", "candidates")
-LABORATORY, TOLERANCE = 1, 0.01
+COMPOUNDS, LABORATORY, TOLERANCE = 1152, 1, 0.01
 
 Rows = npt.NDArray[np.int64]
 
@@ -83,6 +83,16 @@ def groceries(data: Path, unknown: bool, rng: np.random.Generator) -> Drawn:
     return Drawn(features[held], labels[held], features[items], labels[items])
 
 
+def run_of(truth: Rows, here: npt.NDArray[np.bool_], unknown: bool, rng: np.random.Generator) -> Rows:
+    """Draw rows of `here`, a laboratory: all of a few compounds, and of some that the library lacks if asked for."""
+    known, other = (np.unique(truth[here & some]) for some in (truth < COMPOUNDS, truth >= COMPOUNDS))
+    n = int(rng.integers(10, 31))
+    chosen = rng.choice(known, n, replace=False)
+    if unknown:
+        chosen = np.concatenate([chosen, rng.choice(other, max(n // 4, 1), replace=False)])
+    return np.flatnonzero(here & np.isin(truth, chosen))
+
+
 def spectra(data: Path, listed: bool, unknown: bool, rng: np.random.Generator) -> Drawn:
     """Draw all spectra of a few compounds."""
     folder = data / "massbank-two-labs"
@@ -90,13 +100,7 @@ def spectra(data: Path, listed: bool, unknown: bool, rng: np.random.Generator) -
         [array(folder / f"{part}{what}.npy") for what in ("", "_labels", "_precursor")]
         for part in ("reference", "query")
     )
-    here = array(folder / "query_lab.npy") == LABORATORY
-    known, other = (np.unique(truth[here & some]) for some in (truth < 1152, truth >= 1152))
-    n = int(rng.integers(10, 31))
-    chosen = rng.choice(known, n, replace=False)
-    if unknown:
-        chosen = np.concatenate([chosen, rng.choice(other, max(n // 4, 1), replace=False)])
-    rows = np.flatnonzero(here & np.isin(truth, chosen))
+    rows = run_of(truth, array(folder / "query_lab.npy") == LABORATORY, unknown, rng)
     near = np.abs(masses[:, None] - theirs[rows]).min(1) < TOLERANCE
     return Drawn(features, labels, items[rows], truth[rows], np.unique(labels[near]).tolist() if listed else None)
 

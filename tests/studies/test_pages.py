@@ -23,6 +23,7 @@ STUDIES = (
     "camera_traps",
     "voices",
     "two_levels",
+    "spectra",
     "paper_stand_ins",
 )
 
