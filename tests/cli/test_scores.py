@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from handful.cli.main import main
+from handful.exchange.species import common_names
 from tests.classification.test_scores import made
+from tests.exchange.tool_files import DEER, MOOSE
 
 
 def run(capsys, *arguments):
@@ -26,6 +30,24 @@ def test_one_command(tmp_path, capsys):
     assert sum(right) > 0.9 * len(right)
     assert (tmp_path / "better.groups.csv").exists()
     assert (tmp_path / "better.html").exists()
+
+
+@pytest.mark.parametrize("group_by", [(), ("--group-by", "folder")])
+def test_people_read_common_names_and_files_keep_the_taxonomy(tmp_path, capsys, group_by):
+    found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
+    images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
+    (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
+    arguments = ("--scores", tmp_path / "p.json", *group_by, "--report", tmp_path / "p.html")
+    code, out, err = run(capsys, *arguments, "--out", tmp_path / "p.csv")
+    assert (code, err) == (0, "")
+    assert "white-tailed deer" in out
+    assert ";" not in out
+    shown, _, rest = (tmp_path / "p.html").read_text().partition("<script type='application/json' id='data'>")
+    assert DEER not in shown
+    data = json.loads(rest.partition("</script>")[0])
+    assert data["classes"] == [DEER, MOOSE]
+    assert data["called"] == list(common_names([DEER, MOOSE]))
+    assert DEER in (tmp_path / "p.csv").read_text()
 
 
 def test_one_batch_as_a_table(tmp_path, capsys):

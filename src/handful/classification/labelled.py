@@ -14,6 +14,7 @@ import numpy.typing as npt
 from handful.banks.columns import Columns
 from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
+from handful.exchange.species import common_names
 from handful.reading.contents import Source, pick
 from handful.reading.records import Skipped
 from handful.shapes import Int
@@ -172,6 +173,11 @@ class Classified:
     def class_names(self) -> tuple[str, ...]:
         """Name of each class."""
         return tuple(self.answer.classes.tolist())
+
+    @cached_property
+    def common_names(self) -> tuple[str, ...]:
+        """What each class is called on page and terminal: of species that another model scored, the common name."""
+        return common_names(self.class_names) if self.backbone == BY_SCORES else self.class_names
 
     @property
     def judged(self) -> bool:

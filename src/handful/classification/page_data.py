@@ -48,6 +48,8 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "title": title,
         "batch": batch.fingerprint,
         "classes": list(classified.class_names),
+        # Corrections are saved with the names above, and these are shown.
+        "called": list(classified.common_names),
         "n_known": len(classified.class_names) - classified.n_named,
         "rows": [batch.rows[i] for i in items],
         "names": [batch.names[i] for i in items],
