@@ -17,7 +17,8 @@ from handful.errors import LabelError, OptionError
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
-from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
+from handful.exchange.sites import columns_of, read_sites, write_sites
+from handful.reading.folders import FOLDER, folder_columns
 
 
 def classify_scores(
@@ -35,7 +36,8 @@ def classify_scores(
         Predictions of SpeciesNet, results of MegaDetector with classifications, BirdNET's table of results, or a
         selection table of Raven.
     group_by : str or sequence of str, optional
-        What makes the batches: `folder` of the file, a column of `sites` such as `location`, or a column of the table.
+        What makes the batches: `folder`, where the file lies, or `folder:1`, the first folder of its path (`folder:2`
+        the first two); a column of `sites` such as `location`, or a column of the table.
     sites : path, optional
         Where the files were made: COCO Camera Traps, a data package of Camtrap DP, or a CSV table.
     **known : object
@@ -64,14 +66,14 @@ def classify_scores(
     path = Path(scores)
     tool = read_scores(path)
     asked = () if group_by is None else asked_columns(group_by)
+    needed = (*asked, *columns_named(known))
     columns: dict[str, list[Any]] = dict(tool.columns)
-    if FOLDER in asked:
-        columns[FOLDER] = folders_of(tool.files, str(path))
     if sites is not None:
         columns |= columns_of(tool.files, read_sites(Path(sites)), str(sites))
-    lost = next((name for name in (*asked, *columns_named(known)) if name not in columns), None)
+    columns |= folder_columns([name for name in needed if name not in columns], tool.files, str(path))
+    lost = next((name for name in needed if name not in columns), None)
     if lost is not None:
-        there = ", ".join(dict.fromkeys([*columns, FOLDER]))
+        there = ", ".join(dict.fromkeys([*columns, FOLDER, f"{FOLDER}:1"]))
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
     classes = tuple(sorted({name for listed in tool.classes for name in listed}))
     digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))

@@ -135,8 +135,8 @@ def classify_command(
     group_by: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the batch whose values are batches of their own, for example a site or a day; 'folder' for "
-            "images in folders. Repeat for several columns."
+            help="Column of the batch whose values are batches of their own, for example a site or a day; of files, "
+            "'folder' where they lie, or 'folder:1' for the first folder of their paths. Repeat for several columns."
         ),
     ] = None,
     backbone: Annotated[

@@ -146,7 +146,7 @@ def common_names(classes: Sequence[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> common_names(["Turdus merula_Eurasian Blackbird", "b1352069;mammalia;cetartiodactyla;cervidae;alces;alces;moose"])
+    >>> common_names(["Turdus merula_Eurasian Blackbird", "b1352069;mammalia;;cervidae;alces;alces;moose"])
     ('Eurasian Blackbird', 'moose')
     >>> common_names(["1;aves;;;turdus;merula;blackbird", "2;aves;;;turdus;maximus;blackbird"])
     ('blackbird (turdus merula)', 'blackbird (turdus maximus)')
