@@ -123,3 +123,7 @@ class UnlikeCatalogueWarning(HandfulWarning):
 
 class WeakFeaturesWarning(HandfulWarning):
     """Left-out examples can hardly tell their own class from others."""
+
+
+class OverturnedScoresWarning(HandfulWarning):
+    """Items to which another model gave a high score for one class were given another."""

@@ -192,6 +192,7 @@ def test_pictures_by_folder(pictures):
         content = (pictures / "cameras" / "marsh" / "3.png").read_bytes()
         assert list(found["marsh"].batch.contents)[3] == content
         assert found.shown.classes[0] == "blue"
+        assert classify(pictures / "catalogue", batch, group_by="folder:1").answer.groups.tolist() == ["marsh", "wood"]
 
 
 def test_a_folder_whose_pictures_cannot_be_read_is_no_group(pictures):
@@ -208,8 +209,23 @@ def test_pictures_in_a_table_with_groups(pictures):
     found = classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="site")
     assert found.predictions()["site"] == ["b", "b", "a", "a", "a"]
     assert found["a"].batch.rows == [2, 3, 4]
-    with pytest.raises(ItemsError, match=r"no column 'folder' for the groups; it has path, site$"):
-        classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="folder")
+    for asked, name in (("folder", "cameras/marsh"), ("folder:1", "cameras")):
+        assert classify(pictures / "catalogue", pictures / "batch.jsonl", group_by=asked).answer.groups.tolist() == [
+            name
+        ]
+    with pytest.raises(ItemsError, match=r"no column 'place' for the groups; it has path, site$"):
+        classify(pictures / "catalogue", pictures / "batch.jsonl", group_by="place")
+
+
+def test_vectors_whose_names_are_paths_by_folder(files, rows):
+    paths = [f"{site}\\day {day}\\{i}.jpg" for i, (site, day) in enumerate(zip(rows["site"], rows["day"], strict=True))]
+    np.savez(files / "paths.npz", features=rows["batch"], path=paths, number=np.arange(len(paths)))
+    expected = classify(files / "c.npz", files / "b.npz", group_by="site").predictions()
+    found = classify(files / "c.npz", files / "paths.npz", group_by="folder:1").predictions()
+    assert found["folder:1"] == expected["site"]
+    assert found["label"] == expected["label"]
+    with pytest.raises(BankError, match="no column 'folder:1' for the groups; it has path, number"):
+        classify(files / "c.npz", files / "paths.npz", group_by="folder:1", item_column="number")
 
 
 @pytest.mark.parametrize(

@@ -178,3 +178,45 @@ def test_weights_as_large_as_numbers_can_be(tmp_path):
     (tmp_path / "w.csv").write_text("species,weight\n" + "".join(f"{name},1e308\n" for name in CLASSES))
     found, plain = classify_scores(path, prior=tmp_path / "w.csv"), classify_scores(path)
     assert found.predictions()["probability"] == pytest.approx(plain.predictions()["probability"])
+
+
+def nested(folder, name):
+    """The two sites of `made`, each with two cameras: `north/camera 1/000.jpg`."""
+    path, truth = made(folder)
+    content = json.loads(path.read_text())
+    for i, image in enumerate(content["predictions"]):
+        site, file = image["filepath"].split("/")
+        image["filepath"] = name(site, f"camera {i % 2}", file)
+    path.write_text(json.dumps(content))
+    return path, truth
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "sites"),
+    [
+        ("{}/{}/{}", 1, ["north", "south"]),
+        ("{}\\{}\\{}", 1, ["north", "south"]),
+        ("/data/{}/{}/{}", 2, ["/data/north", "/data/south"]),
+        ("D:\\data\\{}\\{}\\{}", 2, ["D:/data/north", "D:/data/south"]),
+    ],
+)
+def test_by_a_level_of_the_folders(tmp_path, name, level, sites):
+    plain, _ = made(tmp_path)
+    expected = classify_scores(plain, group_by="folder").predictions()["label"]
+    path, _ = nested(tmp_path, name.format)
+    found = classify_scores(path, group_by=f"folder:{level}")
+    assert found.answer.groups.tolist() == sites
+    assert found.predictions()["label"] == expected
+    assert classify_scores(path, group_by="folder").n_groups == 4
+    pooled = classify_scores(path, group_by="folder", pool=f"folder:{level}")
+    assert pooled.answer.pooling.pools.tolist() == sites
+
+
+def test_levels_that_some_paths_do_not_have_are_refused(tmp_path):
+    path, _ = nested(
+        tmp_path, lambda site, camera, file: f"{site}/{file}" if site == "north" else f"{site}/{camera}/{file}"
+    )
+    with pytest.raises(FileFormatError, match=r"60 of 120 paths have fewer than 2 folders.*all have folder:1"):
+        classify_scores(path, group_by="folder:2")
+    with pytest.raises(OptionError, match="no column 'folder:0' of the items; there is folder, folder:1"):
+        classify_scores(path, group_by="folder:0")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from handful.cli.main import main
+from tests.exchange.tool_files import DEER, MOOSE
 
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -139,4 +140,25 @@ def test_a_phone_shows_all_of_it(folder, browser):
     page.tap("#filters-toggle")
     filter_by(page, "All items")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert wrong == []
+
+
+def test_common_names_on_the_page_and_the_taxonomy_in_the_corrections(tmp_path, browser):
+    found = [{"classes": [DEER, MOOSE], "scores": [0.7, 0.2]}, {"classes": [MOOSE, DEER], "scores": [0.8, 0.1]}]
+    images = [{"filepath": f"wood/{i}.jpg", "classifications": found[i % 2]} for i in range(20)]
+    (tmp_path / "p.json").write_text(json.dumps({"predictions": images}))
+    words = ["--scores", tmp_path / "p.json", "--out", tmp_path / "p.csv", "--report", tmp_path / "labels.html"]
+    assert main(["classify", *map(str, words)]) == 0
+    page, wrong = opened(browser, tmp_path)
+    assert sidebar(page, "#class-list") == {"moose": 10, "white-tailed deer": 10}
+    page.locator("#list > li", has_text="wood/0.jpg").click()
+    page.keyboard.press("c")
+    page.fill("#words", "alces")  # its scientific name
+    page.keyboard.press("Enter")
+    assert sidebar(page, "#class-list") == {"moose": 11, "white-tailed deer": 9}
+    assert DEER not in page.locator("body").inner_text()
+    with page.expect_download() as download:
+        page.keyboard.press("s")
+    said = json.loads(download.value.path().read_text())
+    assert said["corrections"] == [{"row": 0, "item": "wood/0.jpg", "label": MOOSE}]
     assert wrong == []

@@ -1,11 +1,13 @@
 """Labels from scores alone: every kind and container, what is known beside the scores, and scores of poor quality."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 
 import handful
-from handful.errors import LabelError, OptionError, TaskError
+from handful.errors import LabelError, OptionError, OverturnedScoresWarning, TaskError
 from handful.estimators import Answer
 
 N_CLASSES = 60
@@ -45,6 +47,7 @@ def test_labels_and_present_classes_of_one_batch():
     assert found.unknown_interval == (0, 1)
 
 
+@pytest.mark.filterwarnings("ignore::handful.errors.OverturnedScoresWarning")
 @pytest.mark.parametrize("factor", [0.2, 0.5, 2, 5])
 def test_a_factor_and_an_offset_per_item_change_nothing(factor):
     logits, _ = made_up()
@@ -191,6 +194,7 @@ def test_labelled_items_set_the_scale_and_keep_their_label():
         handful.infer_scores(logits, kind="logits", given={0: 3}, candidates=[7, 8])
 
 
+@pytest.mark.filterwarnings("ignore::handful.errors.OverturnedScoresWarning")
 @pytest.mark.parametrize("sharpness", [1, 5, 20, 60])
 @pytest.mark.parametrize("precision", [np.float16, np.float32, 3, 6])
 def test_rounded_probabilities_never_fall_below_the_best_scores(sharpness, precision):
@@ -306,3 +310,56 @@ def test_several_classes_in_groups():
 def test_refusals_are_sentences(scores, kind, more, error, words):
     with pytest.raises(error, match=words):
         handful.infer_scores(scores, kind=kind, **more)
+
+
+def too_sure():
+    """Probabilities of a model that is sure of half-wrong classes."""
+    logits, _ = made_up()
+    return softmax(20 * logits)
+
+
+def quietly(values, **known):
+    with warnings.catch_warnings(action="ignore", category=OverturnedScoresWarning):
+        return handful.infer_scores(values, **{"kind": "probabilities"} | known)
+
+
+def test_high_scores_that_were_overturned_are_counted():
+    values = too_sure()
+    high = values.max(1) >= 0.9
+    with pytest.warns(
+        OverturnedScoresWarning, match=f"of {high.sum()} items with a score of 0.9 or more for one class"
+    ):
+        found = handful.infer_scores(values, kind="probabilities")
+    lost = np.flatnonzero(high & (found.labels != values.argmax(1)))
+    assert 5 < len(lost) < high.sum()
+    (said,) = found.diagnostics
+    assert (said.name, said.value, said.threshold) == ("overturned_scores", len(lost), 0)
+    assert said.items == tuple(sorted(lost.tolist(), key=lambda item: -values[item].max()))
+    assert said.message.startswith(f"{len(lost)} of {high.sum()} items")
+    assert said.message in found.summary()
+
+
+def test_each_group_has_its_own_high_scores():
+    values = too_sure()
+    groups = np.array(["a", "b"])[np.arange(40) % 2]
+    values[groups == "b"] *= 0.89
+    found = handful.infer_scores(values, kind="probabilities", groups=groups)
+    of_a, of_b = found.diagnostics
+    own = values[groups == "a"]
+    assert of_b == ()
+    assert sorted(of_a[0].items) == np.flatnonzero((own.max(1) >= 0.9) & (found["a"].labels != own.argmax(1))).tolist()
+    assert found["a"].diagnostics == of_a
+
+
+def test_what_is_no_high_score_or_was_decided_by_people_is_not_counted():
+    values = too_sure()
+    (said,) = quietly(values).diagnostics
+    assert quietly(np.log(values + 1e-9), kind="logits").diagnostics == ()
+    assert quietly(values, kind="sigmoid", several=True).diagnostics == ()
+    assert quietly(0.89 * values).diagnostics == ()
+    first = said.items[0]
+    (fewer,) = quietly(values, given={first: 3}).diagnostics
+    assert first not in fewer.items
+    own = int(values[first].argmax())
+    (fewer,) = quietly(values, candidates=[k for k in range(N_CLASSES) if k != own]).diagnostics
+    assert first not in fewer.items

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.sites import columns_of, folders_of, read_sites
+from handful.exchange.sites import columns_of, read_sites
 
 COCO = {
     "info": {"version": "1"},
@@ -56,12 +56,6 @@ def test_a_table_and_paths_that_end_alike(tmp_path):
         with pytest.raises(FileFormatError, match="has no row for 1 of 1 files, or several"):
             columns_of([lost], sites, "x")
     assert columns_of(["1.jpg"], {"file": ["a/1.jpg", "b/2.jpg"], "site": [1, 2]}, "x") == {"site": [1]}
-
-
-def test_folders():
-    assert folders_of(["a/b/1.jpg", "c\\2.jpg"], "x") == ["a/b", "c"]
-    with pytest.raises(FileFormatError, match="is in no folder"):
-        folders_of(["1.jpg"], "x")
 
 
 def test_malformed_files_are_refused(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.errors import FileFormatError
-from handful.exchange.species import names_of, read_candidates, read_weights
+from handful.exchange.species import common_names, names_of, read_candidates, read_weights
 from tests.exchange.tool_files import BLANK, DEER, MOOSE
 
 BIRDS = ["Turdus merula_Eurasian Blackbird", "Parus major_Great Tit", "Pica pica_Eurasian Magpie"]
@@ -14,6 +14,27 @@ def test_names_of_a_species():
     assert names_of(MOOSE) == {"alces alces", "moose"}
     assert names_of(BLANK) == {"blank"}
     assert names_of("Great Tit") == {"great tit"}
+
+
+def test_what_people_call_a_class():
+    assert common_names([MOOSE, DEER, BLANK]) == ("moose", "white-tailed deer", "blank")
+    assert common_names([*BIRDS[:1], "Engine_Engine", "Great Tit", "book_flight"]) == (
+        "Eurasian Blackbird",
+        "Engine",
+        "Great Tit",
+        "book_flight",
+    )
+    assert common_names(["1;aves;;;turdus;merula;", "2;;;;;;"]) == ("turdus merula", "2;;;;;;")
+
+
+def test_classes_of_one_common_name_are_told_apart():
+    robins = ["1;aves;;;turdus;migratorius;robin", "2;aves;;;erithacus;rubecula;robin", "3;aves;;;;;bird"]
+    assert common_names(robins) == ("robin (turdus migratorius)", "robin (erithacus rubecula)", "bird")
+    # Nothing but the identifier differs, or the longer name is that of another class.
+    twice = ["1;aves;;;turdus;merula;robin", "2;aves;;;turdus;merula;robin"]
+    assert common_names(twice) == tuple(twice)
+    taken = [*robins[:2], "robin (turdus migratorius)"]
+    assert len(set(common_names(taken))) == 3
 
 
 def test_a_list_of_species(tmp_path):

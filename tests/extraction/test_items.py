@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handful.errors import ItemsError, MissingLabelWarning
+from handful.errors import FileFormatError, ItemsError, MissingLabelWarning
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
 
@@ -186,6 +186,10 @@ def test_images_in_folders_have_these_as_groups(tmp_path):
     expected = {"folder": ["class0"] * 2 + ["class1"] * 2 + ["class1/deep"]}
     assert list_items(folder, labelled=False, groups=("folder",)).groups == expected
     assert list_items(zipped(folder, tmp_path / "a.zip"), labelled=False, groups=("folder",)).groups == expected
+    first = {"folder:1": ["class0"] * 2 + ["class1"] * 3}
+    assert list_items(folder, labelled=False, groups=("folder:1",)).groups == first
+    with pytest.raises(FileFormatError, match=r"4 of 5 paths have fewer than 2 folders.*all have folder:1"):
+        list_items(folder, labelled=False, groups=("folder:2",))
     with pytest.raises(ItemsError, match="have no column 'site'; group them by 'folder'"):
         list_items(folder, labelled=False, groups=("site",))
     (folder / "lost.png").write_bytes(image_bytes(10))

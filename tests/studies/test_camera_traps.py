@@ -37,6 +37,13 @@ def test_majority_and_mean_score():
     assert story.smoothed(first, scores, sequences, majority=False).tolist() == [1, 1, 1, 0, 0]
 
 
+def test_told_the_kinds_of_a_site():
+    scores = np.array([[0.5, 0.2, 0.1, 0.09, 0.08, 0.03], [0.03, 0.08, 0.09, 0.1, 0.2, 0.5]])
+    # The site has the kinds 1 and 5; of the second photograph kind 0 is not among the best five.
+    assert story.told(scores, np.array([1, 5]), np.array([0, 0])).tolist() == [1, 5]
+    assert story.told(scores, np.array([0, 0]), np.array([0, 1])).tolist() == [0, 5]
+
+
 def test_the_page_is_that_of_the_kept_results():
     if not story.RESULTS.exists():
         pytest.skip("no results are kept")

@@ -106,8 +106,9 @@ def classify(
         Of mass spectra: only compounds of the catalogue with a precursor this near, in Da, are candidates of a
         spectrum. One that has no candidate belongs to no class. Both sides have a column `precursor_mz`.
     group_by : str or sequence of str, optional
-        Column of the batch, or several, that say to which group an item belongs; `folder` for images in folders. Every
-        group is then a joint batch of its own.
+        Column of the batch, or several, that say to which group an item belongs. Every group is then a joint batch of
+        its own. Where items are known by their paths, `folder` is the folder that an item lies in, and `folder:1` the
+        first one of its path (`folder:2` the first two).
     backbone : str, optional
         As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
         items, `efficientnet-lite0` for images and `minilm` for sentences.

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from handful.banks.columns import Columns
 from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
+from handful.estimators.diagnostics import Diagnostic
+from handful.exchange.species import common_names
 from handful.reading.contents import Source, pick
 from handful.reading.records import Skipped
 from handful.shapes import Int
@@ -180,6 +182,11 @@ class Classified:
         """Name of each class."""
         return tuple(self.answer.classes.tolist())
 
+    @cached_property
+    def common_names(self) -> tuple[str, ...]:
+        """What each class is called on page and terminal: of species that another model scored, the common name."""
+        return common_names(self.class_names) if self.backbone == BY_SCORES else self.class_names
+
     @property
     def judged(self) -> bool:
         """Whether anything is said about unknown items, by the catalogue or by a person."""
@@ -265,20 +272,31 @@ class Classified:
         """Return what looks wrong, one message for each kind of diagnostic, with the groups that it is about."""
         if not self.group_by:
             return [diagnostic.message for diagnostic in self.answer.diagnostics]
-        about: dict[str, list[tuple[int, str]]] = {}
+        about: dict[str, list[tuple[int, Diagnostic]]] = {}
         for place, of_group in enumerate(self.answer.diagnostics):
             for diagnostic in of_group:
-                about.setdefault(diagnostic.name, []).append((place, diagnostic.message))
+                about.setdefault(diagnostic.name, []).append((place, diagnostic))
         said = []
         for told in about.values():
-            place, message = told[0]
+            place, most = max(told, key=lambda pair: len(pair[1].items))
+            n_items = sum(len(diagnostic.items) for _, diagnostic in told)
             if len(told) == 1:
-                said.append(f"{self.name(place)}: {message}")
-            elif len(told) == self.n_groups and len({text for _, text in told}) == 1:
-                said.append(message)
+                said.append(f"{self.name(place)}: {most.message}")
+            elif (
+                len(told) == self.n_groups and len({diagnostic.message for _, diagnostic in told}) == 1 and not n_items
+            ):
+                said.append(most.message)
             else:
-                said.append(f"{len(told):,} of {self.n_groups:,} groups, for example {self.name(place)}: {message}")
+                where = f"{len(told):,} of {self.n_groups:,} groups, for example {self.name(place)}: {most.message}"
+                said.append(f"{counted(n_items, 'item')} in {where}" if n_items else where)
         return said
+
+    @property
+    def suspects(self) -> list[int]:
+        """Items that a diagnostic is about, as positions in the batch."""
+        of_groups = self.answer.diagnostics if self.group_by else [self.answer.diagnostics]
+        pairs = zip(self.answer.rows_of, of_groups, strict=True)
+        return [int(rows[item]) for rows, found in pairs for diagnostic in found for item in diagnostic.items]
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
         """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.

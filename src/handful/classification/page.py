@@ -157,7 +157,7 @@ def _overview(classified: Classified, places: Sequence[int]) -> str:
         name = f"<button data-group='{place}'>{escape(classified.name(place))}</button>"
         present = classified.present(place)
         named = ", ".join(
-            f"{escape(classified.class_names[k])}&nbsp;{_count(answer.expected_counts[place][k])}"
+            f"{escape(classified.common_names[k])}&nbsp;{_count(answer.expected_counts[place][k])}"
             for k in present[:MOST_NAMED]
         )
         more = f", and {counted(len(present) - MOST_NAMED, 'more class')}" if len(present) > MOST_NAMED else ""

@@ -48,6 +48,8 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "title": title,
         "batch": batch.fingerprint,
         "classes": list(classified.class_names),
+        # Corrections are saved with the names above, and these are shown.
+        "called": list(classified.common_names),
         "n_known": len(classified.class_names) - classified.n_named,
         "rows": [batch.rows[i] for i in items],
         "names": [batch.names[i] for i in items],
@@ -65,7 +67,7 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
         ],
-        "first": [],
+        "first": [place[item] for item in classified.suspects if item in place],
         "why": {},
         "nearest": {},
         "examples": [],
@@ -83,7 +85,8 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
     data["proposal"] = numbers.tolist()
     near: dict[int, tuple[NearExample, ...]] = {}
     if classified.batches is not None:
-        data["first"], data["why"], near = _explanations(classified, classified.batches, place)
+        first, data["why"], near = _explanations(classified, classified.batches, place)
+        data["first"] += [item for item in first if item not in data["first"]]
     occurring = set(data["label"]) | set(data["second"])
     occurring |= {classified.class_names.index(proposal["nearest"]) for proposal in data["proposals"]}
     at: dict[int, int] = {}

@@ -132,11 +132,15 @@
     return element;
   }
 
+  // What a class is called on the page; its own name is for files.
+  const calledOf = new Map(data.classes.map((label, code) => [label, data.called[code]]));
+  const called = (label) => calledOf.get(label) ?? label;
+
   // Names break after punctuation, not inside a word; their direction is their own.
   function named(text, tag = "bdi") {
     if (text === null) return make(tag, {}, NONE);
     const element = make(tag, { dir: "auto" });
-    text.split(/(?<=[_/.\-\\])/).forEach((part, place) => element.append(...(place ? [make("wbr"), part] : [part])));
+    called(text).split(/(?<=[_/.\-\\])/).forEach((part, place) => element.append(...(place ? [make("wbr"), part] : [part])));
     return element;
   }
 
@@ -362,7 +366,7 @@
     for (const item of here) if (labelOf(item) !== null) counts.set(labelOf(item), (counts.get(labelOf(item)) || 0) + 1);
     const words = byId("class-words").value.trim().toLowerCase();
     const largest = Math.max(1, ...counts.values());
-    const listed = [...counts].filter(([label]) => label.toLowerCase().includes(words)).sort((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]));
+    const listed = [...counts].filter(([label]) => called(label).toLowerCase().includes(words)).sort((one, other) => other[1] - one[1] || called(one[0]).localeCompare(called(other[0])));
     byId("class-words").hidden = counts.size < 12;
     byId("class-list").replaceChildren(
       ...listed.slice(0, 300).map(([label, count]) =>
@@ -536,23 +540,23 @@
   let options = [];
   let option = 0;
 
-  // Classes that match the words, the best first: at the beginning, at the beginning of a word, anywhere.
+  // Classes that match the words, the best first: at the beginning, at the beginning of a word, anywhere, in the name for files.
   function suggestions(words) {
     const named = new Set([...decisions.values()].filter(({ kind }) => kind === "new").map(({ label }) => label));
     const known = asking.newOnly ? [...named] : [...new Set([...asking.first, ...named, ...data.classes])];
     const wanted = words.trim().toLowerCase();
     const found = known
       .map((label, place) => {
-        const text = label.toLowerCase();
+        const text = called(label).toLowerCase();
         const at = text.indexOf(wanted);
-        const rank = at < 0 ? -1 : text === wanted ? 0 : at === 0 ? 1 : /[\s_\-/.]/.test(text[at - 1]) ? 2 : 3;
+        const rank = at < 0 ? (label.toLowerCase().includes(wanted) ? 4 : -1) : text === wanted ? 0 : at === 0 ? 1 : /[\s_\-/.]/.test(text[at - 1]) ? 2 : 3;
         return [rank, place, label];
       })
       .filter(([rank]) => rank >= 0)
       .sort((one, other) => one[0] - other[0] || one[1] - other[1])
       .slice(0, MOST_OPTIONS)
       .map(([, , label]) => ({ label, fresh: false }));
-    const exact = data.classes.find((label) => label.toLowerCase() === wanted);
+    const exact = data.classes.find((label) => called(label).toLowerCase() === wanted || label.toLowerCase() === wanted);
     if (asking.newOnly && exact !== undefined) return [{ label: exact, fresh: false }];
     if (wanted !== "" && exact === undefined && !found.some(({ label }) => label.toLowerCase() === wanted)) {
       found.push({ label: words.trim(), fresh: true });

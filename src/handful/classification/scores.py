@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
+from os.path import isfile
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -13,11 +16,13 @@ from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
 from handful.classification.labelled import BY_SCORES, Batch, Classified
 from handful.classification.tables import asked_columns, write_group_table, write_predictions
-from handful.errors import LabelError, OptionError
+from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import TopScores, infer_scores
 from handful.exchange.scored import ItemLabel
 from handful.exchange.scores import read_scores
-from handful.exchange.sites import FOLDER, columns_of, folders_of, read_sites, write_sites
+from handful.exchange.sites import columns_of, read_sites, write_sites
+from handful.reading.contents import IMAGE_SUFFIXES, PerhapsFiles
+from handful.reading.folders import FOLDER, folder_columns
 
 
 def classify_scores(
@@ -25,6 +30,7 @@ def classify_scores(
     *,
     group_by: str | Sequence[str] | None = None,
     sites: str | os.PathLike[str] | None = None,
+    pictures: str | os.PathLike[str] | None = None,
     **known: Unpack[KnownFiles],
 ) -> Classified:
     r"""Label all items of a file of scores jointly, or those of each group.
@@ -35,9 +41,13 @@ def classify_scores(
         Predictions of SpeciesNet, results of MegaDetector with classifications, BirdNET's table of results, or a
         selection table of Raven.
     group_by : str or sequence of str, optional
-        What makes the batches: `folder` of the file, a column of `sites` such as `location`, or a column of the table.
+        What makes the batches: `folder`, where the file lies, or `folder:1`, the first folder of its path (`folder:2`
+        the first two); a column of `sites` such as `location`, or a column of the table.
     sites : path, optional
         Where the files were made: COCO Camera Traps, a data package of Camtrap DP, or a CSV table.
+    pictures : path, optional
+        The folder that the paths of the images start from, so that a page can show them. By default that of `scores`;
+        where no image is found there, a page has names alone.
     **known : object
         What is known about the items, see `KnownFiles`; columns are those of the file and of `sites`. Items whose
         labels are given say how reliable the scores are.
@@ -64,18 +74,19 @@ def classify_scores(
     path = Path(scores)
     tool = read_scores(path)
     asked = () if group_by is None else asked_columns(group_by)
+    needed = (*asked, *columns_named(known))
     columns: dict[str, list[Any]] = dict(tool.columns)
-    if FOLDER in asked:
-        columns[FOLDER] = folders_of(tool.files, str(path))
     if sites is not None:
         columns |= columns_of(tool.files, read_sites(Path(sites)), str(sites))
-    lost = next((name for name in (*asked, *columns_named(known)) if name not in columns), None)
+    columns |= folder_columns([name for name in needed if name not in columns], tool.files, str(path))
+    lost = next((name for name in needed if name not in columns), None)
     if lost is not None:
-        there = ", ".join(dict.fromkeys([*columns, FOLDER]))
+        there = ", ".join(dict.fromkeys([*columns, FOLDER, f"{FOLDER}:1"]))
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
     classes = tuple(sorted({name for listed in tool.classes for name in listed}))
     digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))
-    batch = Batch(range(len(tool.names)), tool.names, None, (), Columns(columns), fingerprint=digest.hexdigest())
+    images = _images(tool.files, path, pictures)
+    batch = Batch(range(len(tool.names)), tool.names, images, (), Columns(columns), fingerprint=digest.hexdigest())
     grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
     groups = None if grouping is None else grouping.names
     items = {"item": list(tool.names), "file": list(tool.files), **columns}
@@ -85,14 +96,29 @@ def classify_scores(
         raise LabelError(f"scores have no class {new[0]!r}, which was given to an item; give one that has scores")
     if given:
         about["given"] = {item: None if k is None else classes[k] for item, k in given.items()}
-    answer = infer_scores(
-        TopScores(tool.classes, tool.scores),
-        list(classes),
-        kind=tool.kind,
-        groups=None if groups is None or grouping is None else groups[grouping.group_of],
-        **about,
-    )
+    with warnings.catch_warnings(action="ignore", category=OverturnedScoresWarning):  # they come with the answer
+        answer = infer_scores(
+            TopScores(tool.classes, tool.scores),
+            list(classes),
+            kind=tool.kind,
+            groups=None if groups is None or grouping is None else groups[grouping.group_of],
+            **about,
+        )
     return Classified(batch, answer, 0, BY_SCORES, group_by=asked, given=given)
+
+
+def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> PerhapsFiles | None:
+    """Return the images of the items, not yet read; None if there is none, or nothing that could show them."""
+    if folder is None and find_spec("PIL") is None:
+        return None
+    found = PerhapsFiles(
+        scores.parent if folder is None else Path(folder), tuple(file.replace("\\", "/") for file in files)
+    )
+    if any(Path(name).suffix.lower() in IMAGE_SUFFIXES and isfile(found.root / name) for name in found.names):
+        return found
+    if folder is not None:
+        raise FileFormatError(f"{folder} has none of the {len(files):,} images, such as {files[0]!r}; name another one")
+    return None
 
 
 def writes_back(scores: Path, out: Path) -> bool:

@@ -29,7 +29,7 @@ NOT_BY_SCORES = (
     ),
     "--trust-pickle",
 )
-ONLY_BY_SCORES = ("--sites", "--annotate")
+ONLY_BY_SCORES = ("--sites", "--annotate", "--pictures")
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
 
 
@@ -140,11 +140,17 @@ def classify_command(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="A page about the batch, .html.")] = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that the paths of scored images start from, for the page; by default that of the scores."
+        ),
+    ] = None,
     group_by: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the batch whose values are batches of their own, for example a site or a day; 'folder' for "
-            "images in folders. Repeat for several columns."
+            help="Column of the batch whose values are batches of their own, for example a site or a day; of files, "
+            "'folder' where they lie, or 'folder:1' for the first folder of their paths. Repeat for several columns."
         ),
     ] = None,
     backbone: Annotated[
@@ -258,7 +264,7 @@ def classify_command(
     assert given_from is not None
     with passes(f"labelling {given_from}") as on_progress:
         if scores is not None:
-            classified = classify_scores(scores, group_by=group_by or None, sites=sites, **known)
+            classified = classify_scores(scores, group_by=group_by or None, sites=sites, pictures=pictures, **known)
             write_scores(classified, scores, out)
             if annotate is not None and sites is not None:
                 write_annotations(classified, scores, sites, annotate)

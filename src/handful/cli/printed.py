@@ -65,7 +65,7 @@ def _classes(found: Classified) -> tuple[str, Table]:
     classes = _table(("items", "right"), ("expected", "right"), ("chance", "right"), ("class", "left"))
     for k in present[:MOST_CLASSES]:
         expected, chance = f"{answer.expected_counts[k]:,.1f}", f"{answer.presence[k]:.3f}"
-        classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.class_names[k]))
+        classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.common_names[k]))
     # All other items, so that the numbers add up.
     more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
     for codes, what in ((more, f"{len(more):,} more"), (others, f"not present for certain: {len(others):,} more")):
@@ -83,7 +83,7 @@ def _groups(found: Classified) -> tuple[str, Table]:
     groups = _table((columns, "left"), ("items", "right"), ("classes present, with expected items", "left"))
     sizes, unknown = answer.sizes, found.rejected_items
     for place in range(min(found.n_groups, MOST_GROUPS)):
-        named = [f"{found.class_names[k]} {answer.expected_counts[place][k]:,.1f}" for k in found.present(place)]
+        named = [f"{found.common_names[k]} {answer.expected_counts[place][k]:,.1f}" for k in found.present(place)]
         if len(named) > MOST_CLASSES_OF_A_GROUP:
             named[MOST_CLASSES_OF_A_GROUP:] = [f"{len(named) - MOST_CLASSES_OF_A_GROUP} more"]
         none = f"; {NONE} {unknown[place]:,}" if unknown[place] else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from handful.engine.head import LinearHead
 from handful.errors import (
     HandfulWarning,
+    OverturnedScoresWarning,
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
 )
@@ -31,6 +32,8 @@ LEAST_CERTAINTY = 0.7
 # Left-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
 # 0.003 at most; all others: from 0.18.
 LEAST_SIGNAL = 0.1
+# What a model scores this high is a label that people take over without a look.
+HIGH_SCORE = 0.9
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,15 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `not_converged`, `collapsed`, `unlike_catalogue`, `weak_features` or `zero_vectors`.
+        `not_converged`, `collapsed`, `unlike_catalogue`, `weak_features`, `zero_vectors` or `overturned_scores`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float
         The number checked, and the threshold it passed.
     warning : type
         The corresponding warning class.
+    items : tuple of int
+        Positions within the batch of the items to look at, the first one first; empty if it is about all of them.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class Diagnostic:
     value: float
     threshold: float
     warning: type[HandfulWarning]
+    items: tuple[int, ...] = ()
 
 
 def diagnose(head: LinearHead | None, n_items: int, confidence: float, *, n_zero: int = 0) -> tuple[Diagnostic, ...]:
@@ -119,6 +125,22 @@ def zero_vectors(n_zero: int) -> Diagnostic | None:
         n_zero,
         0,
         UnlikeCatalogueWarning,
+    )
+
+
+def overturned_scores(items: tuple[int, ...], n_high: int) -> Diagnostic | None:
+    """Whether some items have another label than the class of their high score; `n_high` have a high score."""
+    if not items:
+        return None
+    return Diagnostic(
+        "overturned_scores",
+        f"{len(items):,} of {n_high:,} items with a score of {HIGH_SCORE} or more for one class were given another: "
+        "the rest of the batch speaks against the model there. Look at these items first; where the model is right, "
+        "give their labels, or make smaller batches, for example one for each site.",
+        len(items),
+        0,
+        OverturnedScoresWarning,
+        items,
     )
 
 

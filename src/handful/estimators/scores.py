@@ -21,7 +21,7 @@ from handful.estimators.batches import answered
 from handful.estimators.columns import column_of
 from handful.estimators.containers import frame_of, labels_of, vectors_of
 from handful.estimators.context import BatchContexts, Known, checked
-from handful.estimators.diagnostics import warnings_of
+from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnings_of
 from handful.estimators.prior_weights import class_places, weights_of
 from handful.shapes import Bool, Float, Int
 
@@ -228,9 +228,34 @@ def infer_scores(
         several,
     )
     found = answered(items, groups, about, frame_of(scores))
+    if kind in CHANCES and not several:
+        found = _with_overturned(found, values, banned, codes)
     for warning in warnings_of(found.diagnostics) if groups is None else ():
         warnings.warn(warning, stacklevel=2)
     return found
+
+
+def _with_overturned(
+    found: Answer,
+    values: Float[np.ndarray, "item class"],
+    banned: Bool[np.ndarray, "item class"] | None,
+    given: Int[np.ndarray, "item"] | None,
+) -> Answer:
+    """Say which items have another label than the class of their high score; bans and given labels are on purpose."""
+    own = np.where(np.isnan(values), -np.inf, values).argmax(1)
+    top = values[np.arange(len(own)), own]
+    high = top >= HIGH_SCORE
+    if banned is not None:
+        high &= ~np.broadcast_to(banned, values.shape)[np.arange(len(own)), own]
+    if given is not None:
+        high &= given < 0
+    lost, of_groups = high & (own != found.codes[:, 0]), []
+    for rows in found.rows_of:
+        items = np.flatnonzero(lost[rows])
+        items = items[np.argsort(-top[rows][items], kind="stable")]
+        said = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))
+        of_groups.append(() if said is None else (said,))
+    return replace(found, diagnostics=of_groups[0] if found.groups is None else tuple(of_groups))
 
 
 def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context) -> Bool[np.ndarray, "item class"]:

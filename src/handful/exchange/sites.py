@@ -6,7 +6,7 @@ Rows are found by the path of the file: the whole path, or as many of its last p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError, OptionError
@@ -15,8 +15,6 @@ from handful.exchange.coco_camera_traps import read_coco, write_coco
 from handful.exchange.scored import ItemLabel
 
 FILE_NAMES = ("file", "filepath", "file_name", "filename", "path", "filePath", "fileName", "File")
-# Folder that an item lies in; needs no table.
-FOLDER = "folder"
 
 
 def read_sites(path: Path) -> dict[str, list[Any]]:
@@ -77,15 +75,6 @@ def rows_of(files: Sequence[str], listed: Sequence[Any], where: str) -> list[int
             "paths must agree, or end alike"
         )
     return [row for row in rows if row is not None]
-
-
-def folders_of(files: Sequence[str], where: str) -> list[str]:
-    """Return the folder of each file; a file in no folder is refused."""
-    folders = [str(PurePosixPath(file.replace("\\", "/")).parent) for file in files]
-    outside = next((file for file, folder in zip(files, folders, strict=True) if folder == "."), None)
-    if outside is not None:
-        raise FileFormatError(f"{where}: {outside!r} is in no folder, so it belongs to no group; give a table of sites")
-    return folders
 
 
 def _parts(name: Any) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -179,16 +180,40 @@ def names_of(species: str) -> frozenset[str]:
     >>> sorted(names_of("book_flight"))
     ['book_flight']
     """
-    parts = [part.strip().lower() for part in species.split(";")]
+    return frozenset(name.lower() for name in _both_names(species) if name)
+
+
+def common_names(classes: Sequence[str]) -> tuple[str, ...]:
+    """Return what people call each class: its common name, and the scientific one too where several share it.
+
+    A class without a common name has its scientific name, and one that has neither keeps its own.
+
+    Examples
+    --------
+    >>> common_names(["Turdus merula_Eurasian Blackbird", "b1352069;mammalia;;cervidae;alces;alces;moose"])
+    ('Eurasian Blackbird', 'moose')
+    >>> common_names(["1;aves;;;turdus;merula;blackbird", "2;aves;;;turdus;maximus;blackbird"])
+    ('blackbird (turdus merula)', 'blackbird (turdus maximus)')
+    """
+    names = [_both_names(one) for one in classes]
+    found = [common or scientific or own for (scientific, common), own in zip(names, classes, strict=True)]
+    longer = [f"{common} ({scientific})" for scientific, common in names]
+    for instead in (longer, classes):
+        uses = Counter(found)
+        found = [name if uses[name] == 1 else other for name, other in zip(found, instead, strict=True)]
+    return tuple(found)
+
+
+def _both_names(species: str) -> tuple[str, str]:
+    """Return the scientific name of a class, empty if it has none, and the common one."""
+    parts = [part.strip() for part in species.split(";")]
     if len(parts) == 7:  # SpeciesNet: identifier, class, order, family, genus, species, common name
-        return frozenset(name for name in (f"{parts[4]} {parts[5]}".strip(), parts[6]) if name)
-    first, _, second = (part.strip() for part in species.strip().lower().partition("_"))
+        return f"{parts[4]} {parts[5]}".strip(), parts[6]
+    first, _, second = (part.strip() for part in species.strip().partition("_"))
     # A scientific name has two words; what is no animal has the same name twice, such as Engine_Engine.
-    return (
-        frozenset((first, second))
-        if second and (" " in first or first == second)
-        else frozenset((species.strip().lower(),))
-    )
+    if second and (" " in first or first.lower() == second.lower()):
+        return first, second
+    return "", species.strip()
 
 
 def _text(path: Path) -> str:

@@ -24,7 +24,7 @@ from handful.machine.untrusted import writable
 from handful.reading import Records, Skipped, read
 from handful.reading.choose import label_column as column_of_labels
 from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
-from handful.reading.images import FOLDER
+from handful.reading.folders import FOLDER, is_folder, with_folders
 
 # The class of items whose class is unknown.
 UNLABELLED = "unlabelled"
@@ -99,7 +99,8 @@ def list_items(
         Whether items need classes. If not, images may be anywhere in the folder, a table needs no column of labels, and
         all items are of one class, `unlabelled`.
     groups : sequence of str
-        Columns that say to which group an item belongs; `folder` for images in folders.
+        Columns that say to which group an item belongs; `folder` or `folder:1` for images, see
+        `handful.reading.folders`.
     item_column : str, optional
         Column of a table that identifies an item; by default the path of an image, and the number of the row of a
         sentence.
@@ -140,11 +141,12 @@ def list_items(
         if split not in splits:
             raise BankError(f"{table.where} has no split {split!r}; there are {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
-    for name in groups:
-        find_column(table.columns, name, (), "groups", table.where)
     names = table.names or tuple(f"row {row}" for row in table.rows)
     if item_column is not None:
         names = table.names_in(item_column)
+    table = with_folders(table, groups, table.names or names)
+    for name in groups:
+        find_column(table.columns, name, (), "groups", table.where)
     source = tuple(table.values(table.text)) if table.text else table.images
     assert source is not None
     if isinstance(source, FolderFiles) and table.classes is None:
@@ -198,7 +200,7 @@ def _check_folders(
     for column, instead in told:
         if column is not None:
             raise BankError(f"{table.where} is not a table, so it has no column {column!r}; {instead}")
-    other = next((name for name in groups if name != FOLDER), None)
+    other = next((name for name in groups if not is_folder(name)), None)
     if other is not None:
         raise BankError(
             f"{table.where} holds images in folders, which have no column {other!r}; group them by {FOLDER!r}, or list "

@@ -14,6 +14,7 @@ from handful.banks.bank import BLOCK_ROWS, FeatureBank
 from handful.banks.columns import Columns
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column, is_missing
 from handful.errors import BankError
+from handful.reading.folders import with_folders
 from handful.reading.read import may_hold_pickles, read
 from handful.reading.records import TEXT_NAMES, Records, Skipped
 from handful.shapes import Float
@@ -145,8 +146,8 @@ def without_labels(table: Records, labels: str | None = None) -> Records:
 def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str | None = None) -> Vectors:
     """Return the vectors of a table as items to label, with names that identify them; labels are ignored.
 
-    `groups` are columns that say to which group a row belongs, `item_column` is the one that identifies a row; by
-    default one with a usual name, such as `id`.
+    `groups` are columns that say to which group a row belongs, also folders of the names if these are paths;
+    `item_column` is the one that identifies a row; by default one with a usual name, such as `id`.
 
     Examples
     --------
@@ -156,26 +157,30 @@ def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str |
     >>> unlabelled(read(place)).names
     ('a7', 'b3')
     """
-    assert table.vectors is not None
-    check_groups(table, groups)
-    columns = table.row_columns()
+    vectors = table.vectors
+    assert vectors is not None
     wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, table.text}
-    read_now = Columns({name: column for name, column in columns.by_name.items() if name in wanted}).values()
+    there = table.row_columns().by_name
+    read_now = Columns({name: column for name, column in there.items() if name in wanted}).values()
 
     def first_of(likely: Sequence[str]) -> tuple[str, ...] | None:
         """Return the first of these columns that has a value for every row."""
         found = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
         return None if found is None else tuple(map(str, found))
 
-    names = first_of(ITEM_NAMES) or tuple(f"row {row}" for row in table.rows)
+    names = table.names or first_of(ITEM_NAMES) or tuple(f"row {row}" for row in table.rows)
+    if item_column is not None:
+        names = table.names_in(item_column)
+    table = with_folders(table, groups, names)
+    check_groups(table, groups)
     return Vectors(
-        table.vectors,
-        (table.names or names) if item_column is None else table.names_in(item_column),
+        vectors,
+        names,
         table.rows,
         first_of((table.text,) if table.text else TEXT_NAMES),
         table.provenance.backbone,
-        {name: read_now[name] for name in groups},
-        columns,
+        {name: table.values(name) for name in groups},
+        table.row_columns(),
         table.skipped,
     )
 

@@ -7,7 +7,9 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from os.path import isfile
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -61,6 +63,18 @@ class FolderFiles(_Files):
         for name in self.names:
             with (self.root / name).open("rb") as stream:
                 yield _limited(stream)
+
+
+class PerhapsFiles(FolderFiles):
+    """Files below the folder `root`, or elsewhere on the disk, some of which may be missing."""
+
+    def __iter__(self) -> Iterator[Content]:
+        for name in self.names:
+            content: Content = Unreadable("there is no such file")
+            if isfile(self.root / name):
+                with suppress(OSError), (self.root / name).open("rb") as stream:
+                    content = _limited(stream)
+            yield content
 
 
 class ZipFiles(_Files):

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from handful.errors import BankError
 from handful.reading.contents import DAMAGED_ENTRY, IMAGE_SUFFIXES, FolderFiles, ZipFiles
+from handful.reading.folders import FOLDER
 from handful.reading.records import Records
-
-# The column that the folder of an image is in.
-FOLDER = "folder"
 
 
 def read_image_folder(root: Path) -> Records:
