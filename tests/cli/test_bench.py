@@ -203,7 +203,7 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
     ("arguments", "sentence"),
     [
         ([], "nothing to run"),
-        (["--paper", "table9"], "the paper has no 'table9'; there are table1"),
+        (["--paper", "table9"], "the paper has no 'table9'; choose from table1"),
         (["--paper", "table1"], "needs at least one bank named mini"),
         (["plan.toml", "--method", "paddle"], "a plan in TOML is complete; leave out --method"),
         (["plan.toml", "--paper", "table1"], "a plan in TOML is complete; leave out --paper"),
