@@ -336,7 +336,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
         patch.setattr("handful.cli.banks.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
     assert capsys.readouterr().err == (
-        "handful: interrupted before anything was changed; give the same command again\n"
+        "handful: interrupted before anything was changed; run the same command again\n"
     )
 
 

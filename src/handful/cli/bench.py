@@ -148,7 +148,7 @@ def run(
         raise Interrupted(
             f"interrupted; rows that were written are kept. Continue with: {shlex.join(command)}"
             if begun or (not there and (out / PLAN_FILE).exists())
-            else "interrupted before anything was changed; give the same command again"
+            else "interrupted before anything was changed; run the same command again"
         ) from None
     status(out)
     if any(state.machine_failed or 0 < state.failed == state.done for state in progress(journal)):
