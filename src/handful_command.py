@@ -48,7 +48,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 def _too_early(_number: int, _frame: FrameType | None) -> None:
     """Say so and end at once: an exception would be caught and reworded by whatever is being imported."""
-    sys.stderr.write("handful: interrupted before anything was changed; give the same command again\n")
+    sys.stderr.write("handful: interrupted before anything was changed; run the same command again\n")
     sys.stderr.flush()
     os._exit(130)
 

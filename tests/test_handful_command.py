@@ -54,8 +54,8 @@ def test_an_interruption_of_the_imports_is_one_line(tmp_path, seconds):
     code, said = interrupted(arguments, None, seconds)
     # How far the command came depends on the machine: between two imports typer answers, and knows less.
     assert said in (
-        "handful: interrupted before anything was changed; give the same command again\n",
-        "handful: interrupted; give the same command again\n",
+        "handful: interrupted before anything was changed; run the same command again\n",
+        "handful: interrupted; run the same command again\n",
     )
     assert code == 130
 

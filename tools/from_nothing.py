@@ -1,6 +1,6 @@
 """Follow the first steps of a new user in new environments with only the wheel, and time them.
 
-    python tools/from_nothing.py --out perf/results/from_nothing.json
+    python tools/from_nothing.py [--out TIMES.json]
 
 The wheel is built from this repository. *First steps*, *Install*, the tutorials and the README are then followed as
 written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and its Python

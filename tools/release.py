@@ -41,7 +41,7 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
     changelog = root / "CHANGELOG.md"
     if wanted not in sections(changelog.read_text(encoding="utf-8") if changelog.is_file() else ""):
         found.append(f"CHANGELOG.md has no section about {wanted}; run: towncrier build --version {wanted}")
-    left = sorted(path.name for path in (root / "changes").glob("+*.md"))
+    left = sorted(path.name for path in (root / "changes").glob("*.md") if path.name != "README.md")
     if left:
         found.append(f"{len(left)} fragments of changes are left, for example {left[0]}")
     return found

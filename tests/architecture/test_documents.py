@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import json
 import re
 import sys
 import tomllib
@@ -123,16 +122,6 @@ def test_links_of_the_readme_are_absolute_where_it_is_shown_outside_the_reposito
         page = link.removeprefix(site).partition("#")[0]
         source = page.removesuffix(".html") + ".md" if page.endswith(".html") else page.replace("_images", "images")
         assert (ROOT / "docs" / source).is_file(), link
-
-
-def test_the_first_minutes_are_those_that_were_measured():
-    (page,) = [path.read_text(encoding="utf-8") for path in PAGES if path.name == "first_steps.md"]
-    steps = json.loads((ROOT / "perf" / "results" / "from_nothing.json").read_text(encoding="utf-8"))["steps"]
-    assert all(step["ended_well"] for step in steps)
-    for end in ("pip install torch==2.13.0", "pip install 'handful[cli,plots]'"):
-        step = next(step for step in steps if step["what"].endswith(end))
-        assert f"{step['processor_seconds']}" in page
-        assert f"{step['seconds']}" in page
 
 
 # Programs that write a document, wholly or between two marks: where it is, and its text from the text that is there.

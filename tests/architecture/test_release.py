@@ -30,11 +30,11 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
         (tmp_path / file).write_text(text)
     assert release.problems("v1.2.0", tmp_path) == []
     assert len(release.problems("v1.3.0", tmp_path)) == 4
-    (tmp_path / "changes" / "+flies.feature.md").write_text("It flies.\n")
+    (tmp_path / "changes" / "flies.feature.md").write_text("It flies.\n")
     (tmp_path / "CITATION.cff").write_text("version: 1.1.0\n")
     assert release.problems("v1.2.0", tmp_path) == [
         "CITATION.cff says 1.1.0, the tag 1.2.0",
-        "1 fragments of changes are left, for example +flies.feature.md",
+        "1 fragments of changes are left, for example flies.feature.md",
     ]
     assert release.sections(CHANGELOG) == {"1.2.0": "## New\n\n- It flies.", "1.1.0": "- It swims."}
 

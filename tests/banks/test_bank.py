@@ -47,7 +47,7 @@ def test_restricting_to_classes_renumbers_and_shares():
 def test_splits_are_by_class():
     bank = random_bank(n_classes=4, splits={"base": [0, 2], "test": [3]})
     assert bank.split("base").class_names == (bank.class_names[0], bank.class_names[2])
-    with pytest.raises(BankError, match="no split 'validation'; there are: base, test"):
+    with pytest.raises(BankError, match="no split 'validation'; it has base, test"):
         bank.split("validation")
 
 

@@ -351,7 +351,7 @@ def test_a_streamed_batch_takes_candidates_and_prior(vectors, monkeypatch):
 
 def test_siblings_need_groups(vectors):
     folder, *_ = vectors
-    with pytest.raises(OptionError, match="pool and order are about groups, and there are none"):
+    with pytest.raises(OptionError, match="pool and order need groups, and there are none"):
         classify(folder / "c.npz", folder / "b.npz", pool="site")
 
 
@@ -412,7 +412,7 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
         ({"candidates": "nowhere.txt"}, FileFormatError, "does not exist"),
         ({"prior": "nowhere.csv"}, FileFormatError, "does not exist"),
         ({"given": "other.json"}, LabelError, "the corrections are for another batch"),
-        ({"features": "emb"}, OptionError, "no table of vectors that could have the column 'emb'; leave it out"),
+        ({"features": "emb"}, OptionError, "no input is a table of vectors, so none has a column 'emb'; leave it out"),
         ({"labels": "kind"}, ItemsError, "is not a table, so it has no column 'kind'"),
         ({"item_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
     ],
@@ -441,9 +441,9 @@ def test_columns_are_not_named_of_what_has_none(vectors):
     bank = FeatureBank.from_arrays(classifier.catalogue_.means, np.arange(30), list(weights))
     bank.save(folder / "bank")
     np.save(folder / "b.npy", batch)
-    with pytest.raises(OptionError, match="no table of vectors that could have the column 'features'"):
+    with pytest.raises(OptionError, match="no input is a table of vectors, so none has a column 'features'"):
         classify(folder / "bank", folder / "b.npy", features="features")
-    with pytest.raises(BankError, match="bank has no columns, so none of them is 'intent'"):
+    with pytest.raises(BankError, match="bank has no columns, so it has no column 'intent'"):
         classify(folder / "bank", folder / "b.npz", labels="intent")
     # It is the column of the other side.
     assert len(classify(folder / "bank", folder / "b.npz", features="features").batch.rows) == len(batch)

@@ -169,7 +169,7 @@ def test_lists_are_no_sequence(tmp_path):
     predictions, sites = annotated_images(seq_id=[[1]] * 6)
     (tmp_path / "predictions.json").write_text(json.dumps(predictions))
     (tmp_path / "cct.json").write_text(json.dumps(sites))
-    with pytest.raises(FileFormatError, match=r"column 'seq_id' must hold text or numbers, got \[1\]"):
+    with pytest.raises(FileFormatError, match=r"column 'seq_id' must contain text or numbers, got \[1\]"):
         classify_scores(tmp_path / "predictions.json", sites=tmp_path / "cct.json", sequence="seq_id")
 
 

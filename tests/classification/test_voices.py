@@ -105,5 +105,5 @@ def test_what_does_not_belong_together_is_refused(files):
     with pytest.raises(FileFormatError, match=r"row 0 has the start 119\.0, .* must be in the order of the segments"):
         classify(voices, folder / "other.npz", segments=segments)
     (folder / "texts.csv").write_text("text\nhello\n")
-    with pytest.raises(OptionError, match="segments are those of vectors"):
+    with pytest.raises(OptionError, match="segments need vectors"):
         classify(voices, folder / "texts.csv", segments=segments)

@@ -203,7 +203,7 @@ def test_the_shipped_bank_needs_no_path(tmp_path, capsys):
     ("arguments", "sentence"),
     [
         ([], "nothing to run"),
-        (["--paper", "table9"], "the paper has no 'table9'; there are table1"),
+        (["--paper", "table9"], "the paper has no 'table9'; choose from table1"),
         (["--paper", "table1"], "needs at least one bank named mini"),
         (["plan.toml", "--method", "paddle"], "a plan in TOML is complete; leave out --method"),
         (["plan.toml", "--paper", "table1"], "a plan in TOML is complete; leave out --paper"),
@@ -335,9 +335,7 @@ def test_an_interruption_says_how_to_go_on(bank, tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("handful.cli.banks.open_bank", interrupt)
         assert main(["bench", *map(str, grid(bank, tmp_path / "other"))]) == 130
-    assert capsys.readouterr().err == (
-        "handful: interrupted before anything was changed; give the same command again\n"
-    )
+    assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")
 
 
 def test_a_run_that_was_killed_before_it_had_a_plan_is_started(bank, tmp_path, capsys):

@@ -100,9 +100,7 @@ def test_an_interruption_is_one_line_and_exits_with_130(capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("handful.reading.read_bank", interrupt)
         assert main(["features", "info", "somewhere"]) == 130
-    assert capsys.readouterr() == ("", "handful: interrupted; give the same command again\n")
+    assert capsys.readouterr() == ("", "handful: interrupted; run the same command again\n")
     monkeypatch.setattr("handful.cli.main.make_app", interrupt)
     assert main(["--help"]) == 130
-    assert capsys.readouterr().err == (
-        "handful: interrupted before anything was changed; give the same command again\n"
-    )
+    assert capsys.readouterr().err == ("handful: interrupted before anything was changed; run the same command again\n")

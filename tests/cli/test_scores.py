@@ -168,7 +168,7 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path, capsys):
     (tmp_path / "other.json").write_text("{}")
     code, _, err = run(capsys, "--scores", tmp_path / "other.json", "--out", tmp_path / "p.json")
     assert code == 1
-    assert "holds no scores that are known" in err
+    assert "has no scores in a known format" in err
 
 
 def test_labels_as_annotations_of_the_sites(tmp_path, capsys):

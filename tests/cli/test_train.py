@@ -112,7 +112,7 @@ def test_wrong_layouts_and_broken_images_say_what_to_do(photos, tmp_path, capsys
     flat = tmp_path / "flat"
     flat.mkdir()
     (flat / "a.png").write_bytes((photos / "class0" / "00.png").read_bytes())
-    assert "must hold one folder per class" in refused(capsys, "--items", flat, *out)
+    assert "must have one folder per class" in refused(capsys, "--items", flat, *out)
     assert "does not exist; check the path" in refused(capsys, "--items", tmp_path / "gone", *out)
     (tmp_path / "empty").mkdir()
     assert "is an empty folder" in refused(capsys, "--items", tmp_path / "empty", *out)

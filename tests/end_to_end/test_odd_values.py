@@ -57,7 +57,7 @@ numpy: [7]
 spec: TaskSpec(support=ShotsPerClass(shots=2), query=UniformOverPool(k_eff=1), n_query=3, n_classes=None, unknown=None)
 shots: TaskError: shots must be a whole number of at least 1, got 2.5
 shots: TaskError: shots must be a whole number of at least 1, got '2'
-method: UnknownNameError: no method is called 3; there are """
+method: UnknownNameError: no method is called 3; choose from """
 
 
 def test_odd_values_are_taken_for_what_they_are_or_refused_with_a_sentence():

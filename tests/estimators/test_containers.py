@@ -66,7 +66,7 @@ def test_a_frame_with_other_columns_is_refused():
 
 @pytest.mark.parametrize("vectors", [[[1.0, 2.0, 3.0], [1.0]], [["a", "b", "c"]] * 2])
 def test_vectors_that_are_none_are_refused(vectors):
-    with pytest.raises(TaskError, match="must hold numbers and be equally long"):
+    with pytest.raises(TaskError, match="must be numbers and have the same length"):
         classifier().fit(pd.DataFrame({"v": vectors}), [0, 1])
 
 

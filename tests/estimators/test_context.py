@@ -57,7 +57,7 @@ def test_every_door_takes_every_argument_and_says_the_same(world, name):
             lambda: classifier.questions(batch, **known),
             lambda: classifier.infer(batch, **known),
         ):
-            with pytest.raises(OptionError, match="pool and order are about groups"):
+            with pytest.raises(OptionError, match="pool and order need groups"):
                 door()
         return
     for item, why in zip((0, 5), classifier.explain(batch, [0, 5], **known), strict=True):

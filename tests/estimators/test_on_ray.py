@@ -34,7 +34,7 @@ def test_a_table_of_whole_groups_is_labelled_like_infer(world, tmp_path):
 
 def test_what_does_not_fit_is_said(world):
     classifier, table, _, _ = world
-    with pytest.raises(OptionError, match="no column 'place'; there are row, site"):
+    with pytest.raises(OptionError, match="no column 'place'; choose from row, site"):
         GroupLabeller(classifier, group_by="place", features="vector")(table)
     with pytest.raises(OptionError, match="at least one column"):
         GroupLabeller(classifier, group_by=(), features="vector")

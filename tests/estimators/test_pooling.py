@@ -179,7 +179,7 @@ def test_refusals(world):
     classifier, batch, visit, site = world.classifier, world.batch, world.visit, world.site
     with pytest.raises(OptionError, match="order says which groups come first, and needs pool"):
         classifier.infer(batch, groups=visit, order=visit)
-    with pytest.raises(OptionError, match="pool and order are about groups"):
+    with pytest.raises(OptionError, match="pool and order need groups"):
         classifier.predict(batch, pool=site)
     with pytest.raises(TaskError, match="pool must have the same value in all rows of a group"):
         classifier.predict(batch, groups=site, pool=visit)

@@ -111,7 +111,7 @@ def test_a_folder_is_no_place_for_the_copy(files):
     folder, _ = files
     (folder / "out.h5ad").mkdir()
     found = classify(folder / "atlas.h5ad", folder / "sample.h5ad")
-    with pytest.raises(StorageError, match=r"out\.h5ad is a folder, and a file is to be written there"):
+    with pytest.raises(StorageError, match=r"out\.h5ad is a folder; name a file to write"):
         write_predictions(found, folder / "out.h5ad")
 
 

@@ -76,5 +76,5 @@ def test_names_come_back_from_the_interface_unchanged():
 
 @pytest.mark.parametrize("name", ["a\x01", "\x0b", "\ud800", "\uffff"])
 def test_a_name_that_xml_cannot_hold_is_refused(name):
-    with pytest.raises(FileFormatError, match="has a character that the XML of Label Studio cannot hold"):
+    with pytest.raises(FileFormatError, match="has a character that the XML of Label Studio cannot represent"):
         interface("text", ["ant", name])

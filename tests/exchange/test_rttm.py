@@ -52,7 +52,7 @@ def test_a_missing_name_is_none_and_eight_fields_are_enough(tmp_path):
         (LINE + "speaker meeting\n", "line 2 of .* must begin with SPEAKER, .*'speaker'"),
         ("file,start,end\n", "line 1 of .* must begin with SPEAKER"),
         (LINE + "\n" + "SPEAKER meeting 1 0.2\n", "line 3 of .* 8 to 10 fields between spaces, got 4"),
-        (LINE.replace("SPEAKER_00", "Ann B. Lee"), "line 1 of .* got 12; a name cannot hold spaces"),
+        (LINE.replace("SPEAKER_00", "Ann B. Lee"), "line 1 of .* got 12; a name cannot contain spaces"),
         (LINE.replace("0.250", "early"), "line 1 of .* start and duration in seconds, from 0 on, got 'early'"),
         (LINE.replace("2.500", "-2.5"), "line 1 of .* got '-2.5'"),
         (LINE.replace("2.500", "nan"), "line 1 of .* got 'nan'"),

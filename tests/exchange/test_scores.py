@@ -23,7 +23,7 @@ def test_every_format_is_known(tmp_path):
 @pytest.mark.parametrize(("name", "text"), [("x.json", "{}"), ("x.json", "[]"), ("x.csv", "a,b\n"), ("x.bin", "\0")])
 def test_any_other_file_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.raises(FileFormatError, match="holds no scores that are known"):
+    with pytest.raises(FileFormatError, match="has no scores in a known format"):
         read_scores(tmp_path / name)
     with pytest.raises(FileFormatError, match="does not exist"):
         read_scores(tmp_path / "nothing.csv")

@@ -127,7 +127,9 @@ def test_open_clip_as_documented(monkeypatch):
 
 @pytest.mark.parametrize("name", ["resnet18", "timm", "timm:", "tim:resnet18"])
 def test_an_unknown_name_lists_those_there_are(name):
-    with pytest.raises(UnknownNameError, match=f"no backbone is called '{name}'; there are efficientnet-lite0, minilm"):
+    with pytest.raises(
+        UnknownNameError, match=f"no backbone is called '{name}'; choose from efficientnet-lite0, minilm"
+    ):
         load_backbone(name)
 
 

@@ -121,7 +121,7 @@ def write(path, text):
         (lambda p: write(p / "x.jsonl", "{\n"), "line 1: it is not JSON"),
         (lambda p: write(p / "x.jsonl", "[1]\n"), "expected one object per line"),
         (lambda p: write(p / "x.jsonl", '{"text": 3, "label": "a"}\n'), "got 3"),
-        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 0 holds half a character"),
+        (lambda p: write(p / "x.jsonl", r'{"text": "\ud800", "label": "a"}'), "row 0 has half a character"),
         (lambda p: write(p / "x.jsonl.gz", "plain"), "not a complete .gz"),
         (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "[" * 100_000), "line 1: it is not JSON.*too deep"),
         (lambda p: write(p / "x.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}"), "line 1: it is not JSON"),
@@ -135,7 +135,9 @@ def test_what_cannot_be_listed_is_refused_with_a_sentence(tmp_path, make, senten
         list_items(make(tmp_path))
 
 
-@pytest.mark.parametrize(("name", "there"), [("rows.jsonl", "there are test, train"), ("images", "only from a table")])
+@pytest.mark.parametrize(
+    ("name", "there"), [("rows.jsonl", "choose from test, train"), ("images", "only from a table")]
+)
 def test_an_unknown_split_is_refused(tmp_path, name, there):
     jsonl(tmp_path / "rows.jsonl")
     image_folder(tmp_path / "images", 1, 1)

@@ -13,7 +13,9 @@ from tests.tasks_at_hand import random_task
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(UnknownNameError, match="no method is called 'padle'; there are roll_call, paddle, soft_kmeans"):
+    with pytest.raises(
+        UnknownNameError, match="no method is called 'padle'; choose from roll_call, paddle, soft_kmeans"
+    ):
         fewshot.solve("padle", random_task(0))
 
 

@@ -61,7 +61,7 @@ def test_arrays_that_are_cut_short_or_of_another_kind_are_refused(folder):
     with pytest.raises(BankError, match=r"is not a \.npy file"):
         RemoteRows.of(f"{folder.url}/x.npy")
     for name, array in (("a", np.zeros(3, np.float32)), ("b", np.zeros((2, 2))), ("c", np.zeros((2, 2), ">f4"))):
-        with pytest.raises(BankError, match="must hold rows of float16 or float32"):
+        with pytest.raises(BankError, match="must contain rows of float16 or float32"):
             RemoteRows.of(put_array(folder, name, array))
     content = io.BytesIO()
     np.save(content, np.zeros((30, 2), np.float32))

@@ -26,7 +26,7 @@ def test_pieces_of_a_run_of_which_nobody_knows_what_it_is_are_refused(tmp_path, 
     (tmp_path / "notes.txt").touch()
     refuse_another(LocalFolder(tmp_path), about())
     (tmp_path / piece).mkdir()
-    with pytest.raises(OptionError, match=f"holds {piece} of a run but no run.json"):
+    with pytest.raises(OptionError, match=f"contains {piece} of a run but no run.json"):
         refuse_another(LocalFolder(tmp_path), about())
 
 

@@ -176,7 +176,7 @@ def test_another_parquet_file_is_not_answered_with_the_copy_of_the_first(tmp_pat
     for name, rows in (("a", slice(0, 200)), ("b", slice(200, 400))):
         parquet.write_table(pa.table({"v": list(problem.queries.features[rows])}), tmp_path / f"{name}.parquet")
     first = solve(problem.catalogue, tmp_path / "a.parquet", tmp_path / "run").answer().codes[:, 0]
-    with pytest.raises(OptionError, match=r"b.parquet does not hold the queries .* was started with .*a.parquet"):
+    with pytest.raises(OptionError, match=r"b.parquet does not contain the queries .* was started with .*a.parquet"):
         solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "run")
     second = solve(problem.catalogue, tmp_path / "b.parquet", tmp_path / "other").answer().codes[:, 0]
     assert (second == problem.truth[200:]).mean() > 0.9
@@ -269,7 +269,7 @@ def test_inputs_and_outputs_at_urls_give_the_answer_of_a_folder(tmp_path, monkey
     # Called again it resumes, from wherever the same content is; another run is refused.
     again = solve(problem.catalogue, problem.queries, run, shard_rows=100)
     assert differences(again, here) == []
-    with pytest.raises(OptionError, match=f"{run} holds a run that differs in shard_rows"):
+    with pytest.raises(OptionError, match=f"{run} contains a run that differs in shard_rows"):
         solve(*inputs, run, shard_rows=50)
     with folder_at(run).written("answers/part-000002.parquet") as file:
         file.write_bytes(b"damaged")

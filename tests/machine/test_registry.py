@@ -30,7 +30,7 @@ def test_names_are_added_and_replaced_but_not_those_of_the_package():
     found.register("two", 22)
     assert dict(found) == {"one": 1, "two": 22}
     assert found.own == {"one"}
-    with pytest.raises(OptionError, match="'one' is a name of handful itself; choose another"):
+    with pytest.raises(OptionError, match="'one' is already taken by handful; choose another"):
         found.register("one", 11)
     with pytest.raises(OptionError, match="three must be a number"):
         found.register("three", "3")
@@ -53,7 +53,7 @@ def test_what_cannot_be_loaded_is_left_out_with_a_warning(monkeypatch):
     found = Registry("some.group", {"one": 1}, a_number)
     with pytest.warns(HandfulWarning) as told:
         assert dict(found) == {"one": 1, "two": 2}
-    said = [re.search(r"entry point '(\w+)' of some.group .* is left out: (.+)", str(one.message)) for one in told]
+    said = [re.search(r"entry point '(\w+)' of some.group .* was skipped: (.+)", str(one.message)) for one in told]
     assert [one[1] for one in said] == ["bad", "gone", "one"]
     assert said[0][2] == "bad must be a number"
     assert list(found) == ["one", "two"]  # without a second warning

@@ -271,7 +271,9 @@ def test_another_input_is_refused(given, tmp_path):
     label_groups(given.classifier, source, tmp_path / "out", group_by="site")
     with pytest.raises(OptionError, match="differs in prefix"):
         label_groups(given.classifier, source, tmp_path / "out", group_by="site", prefix="a_")
-    with pytest.raises(OptionError, match=r"does not hold the catalogue|the catalogue of the classifier has changed"):
+    with pytest.raises(
+        OptionError, match=r"does not contain the catalogue|the catalogue of the classifier has changed"
+    ):
         label_groups(world(seed=1).classifier, source, tmp_path / "out", group_by="site")
     changed = given.vectors.copy()
     changed[5] += 1

@@ -35,7 +35,7 @@ def test_files_must_fit_together(tmp_path):
         Source.of(other, "g", None, 2)
     typed = written([one, one.set_column(0, "g", pa.array(["1"]))], tmp_path / "types")
     with pytest.raises(
-        TaskError, match=r"column 'g' holds string in .* and int64 in .*; write them with the same columns"
+        TaskError, match=r"column 'g' contains string in .* and int64 in .*; write them with the same columns"
     ):
         Source.of(typed, "g", None, 2)
 
@@ -46,7 +46,7 @@ def test_files_must_fit_together(tmp_path):
         (("h", None, 2), "no column 'h' for the group; it has g, v, x"),
         (((), None, 2), "group_by must name one column or several"),
         (("g", ["x"], 2), "features names 1 columns, and the catalogue has 2 dimensions"),
-        (("g", ["v", "x"], 2), "column 'v' holds list.*; features are numbers"),
+        (("g", ["v", "x"], 2), "column 'v' contains list.*; features are numbers"),
         (("g", "w", 2), "no column 'w' for the features"),
     ],
 )
@@ -103,5 +103,5 @@ def test_rows_without_a_group_are_refused(column):
 
 
 def test_lists_name_no_group(source):
-    with pytest.raises(TaskError, match=r"'v' holds list.*; group by numbers, text, dates or booleans"):
+    with pytest.raises(TaskError, match=r"'v' contains list.*; group by numbers, text, dates or booleans"):
         Source.of(source.root, "v", "v", 2)

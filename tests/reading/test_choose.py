@@ -51,7 +51,7 @@ def test_the_datasets_library_itself():
     with pytest.raises(BankError, match=r"choose one split .* dataset\['train'\]"):
         from_hugging_face(datasets.DatasetDict(train=made))
     ragged = datasets.Dataset.from_dict({"embedding": [[1.0, 2.0], [3.0]], "label": ["a", "b"]})
-    with pytest.raises(BankError, match="all equally long"):
+    with pytest.raises(BankError, match="all of the same length"):
         from_hugging_face(ragged)
 
 
@@ -118,8 +118,8 @@ def test_columns_of_groups_that_are_not_there_are_refused(tmp_path):
         ("x.npz", "day", "no column 'day' for the groups; it has site, box, one$"),
         ("x.npz", "site", "column 'site' must have one group for each of the 3 rows"),
         ("x.npz", "one", "column 'one' must have one group for each of the 3 rows"),
-        ("x.npy", "site", "holds vectors alone, so it has no column 'site'"),
-        ("bank", "site", "holds vectors alone, so it has no column 'site'"),
+        ("x.npy", "site", "contains only vectors, so it has no column 'site'"),
+        ("bank", "site", "contains only vectors, so it has no column 'site'"),
     ):
         with pytest.raises(BankError, match=sentence):
             unlabelled(read(tmp_path / name), groups=(column,))

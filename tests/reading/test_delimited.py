@@ -129,7 +129,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed_with_their_lines(tmp_pa
         ("e0,e1,kind_of\n1,2,a\n", "no column that looks like labels"),
         ("label,size\na,1\n", "has neither vectors .* nor a column of texts"),
         ("e0,e1,label\n1,nan,a\n", "not finite"),
-        ("text,label\na,b\n", "holds texts and no vectors"),
+        ("text,label\na,b\n", "contains texts and no vectors"),
     ],
 )
 def test_a_malformed_table_is_refused(tmp_path, reader, text, sentence):

@@ -35,7 +35,7 @@ def test_archives_without_images_or_damaged_are_refused(tmp_path):
     with pytest.raises(BankError, match=r"not a complete \.zip"):
         read(tmp_path / "x.zip")
     archive = zipped(image_folder(tmp_path / "images", 1, 1), tmp_path / "a.zip")
-    with pytest.raises(BankError, match="holds no image"):
+    with pytest.raises(BankError, match="contains no image"):
         read(archive / "nowhere")
 
 

@@ -93,7 +93,7 @@ def test_columns_can_be_named(tmp_path):
             "row 0 has 2 numbers, row 1 has 1; all vectors must be equally long",
         ),
         ({"embedding": [[1.0, 2.0], None, [4.0, 5.0]], "label": [0, 1, 0]}, "row 1: it has no vector"),
-        ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "nothing missing"),
+        ({"embedding": [[1.0, 2.0], [None, 1.0], [4.0, 5.0]], "label": [0, 1, 0]}, "none missing"),
         ({"embedding": VECTORS, "label": pa.nulls(3, pa.int64())}, "has no row with a label"),
         ({"embedding": VECTORS, "label": [0.5, 1.0, 0.0]}, "whole number"),
         (

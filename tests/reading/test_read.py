@@ -31,7 +31,7 @@ def test_what_has_columns(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
     for name in ("bank", "images", "x.npy"):
         assert not has_columns(tmp_path / name)
-        with pytest.raises(BankError, match="has no columns, so none of them is 'z'"):
+        with pytest.raises(BankError, match="has no columns, so it has no column 'z'"):
             read(tmp_path / name, features="z")
     assert all(has_columns(tmp_path / name) for name in ("x.csv", "x.JSONL.gz", "x.parquet", "x.npz", "x.h5ad", "x.pt"))
 

@@ -105,7 +105,7 @@ def _checked_text(array: np.ndarray) -> np.ndarray:
 def _check_head(stream: Any, size: int, trusted: bool) -> bool:
     """Refuse a `.npy` header that does not ask for exactly the bytes that follow it; `size` is that of the file.
 
-    Return whether it holds objects, which are pickled and have no size.
+    Return whether it contains pickled objects and have no size.
     """
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -124,7 +124,7 @@ def _check_head(stream: Any, size: int, trusted: bool) -> bool:
         raise ValueError(f"it has the shape {shape}")
     if dtype.hasobject:
         if not trusted:
-            raise ValueError(f"it holds objects, which are pickled: {WHY_NOT}")
+            raise ValueError(f"it contains pickled objects: {WHY_NOT}")
         return True
     if math.prod(shape) * dtype.itemsize != size - stream.tell():
         raise ValueError(f"{dtype} of shape {shape} does not fit the {size - stream.tell()} bytes that follow")

@@ -266,7 +266,7 @@ class FeatureBank:
         """Restrict to the classes of a split."""
         if name not in self.splits:
             there = ", ".join(self.splits) or "none"
-            raise BankError(f"the bank has no split {name!r}; there are: {there}")
+            raise BankError(f"the bank has no split {name!r}; it has {there}")
         return self.classes(self.splits[name])
 
     @cached_property
@@ -360,7 +360,7 @@ def _in_single_precision(array: np.ndarray) -> Float[np.ndarray, "row dim"]:
     largest = float(np.abs(array).max(initial=0))
     if most < largest < np.inf or 0 < largest < least:
         raise BankError(
-            f"features reach {largest:.2g}, and a bank holds them in single precision, between {least:.2g} and "
+            f"features reach {largest:.2g}, and a bank stores them in single precision, between {least:.2g} and "
             f"{most:.2g}; multiply them all by a number that brings them near one"
         )
     return array.astype(np.float32)

@@ -132,7 +132,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise BankError(f"{folder} is not a folder; a bank is a folder with {MANIFEST}: check the path")
     if not is_bank(folder):
         raise BankError(
-            f"{folder} has no {MANIFEST}, so it is not a bank; if it holds features in another format, "
+            f"{folder} has no {MANIFEST}, so it is not a bank; if it has features in another format, "
             "read it with handful.read_bank or import it with `handful features import`"
         )
     manifest = read_json(folder / MANIFEST, BankError, f"the manifest of a {FORMAT}")

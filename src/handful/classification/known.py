@@ -174,7 +174,7 @@ def _sequence(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[n
         odd = next((value for value in row if isinstance(value, (list, dict))), None)
         if odd is not None:
             raise FileFormatError(
-                f"column {names[0]!r} must hold text or numbers, got {odd!r:.80}; name another column"
+                f"column {names[0]!r} must contain text or numbers, got {odd!r:.80}; name another column"
             )
         gap = any(value is None or value == "" or value != value for value in row)
         found.append(numbers.setdefault((item,) if gap else ("", *row), len(numbers)))

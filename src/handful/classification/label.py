@@ -174,15 +174,15 @@ def classify(
     }
     if segments is not None:
         if tables[batch].vectors is None:
-            raise OptionError(f"segments are those of vectors of voices, and {batch} has none; leave segments out")
+            raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
         tables[batch] = with_segments(tables[batch], Path(segments))
     takers = [path for path in sides if tables[path].vectors is not None and has_columns(path)]
     if features is not None and not takers and (named is None or named.vectors is None):
-        raise OptionError(f"there is no table of vectors that could have the column {features!r}; leave it out")
+        raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
     if text is not None and not any(tables[path].text for path in sides) and (named is None or named.texts is None):
-        raise OptionError(f"there is no table that has texts in a column {text!r}; leave it out")
+        raise OptionError(f"no table has texts in a column {text!r}; leave it out")
     if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
-        raise OptionError("there is no file that could hold a pickle; leave trust_pickle out")
+        raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     if catalogue is not None and tables[catalogue].vectors is None:
         items["catalogue"] = list_items(tables[catalogue], label_column=labels)
     elif catalogue is not None:

@@ -93,7 +93,7 @@ def read_names(
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if kind in ("txt", "json") and labels is not None and not beside:
-        raise OptionError(f"{path} has no columns, so none of them is {labels!r}; leave the column of labels out")
+        raise OptionError(f"{path} has no columns, so it has no column {labels!r}; leave it out")
     if kind == "txt":
         return _of_texts(path, _lines(path))
     if kind == "json":

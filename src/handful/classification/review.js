@@ -260,7 +260,7 @@
     const decision = decisions.get(item);
     told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision || (data.pictures && data.rejected[item]) ? "" : percent(chanceOf(item)))));
     if (decision) {
-      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ said by you", new: "✓ new class" }[decision.kind]));
+      told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ your answer", new: "✓ new class" }[decision.kind]));
     } else {
       told.append(meter(chanceOf(item)));
       if (data.rejected[item]) told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
@@ -297,7 +297,7 @@
     cards.clear();
     byId("list").replaceChildren();
     byId("nothing").hidden = shown.length > 0;
-    byId("matches").textContent = counted(shown.length, "item") + (data.left_out ? " of the " + nItems.toLocaleString("en") + " on this page; " + data.left_out.toLocaleString("en") + " surer ones are in the table of predictions" : "");
+    byId("matches").textContent = counted(shown.length, "item") + (data.left_out ? " of the " + nItems.toLocaleString("en") + " on this page; " + data.left_out.toLocaleString("en") + " more certain ones are in the table of predictions" : "");
     drawChips();
     drawMore();
     if (!shown.includes(current)) current = -1;
@@ -400,7 +400,7 @@
       const told = data.present_by_group[filter.group].filter(([, , chance]) => chance >= 0.5);
       about.append(
         make("div", { class: "head" }, make("h2", {}, named(data.groups[filter.group])), make("button", { onclick: () => chooseGroup(null) }, "All groups")),
-        make("p", { class: "quiet" }, told.length ? "Present: " : "No class for certain.", ...told.slice(0, 12).flatMap(([k, count], place) => [place ? ", " : "", named(data.classes[k]), "\u00a0" + amount(count)]), told.length > 12 ? ", and " + (told.length - 12) + " more" : "", told.length ? "." : "")
+        make("p", { class: "quiet" }, told.length ? "Present: " : "No class is certain.", ...told.slice(0, 12).flatMap(([k, count], place) => [place ? ", " : "", named(data.classes[k]), "\u00a0" + amount(count)]), told.length > 12 ? ", and " + (told.length - 12) + " more" : "", told.length ? "." : "")
       );
       for (const message of data.warnings[filter.group]) about.append(make("p", { class: "alarm" }, message));
     }
@@ -478,7 +478,7 @@
     if (rival >= 0) {
       lines.push(
         make("p", {}, "Of the other " + (nInBatch - 1).toLocaleString("en") + " items of the batch, " + items(mine) + " are expected to be ", named(label, "b"), ", " + items(theirs) + " to be ", name(rival), "."),
-        make("p", {}, "The item itself speaks for ", fromItem >= 0 ? named(label, "b") : name(rival), " by a factor of " + times(fromItem) + "; the batch adds a factor of " + times(fromBatch) + " for ", fromBatch >= 0 ? named(label, "b") : name(rival), ".")
+        make("p", {}, "The item itself favours ", fromItem >= 0 ? named(label, "b") : name(rival), " by a factor of " + times(fromItem) + "; the batch adds a factor of " + times(fromBatch) + " for ", fromBatch >= 0 ? named(label, "b") : name(rival), ".")
       );
     }
     if (near.length) {

@@ -65,7 +65,7 @@ def run(
         typer.Option(help="A bank, as PATH or NAME=PATH; clinc150 comes with the package. Repeat for several."),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A method; with --paper, only these methods of it. Repeat for several.")
+        list[str] | None, typer.Option(help="A method; with --paper, only these of its methods. Repeat for several.")
     ] = None,
     shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
     k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
@@ -83,13 +83,13 @@ def run(
         str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
     ] = None,
     tasks: Annotated[
-        int | None, typer.Option(min=1, help="Tasks of each cell; by default what the plan says.", show_default=False)
+        int | None, typer.Option(min=1, help="Tasks of each cell; by default those of the plan.", show_default=False)
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)] = None,
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Seconds of processor time per cell; tasks are done in order until then.", show_default=False
+            help="Seconds of processor time per cell; tasks are solved in order until then.", show_default=False
         ),
     ] = None,
     on: On = HERE,
@@ -148,7 +148,7 @@ def run(
         raise Interrupted(
             f"interrupted; rows that were written are kept. Continue with: {shlex.join(command)}"
             if begun or (not there and (out / PLAN_FILE).exists())
-            else "interrupted before anything was changed; give the same command again"
+            else "interrupted before anything was changed; run the same command again"
         ) from None
     status(out)
     if any(state.machine_failed or 0 < state.failed == state.done for state in progress(journal)):
@@ -287,7 +287,7 @@ def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequenc
     from handful.fewshot.benchmark.paper import PAPER_PLANS
 
     if name not in PAPER_PLANS:
-        raise PlanError(f"the paper has no {name!r}; there are {', '.join(PAPER_PLANS)}")
+        raise PlanError(f"the paper has no {name!r}; choose from {', '.join(PAPER_PLANS)}")
     sizes = {("n_tasks" if key == "tasks" else key): value for key, value in given.items()}
     plan = PAPER_PLANS[name](banks, **sizes)
     there = list(dict.fromkeys(cell.method for cell in plan))

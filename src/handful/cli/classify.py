@@ -38,8 +38,8 @@ def classify_command(
     out: Annotated[
         Path,
         typer.Option(
-            help="Predictions, one row per item: .parquet or .csv; segments of voices with names: .rttm; or a copy of "
-            "the batch (.h5ad, .mgf) or of the scores with labels, if the ending is the same."
+            help="Predictions, one row per item: .parquet or .csv; .rttm for named voices; or, with the same ending, a "
+            "labelled copy of the batch (.h5ad, .mgf) or of the scores."
         ),
     ],
     catalogue: Annotated[
@@ -53,8 +53,9 @@ def classify_command(
     names: Annotated[
         Path | None,
         typer.Option(
-            help="Names of the classes, instead of examples or beside them: .txt with one per line (and texts about it "
-            "after tabs), .json, or a table with the columns 'label' and 'text'; or vectors of them, .npz or .parquet."
+            help="Names of the classes, instead of or in addition to examples: .txt with one per line (and texts "
+            "about it after tabs), .json, or a table with the columns 'label' and 'text'; or their vectors, .npz or "
+            ".parquet."
         ),
     ] = None,
     batch: Annotated[
@@ -67,23 +68,23 @@ def classify_command(
     segments: Annotated[
         Path | None,
         typer.Option(
-            help="What a diarisation tool wrote about a batch of vectors of voices, .rttm: one line per vector, in the "
-            "same order. Gives the columns file, start, end, speaker and channel."
+            help="Output of a diarisation tool for a batch of voice vectors, .rttm: one line per vector, in the same "
+            "order. Adds the columns file, start, end, speaker and channel."
         ),
     ] = None,
     precursor: Annotated[
         float | None,
         typer.Option(
             metavar="DA",
-            help="Of mass spectra: candidates of each are the compounds of the catalogue with a precursor this near, "
-            "in Da; a spectrum without any is unknown.",
+            help="For mass spectra: candidates are the compounds of the catalogue with a precursor this close, in "
+            "Da; a spectrum without candidates is unknown.",
         ),
     ] = None,
     scores: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of catalogue and batch: scores of another model, as SpeciesNet or MegaDetector (.json), "
-            "BirdNET (.csv) or Raven (.txt) has them."
+            help="Instead of catalogue and batch: scores of another model, from SpeciesNet or MegaDetector (.json), "
+            "BirdNET (.csv) or Raven (.txt)."
         ),
     ] = None,
     sites: Annotated[
@@ -94,14 +95,14 @@ def classify_command(
     ] = None,
     sequence: Annotated[
         str | None,
-        typer.Option(help="Column that is equal for items of one class: one sequence of photographs, one voice."),
+        typer.Option(help="Column that marks items of the same class: a sequence of photographs, a voice."),
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option(help="Column that is equal for groups that resemble one another: they help each other."),
+        typer.Option(help="Column with the same value for similar groups, which then help each other."),
     ] = None,
     order: Annotated[
-        str | None, typer.Option(help="Column of the time of a group, with --pool: only earlier groups help.")
+        str | None, typer.Option(help="Column with the time of a group, for --pool: only earlier groups help.")
     ] = None,
     coarse: Annotated[
         str | None,
@@ -115,22 +116,23 @@ def classify_command(
         Path | None,
         typer.Option(
             help="List of the classes that can occur, one per line; all others are ruled out. Or a table (.csv) with "
-            "the columns 'class' and one of the batch: those of its items, or of its groups."
+            "the column 'class' and a column of the batch, to list the classes of each item or group."
         ),
     ] = None,
     prior: Annotated[
         Path | None,
         typer.Option(
             help="Table (.csv) with the columns 'class' and 'weight': how likely classes are before the batch is seen. "
-            "A class that is not in it has the smallest weight in it. With the column of --group-by, of each group."
+            "Missing classes get the smallest weight in the table. With the column of --group-by, weights are per "
+            "group."
         ),
     ] = None,
     unknown: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL",
-            help="Label of items that look like none of the classes, for example 'other'; by default they have that of "
-            "the least bad class.",
+            help="Label of items that look like none of the classes, for example 'other'; by default, the closest "
+            "class.",
         ),
     ] = None,
     annotate: Annotated[
@@ -149,52 +151,50 @@ def classify_command(
     group_by: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the batch whose values are batches of their own, for example a site or a day; of files, "
-            "'folder' where they lie, or 'folder:1' for the first folder of their paths. Repeat for several columns."
+            help="Column that splits the batch, for example by site or day; each value is labelled as a separate "
+            "batch. For files, 'folder' is where they are, and 'folder:1' the first folder of their paths. Repeat for "
+            "several columns."
         ),
     ] = None,
     backbone: Annotated[
         str | None,
         typer.Option(
             help="What turns items into vectors, see `handful features extract --help`. By default the one that made "
-            "the catalogue; where both sides are items, efficientnet-lite0 for images and minilm for sentences."
+            "the vectors of the catalogue; else efficientnet-lite0 for images and minilm for sentences."
         ),
     ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Column of vectors, or beginning of the names of their columns.")
-    ] = None,
-    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
+    features: Annotated[str | None, typer.Option(help="Column of vectors, or the prefix of their columns.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     text: Annotated[
         str | None,
-        typer.Option(help="Column of sentences, where it is not 'text'; beside --features, what the page shows."),
+        typer.Option(help="Column of sentences, if not 'text'; with --features, what the page shows."),
     ] = None,
     item_column: Annotated[
         str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
     given: Annotated[
         Path | None,
-        typer.Option(help="What you corrected on the page of this batch, or what Label Studio exported: .json."),
+        typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None,
     tasks: Annotated[
         Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
     ] = None,
     trust_pickle: Trust = False,
-    device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
     on: On = HERE,
 ) -> None:
-    """Label a batch as a whole; print the classes present, items in doubt, items of no class, and the files written.
+    """Label a batch as a whole; print the classes present, items in doubt, unknown items, and the files written.
 
     Each class is printed with its expected number of items and the chance that it is present. An item that looks like
-    none of the classes still gets a label, the least bad one, or that of --unknown; the column 'unknown' holds the
-    chance that no class fits.
-    All other columns of the batch come back with the predictions.
+    none of the classes still gets a label, that of the closest class or that of --unknown; the column 'unknown' is the
+    chance that no class fits. The predictions keep all other columns of the batch.
 
-    Classes are known by examples (--catalogue), by their names (--names), or both. Names are embedded by the backbone
-    of the items, which needs a text side for photographs: one of open_clip. Underscores and CamelCase become spaces.
+    Classes are given by examples (--catalogue), by their names (--names), or both. The backbone of the items embeds
+    the names, so photographs need one that also reads text: one of open_clip. Underscores and CamelCase become spaces.
 
-    A batch too large for memory, or any batch with --on ray, is streamed, without --candidates and --prior. Its run is
-    kept beside the predictions, in a folder that ends in .run, until they are written: the same command resumes after
-    an interruption.
+    A batch too large for memory, or any batch with --on ray, is streamed, without --sequence or candidates of
+    single items. Until the predictions are written, the run is kept in a folder beside them that ends in .run: the same
+    command resumes after an interruption.
 
     With --group-by every group of rows is one batch, labelled in memory. Predictions then have the columns of the
     group, and a table of groups and their classes is written beside them: labels.groups.parquet for labels.parquet.
@@ -202,8 +202,8 @@ def classify_command(
     With --scores no examples are needed: all items of a file of scores, or of each group, are labelled jointly, and
     the labels go into a copy of the file.
 
-    On the page (--report) you can correct labels and save the corrections. With --given, corrected items have
-    these labels and count as examples, and the rest of the batch is labelled again.
+    On the page (--report) you can correct labels and save the corrections. With --given, corrected items keep
+    their labels and count as examples, and the rest of the batch is labelled again.
 
     \b
     Examples:

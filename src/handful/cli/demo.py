@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -151,14 +152,14 @@ def gain_said(found: Sequence[Labelled]) -> str:
 def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes: int) -> str:
     """Return the page: the first batch, its classes, the items on which the two answers differ, and the mean gain."""
     first = found[0]
-    columns: list[Any] = [_counts(labels) for labels in (first.truth, first.alone, first.together)]
+    columns = [Counter(labels.tolist()) for labels in (first.truth, first.alone, first.together)]
     really, alone, together = columns
     n_present = sum(chance > 0.5 for chance in presence.values())
     rows = "".join(
         f"<tr{'' if name in really else ' class=absent'}><td>{_plain(name)}</td>"
-        + "".join(_bar(column.get(name, 0), max(really.values())) for column in columns)
+        + "".join(_bar(column[name], max(really.values())) for column in columns)
         + f"<td>{presence[name]:.0%}</td></tr>"
-        for name in sorted({*really, *alone, *together}, key=lambda name: (-really.get(name, 0), name))
+        for name in sorted({*really, *alone, *together}, key=lambda name: (-really[name], name))
     )
     differ = [i for i in range(len(first.truth)) if first.alone[i] != first.together[i]]
     changed = "".join(
@@ -175,7 +176,7 @@ def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes:
 <title>handful demo</title><style>{STYLE}</style></head><body>
 <h1>{len(first.truth)} sentences, {n_present} of {n_classes} classes found</h1>
 <p>A catalogue has {n_classes} classes, the intents of a voice assistant, with {SHOTS} examples of each. A batch of
-{len(first.truth)} new sentences arrives. Only {len(really)} of the classes occur in it, and nobody says which.</p>
+{len(first.truth)} new sentences arrives. Only {len(really)} of the classes occur in it, and it is not known which.</p>
 <div class='answers'>
 <div>One at a time<b>{first.right(first.alone)} of {len(first.truth)} right</b>spread over {len(alone)} classes</div>
 <div>As one batch<b>{first.right(first.together)} of {len(first.truth)} right</b>spread over {len(together)}
@@ -190,8 +191,8 @@ classes</div>
 <table class='words'><thead><tr><th>item</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
 <tbody>{changed}</tbody></table>
 <h2>What to do next</h2>
-<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own. (The package has
-these sentences as vectors only, so the items are numbers.)</p>
+<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own. (The package
+contains these sentences only as vectors, so the items are numbers.)</p>
 <p>Label it again, from the files beside this page:</p>
 <pre>{" ".join(f"<span>{part}</span>" for part in AGAIN)}</pre>
 <p>Then use your own: photographs in folders, a table of sentences, or vectors. <code>handful classify --help</code></p>
@@ -202,13 +203,6 @@ these sentences as vectors only, so the items are numbers.)</p>
 
 def _plain(name: str) -> str:
     return escape(str(name).replace("_", " "))
-
-
-def _counts(labels: np.ndarray) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in labels.tolist():
-        found[name] = found.get(name, 0) + 1
-    return found
 
 
 def _bar(n: int, most: int) -> str:

@@ -28,20 +28,20 @@ def extract_command(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],
-    text: Annotated[str | None, typer.Option(help="Column of sentences, where it is not 'text'.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Column of labels, where it cannot be detected.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column of sentences, if not 'text'.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
     item_column: Annotated[str | None, typer.Option("--id", help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
     on: On = HERE,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads with --on here; by default one per core.", show_default=False)
     ] = None,
-    device: Annotated[str, typer.Option(help="Where the backbone runs, as torch names devices.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
     batch_size: Annotated[int, typer.Option(min=1, help="Items the backbone sees at once.")] = 8,
     shard_size: Annotated[int, typer.Option(min=1, help="Items saved at a time.")] = 256,
     dtype: Annotated[str, typer.Option(help="How features are stored: float16 or float32.")] = "float16",
-    dataset: Annotated[str, typer.Option(help="Noted in the bank: what the items are.")] = "",
-    licence: Annotated[str, typer.Option(help="Noted in the bank: what they may be used for.")] = "",
+    dataset: Annotated[str, typer.Option(help="Name of the data, stored in the bank.")] = "",
+    licence: Annotated[str, typer.Option(help="Licence of the data, stored in the bank.")] = "",
 ) -> None:
     """Turn images or sentences into a bank; print what it holds, where it is, and its content hash.
 

@@ -29,7 +29,7 @@ Source = Annotated[
         help="A bank, a folder of arrays, a table of vectors (.parquet, .csv, .xlsx, .jsonl), .npz, .h5ad or .pt."
     ),
 ]
-Column = Annotated[str | None, typer.Option(help="Name of that column or key, where it cannot be detected.")]
+Column = Annotated[str | None, typer.Option(help="Name of that column or key, if it cannot be detected.")]
 About = Annotated[str | None, typer.Option(help="Recorded in the bank's provenance.")]
 
 

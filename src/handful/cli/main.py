@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app = make_app()
     except KeyboardInterrupt:
-        return _complain("interrupted before anything was changed; give the same command again", INTERRUPTED)
+        return _complain("interrupted before anything was changed; run the same command again", INTERRUPTED)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", MissingLabelWarning)
@@ -55,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app(args=None if arguments is None else list(arguments), prog_name="handful")
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to a KeyboardInterrupt
-            return _complain("interrupted; give the same command again", INTERRUPTED)
+            return _complain("interrupted; run the same command again", INTERRUPTED)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:  # outside of what typer looks after
-        return _complain("interrupted; give the same command again", INTERRUPTED)
+        return _complain("interrupted; run the same command again", INTERRUPTED)
     except Interrupted as end:
         return _complain(str(end), INTERRUPTED)
     except (HandfulError, OSError) as error:

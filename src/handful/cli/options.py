@@ -11,7 +11,7 @@ from handful.errors import OptionError
 
 Trust = Annotated[
     bool,
-    typer.Option("--trust-pickle", help="Open a pickle, which runs what it says: only if you trust who wrote it."),
+    typer.Option("--trust-pickle", help="Open a pickle, which can run any code: only if you trust its author."),
 ]
 
 

@@ -57,10 +57,10 @@ def draw_tasks(
     ] = None,
     query: Annotated[Spread, typer.Option(help="How queries are spread over their classes.")] = Spread.UNIFORM,
     k_eff_least: Annotated[
-        int, typer.Option(help="Least number of classes of the range rule; --k-eff is its most.")
+        int, typer.Option(help="Smallest number of classes of the range rule; --k-eff is the largest.")
     ] = 1,
     concentration: Annotated[
-        float | None, typer.Option(help="Of the rules dirichlet (2 if left out) and arrivals (0.1).")
+        float | None, typer.Option(help="Concentration of the rules dirichlet (default 2) and arrivals (default 0.1).")
     ] = None,
     unknown_classes: Annotated[
         int | None, typer.Option(help="Classes of the query that have no support; none if left out.")

@@ -28,7 +28,7 @@ def train_command(
             help="Images of base classes: one folder per class, also in a .zip or a folder inside one, or a table."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to resume after a kill.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run. Run the same command again to resume.")],
     validation: Annotated[
         Path | None, typer.Option(help="Images of validation classes, none of them a base class.", show_default=False)
     ] = None,
@@ -61,7 +61,7 @@ def train_command(
     ] = None,
     momentum: Annotated[float, typer.Option(help="Momentum of stochastic gradient descent.")] = 0.9,
     weight_decay: Annotated[float, typer.Option(help="Weight decay of stochastic gradient descent.")] = 1e-4,
-    label_smoothing: Annotated[float, typer.Option(help="Share of a label for all other classes.")] = 0.1,
+    label_smoothing: Annotated[float, typer.Option(help="Share of a label given to all other classes.")] = 0.1,
     smallest_area: Annotated[
         float, typer.Option(help="Smallest share of an image in a random crop; 1: no crop.")
     ] = 0.08,

@@ -181,7 +181,7 @@ class Answer:
         if self.groups is None:
             raise LabelError("this answer is about one batch; it has no groups")
         if not isinstance(name, Hashable) or name not in self._places:
-            raise LabelError(f"there is no group {group!r}; see groups for those that there are")
+            raise LabelError(f"there is no group {group!r}; see groups")
         return self._places[name]
 
     def at(self, place: int) -> Answer:

@@ -133,7 +133,7 @@ def _stacked(vectors: list[Any]) -> Array:
         return np.stack([np.asarray(vector, dtype=np.float64) for vector in vectors])
     except (TypeError, ValueError) as error:
         raise TaskError(
-            f"the vectors in the column must hold numbers and be equally long ({error}); drop or fix these rows"
+            f"the vectors in the column must be numbers and have the same length ({error}); drop or fix these rows"
         ) from error
 
 

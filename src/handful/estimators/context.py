@@ -102,7 +102,7 @@ class BatchContexts:
         given: Int[np.ndarray, "item"] | None,
     ) -> None:
         if groups is None and ("pool" in known or "order" in known):
-            raise OptionError("pool and order are about groups, and there are none; give the argument groups")
+            raise OptionError("pool and order need groups, and there are none; give the argument groups")
         candidates = known.get("candidates")
         by_item = is_by_item(candidates, classes)
         self.allowed = allowed_of(candidates, classes, len(group_of)) if by_item else None

@@ -104,10 +104,9 @@ def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagn
         return None
     return Diagnostic(
         "unlike_catalogue",
-        f"The mean probability of an item's class is {confidence:.2f}, that of a left-out example "
-        f"{head.confidence:.2f}: the batch looks unlike the catalogue, and more of its labels are wrong. Check whether "
-        "both come from the same model and the same preprocessing, and whether the catalogue has the classes of this "
-        "batch.",
+        f"The mean probability of an item's class is {confidence:.2f}, against {head.confidence:.2f} for held-out "
+        "examples: the batch looks unlike the catalogue, so more of its labels are wrong. Check that both use the same "
+        "model and preprocessing, and that the catalogue has the classes of this batch.",
         ratio,
         LEAST_CERTAINTY,
         UnlikeCatalogueWarning,
@@ -120,8 +119,8 @@ def zero_vectors(n_zero: int) -> Diagnostic | None:
         return None
     return Diagnostic(
         "zero_vectors",
-        f"Vectors of zeros, as {n_zero:,} of the items have, say nothing about a class, and their labels mean nothing. "
-        "Drop these items, and find out why the model gave no features.",
+        f"The vectors of {n_zero:,} of the items are all zeros, so their labels mean nothing. Drop these items, and "
+        "find out why the model gave no features.",
         n_zero,
         0,
         UnlikeCatalogueWarning,
@@ -154,9 +153,8 @@ def weak_features(head: LinearHead, confidence: float) -> Diagnostic | None:
         return None
     return Diagnostic(
         "weak_features",
-        "Left-out examples, or items if there are none, can hardly tell their class from others: these features do not "
-        "separate the classes, and labels are little better than guesses. Check whether the labels belong to these "
-        "rows, and try features of another model.",
+        "These features barely separate the classes, and labels are little better than guesses. Check that the labels "
+        "of the catalogue belong to these rows, and try features of another model.",
         signal,
         LEAST_SIGNAL,
         WeakFeaturesWarning,

@@ -32,7 +32,7 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[np.ndarray, "row d
     if not isinstance(names, Mapping):
         raise LabelError(f"names must map labels to vectors, as in {{'cat': vector}}, got {type(names).__name__}")
     if len(names) == 0:
-        raise LabelError("names must hold at least one class, got none")
+        raise LabelError("names must have at least one class, got none")
     rows, counts = [], []
     for label, given in names.items():
         vectors = np.asarray(vectors_of(given))

@@ -91,7 +91,7 @@ class GroupLabeller:
         new = [f"{self._prefix}{name}" for name in ("label", "probability")]
         for name in (*self._group_by, self._features, *([self._sequence] if self._sequence else [])):
             if name not in table.column_names:
-                raise OptionError(f"there is no column {name!r}; there are {some_of(table.column_names)}")
+                raise OptionError(f"there is no column {name!r}; choose from {some_of(table.column_names)}")
         for name in new:
             if name in table.column_names and (name != self._features or self._keep_features):
                 raise OptionError(
@@ -197,7 +197,7 @@ def vectors(column: Any, name: str) -> Float[np.ndarray, "row dim"]:
     for chunk in column.chunks:
         lists = getattr(chunk, "storage", chunk)
         if lists.null_count or not hasattr(lists, "flatten"):
-            raise TaskError(f"column {name!r} must hold a vector in every row, got {column.type}")
+            raise TaskError(f"column {name!r} must have a vector in every row, got {column.type}")
         if len(lists) == 0:
             continue
         lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)

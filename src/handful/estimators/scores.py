@@ -198,7 +198,9 @@ def infer_scores(
     about = checked(known)
     labelled = about.get("given") or {}
     if several and (kind != "sigmoid" or labelled):
-        raise OptionError("several needs the kind sigmoid, and no given labels: one would not say what else is there")
+        raise OptionError(
+            "several needs the kind sigmoid, and no given labels: a label would not say what else is present"
+        )
     values, names = _table(scores, classes, kind)
     n_items = len(values)
     group_names, group_of = (

@@ -81,8 +81,8 @@ def interface(shown: str, class_names: Sequence[str]) -> str:
     hidden = next((name for name in class_names if NOT_IN_XML.search(name)), None)
     if hidden is not None:
         raise FileFormatError(
-            f"class {hidden!r} has a character that the XML of Label Studio cannot hold, and labels must come back "
-            "unchanged; rename the class"
+            f"class {hidden!r} has a character that the XML of Label Studio cannot represent, and labels must come "
+            "back unchanged; rename the class"
         )
     choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in class_names)
     return (

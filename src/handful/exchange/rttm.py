@@ -56,7 +56,7 @@ def read_rttm(path: Path) -> dict[str, list[Any]]:
         if not FEWEST_FIELDS <= len(fields) <= MOST_FIELDS:
             raise FileFormatError(
                 f"{where} must have {FEWEST_FIELDS} to {MOST_FIELDS} fields between spaces, got {len(fields)}; a name "
-                "cannot hold spaces"
+                "cannot contain spaces"
             )
         start, duration = (_seconds(text, where) for text in fields[3:5])
         speaker = None if fields[7] == MISSING else fields[7]

@@ -40,6 +40,6 @@ def read_scores(path: Path) -> ToolScores:
         if layout_of(first.strip()) is not None:
             return read_birdnet(path)
     raise FileFormatError(
-        f"{path} holds no scores that are known; expected predictions of SpeciesNet or results of MegaDetector "
+        f"{path} has no scores in a known format; expected predictions of SpeciesNet or results of MegaDetector "
         "(.json), BirdNET's table of results (.csv) or a selection table of Raven (.txt)"
     )

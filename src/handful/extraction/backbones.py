@@ -59,7 +59,7 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
     if name in BACKBONES:
         return BACKBONES[name](where)
     there = [*BACKBONES, *(f"{hub}:NAME" for hub in HUBS)]
-    raise UnknownNameError(f"no backbone is called {name!r}; there are {', '.join(there)}")
+    raise UnknownNameError(f"no backbone is called {name!r}; choose from {', '.join(there)}")
 
 
 def register_backbone(name: str, load: Callable[[torch.device], Backbone]) -> None:

@@ -264,7 +264,7 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
         raise ExtractionError(f"{out} is in the way: {error}; move it, or choose another name") from error
     if _key_note(key) not in bank.provenance.notes.split("\n"):
         raise ExtractionError(
-            f"{out} holds a bank made of other items, or with another backbone or other settings; "
+            f"{out} contains a bank made from other items, or with another backbone or other settings; "
             "remove it, or choose another name"
         )
     return bank

@@ -125,7 +125,7 @@ def list_items(
     """
     table = path if isinstance(path, Records) else read(path, text=text)
     if table.vectors is not None:
-        raise BankError(f"{table.where} holds vectors, where images or sentences were expected; check the path")
+        raise BankError(f"{table.where} contains vectors, but images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images
         _check_folders(table, split, labelled, groups, item_column, label_column)
     chosen: Sequence[int] = range(table.n_rows)
@@ -139,7 +139,7 @@ def list_items(
     if split is not None:
         splits = table.values(find_column(table.columns, "split", (), "splits", table.where))
         if split not in splits:
-            raise BankError(f"{table.where} has no split {split!r}; there are {some_of(sorted(set(splits)))}")
+            raise BankError(f"{table.where} has no split {split!r}; choose from {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
     names = table.names or tuple(f"row {row}" for row in table.rows)
     if item_column is not None:
@@ -203,13 +203,13 @@ def _check_folders(
     other = next((name for name in groups if not is_folder(name)), None)
     if other is not None:
         raise BankError(
-            f"{table.where} holds images in folders, which have no column {other!r}; group them by {FOLDER!r}, or list "
+            f"{table.where} has images in folders, which have no column {other!r}; group them by {FOLDER!r}, or list "
             "paths and groups in a table"
         )
     outside = next((name for name in table.names if "/" not in name), None)
     if outside is not None and labelled:
         raise BankError(
-            f"{table.where} must hold one folder per class, but {outside!r} is in none; move it into the folder of its "
+            f"{table.where} must have one folder per class, but {outside!r} is in none; move it into the folder of its "
             "class, or list paths and labels in a table"
         )
     if outside is not None and groups:
@@ -239,7 +239,7 @@ def _hash_of(names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[
         try:
             entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
         except UnicodeEncodeError as error:
-            raise BankError(f"{name} holds half a character ({error.reason}); fix or drop it") from error
+            raise BankError(f"{name} has half a character ({error.reason}); fix or drop it") from error
         digest.update(json.dumps(entry).encode() + b"\n")
     return digest.hexdigest()
 

@@ -60,7 +60,7 @@ def solve(method: str | Method, task: TaskBatch, **options: object) -> Solution:
     """
     chosen = method if isinstance(method, Method) else METHODS.get(str(method))
     if chosen is None:
-        raise UnknownNameError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
+        raise UnknownNameError(f"no method is called {method!r}; choose from {', '.join(METHODS)}")
     settings = chosen.make_options(**options)
     ready = "l2" if chosen.transform == "raw" else chosen.transform
     advice = f"apply transform({ready!r}, task) first, or multiply all features by a number that brings them near one"

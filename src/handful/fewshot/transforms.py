@@ -158,7 +158,7 @@ def transform(name: str, task: TaskBatch, **parameters: object) -> TaskBatch:
 def parameters_of(name: str) -> tuple[str, ...]:
     """Names of the parameters that a transform needs in addition to the task; their values define it completely."""
     if name not in TRANSFORMS:
-        raise UnknownNameError(f"no transform is called {name!r}; there are {', '.join(TRANSFORMS)}")
+        raise UnknownNameError(f"no transform is called {name!r}; choose from {', '.join(TRANSFORMS)}")
     return tuple(inspect.signature(TRANSFORMS[name]).parameters)[1:]
 
 

@@ -75,7 +75,7 @@ def read_input(rows: Any, *, role: str, scratch: Path) -> Input:
 
 
 def _no_bank(_: Folder) -> Rows:
-    raise TaskError("a fitted catalogue holds no bank")
+    raise TaskError("a fitted catalogue has no bank")
 
 
 def content_hash(rows: Rows, *, labelled: bool) -> str:

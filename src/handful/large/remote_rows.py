@@ -46,8 +46,8 @@ class RemoteRows:
             raise BankError(f"{url} is not a .npy file ({error}); write it again") from error
         if len(shape) != 2 or by_column or dtype.name not in store.FEATURE_TYPES or dtype.byteorder == ">":
             raise BankError(
-                f"{url} must hold rows of {' or '.join(store.FEATURE_TYPES)}, little-endian, row by row, got {dtype} "
-                f"of shape {shape}; write it again"
+                f"{url} must contain rows of {' or '.join(store.FEATURE_TYPES)}, little-endian, row by row, got "
+                f"{dtype} of shape {shape}; write it again"
             )
         return cls(url, int(shape[0]), int(shape[1]), dtype.name, head.tell())
 
@@ -98,7 +98,7 @@ def rows_at(url: str) -> RemoteRows:
     rows = RemoteRows.of(f"{place}/{name}")
     if shape != [rows.n_rows, rows.dim] or dtype != rows.dtype:
         raise BankError(
-            f"{rows.url} holds {rows.dtype} of shape {[rows.n_rows, rows.dim]}, its manifest says {dtype} of shape "
+            f"{rows.url} contains {rows.dtype} of shape {[rows.n_rows, rows.dim]}, its manifest says {dtype} of shape "
             f"{shape}; upload the bank again"
         )
     return rows

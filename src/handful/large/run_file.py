@@ -36,7 +36,7 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
         pieces = [name for name in folder.names() if any(fnmatch(name, pattern) for pattern in kinds)]
         if pieces:
             raise OptionError(
-                f"{folder.address} holds {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
+                f"{folder.address} contains {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
                 "with; choose another folder, or delete this one to start again"
             )
         return
@@ -46,7 +46,8 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, KeyError) and there.get("format") != FORMAT:
             raise OptionError(
-                f"{folder.address} holds a run of another version of handful; choose another folder, or delete this one"
+                f"{folder.address} contains a run of another version of handful; choose another folder, or delete "
+                "this one"
             ) from error
         raise FileFormatError(
             f"{folder.address}/{ABOUT_FILE} is damaged ({error}), so it is not known what the run was started with; "
@@ -59,15 +60,15 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
             if name == entry["name"]:
                 difference = f"{name} has changed since it was given as the {what}"
             else:
-                difference = f"{entry['name']} does not hold the {what}, which was started with {name}"
+                difference = f"{entry['name']} does not contain the {what}, which was started with {name}"
             raise OptionError(f"{difference}; choose another folder, or give the run what it was started with")
     settings = json.loads(json.dumps({name: value for name, value in about.items() if name != "inputs"}))
     different = sorted(name for name in {*there, *settings} if there.get(name) != settings.get(name))
     if different:
         changes = ", ".join(f"{name} ({there.get(name)!r}, now {settings.get(name)!r})" for name in different)
         raise OptionError(
-            f"{folder.address} holds a run that differs in {changes}; give it what it was started with to resume it, "
-            "or choose another folder"
+            f"{folder.address} contains a run that differs in {changes}; give it what it was started with to resume "
+            "it, or choose another folder"
         )
 
 

@@ -188,8 +188,8 @@ def file_system(url: str) -> Iterator[tuple[Any, str]]:
         raise
     except Exception as error:  # every store has its own errors
         raise StorageError(
-            f"{url} cannot be read or written ({type(error).__name__}: {error}); check the address, the rights and the "
-            "connection, and call again"
+            f"{url} cannot be read or written ({type(error).__name__}: {error}); check the address, the permissions "
+            "and the connection, and try again"
         ) from error
 
 

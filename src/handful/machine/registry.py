@@ -42,7 +42,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def register(self, name: str, value: T) -> None:
         """Add a value, in place of an earlier one that was also added; a name of the package itself is refused."""
         if name in self.own:
-            raise OptionError(f"{name!r} is a name of handful itself; choose another")
+            raise OptionError(f"{name!r} is already taken by handful; choose another")
         self._check(name, value)
         self._values[name] = value
 
@@ -57,7 +57,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 self.register(point.name, point.load())
             except Exception as error:  # another package's fault must not stop this one
                 warnings.warn(
-                    f"the entry point {point.name!r} of {self._group} ({point.value}) is left out: {error}",
+                    f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",
                     HandfulWarning,
                     stacklevel=4,
                 )

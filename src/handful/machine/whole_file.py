@@ -33,7 +33,7 @@ def written_whole(path: Path) -> Iterator[Path]:
     'all of it'
     """
     if path.is_dir():
-        raise StorageError(f"{path} is a folder, and a file is to be written there; name a file")
+        raise StorageError(f"{path} is a folder; name a file to write")
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
     try:

@@ -195,7 +195,7 @@ def _check_groups(schema: Any, group_by: Sequence[str], where: str) -> None:
         find_column(schema.names, name, (), "group", where)
         kind = schema.field(name).type
         if pa.types.is_nested(kind) or pa.types.is_null(kind):
-            raise TaskError(f"{where}: column {name!r} holds {kind}; group by numbers, text, dates or booleans")
+            raise TaskError(f"{where}: column {name!r} contains {kind}; group by numbers, text, dates or booleans")
 
 
 def _files(path: Path) -> tuple[Path, list[Path]]:
@@ -213,7 +213,7 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     for file in files:
         refuse_irregular(file, TaskError)
     if not files:
-        raise TaskError(f"{path} has no files that end in .parquet; give the folder that holds them")
+        raise TaskError(f"{path} has no files that end in .parquet; give the folder that contains them")
     return path, files
 
 
@@ -225,7 +225,7 @@ def _vectors(schema: Any, asked: str | Sequence[str] | None, dim: int, where: st
         for name in names:
             find_column(schema.names, name, (), "features", where)
             if not is_number(pa, schema.field(name).type):
-                raise TaskError(f"{where}: column {name!r} holds {schema.field(name).type}; features are numbers")
+                raise TaskError(f"{where}: column {name!r} contains {schema.field(name).type}; features are numbers")
         if len(names) != dim:
             raise TaskError(f"{where}: features names {len(names)} columns, and the catalogue has {dim} dimensions")
         return names
@@ -243,5 +243,6 @@ def _check_alike(schema: Any, first: Any, columns: Sequence[str], file: Path, fi
         here, there = schema.field(name).type, first.field(name).type
         if here != there:
             raise TaskError(
-                f"column {name!r} holds {here} in {file} and {there} in {first_file}; write them with the same columns"
+                f"column {name!r} contains {here} in {file} and {there} in {first_file}; write them with the same "
+                "columns"
             )

@@ -126,7 +126,7 @@ def _matrix(read: Any, file: Any, key: str, n_cells: int, path: Path) -> Float[n
     matrix = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiu" or 0 in matrix.shape or len(matrix) != n_cells:
         raise BankError(
-            f"{path}: obsm {key!r} must hold one vector for each of {n_cells} cells, got {matrix.dtype} of shape "
+            f"{path}: obsm {key!r} must have one vector for each of {n_cells} cells, got {matrix.dtype} of shape "
             f"{matrix.shape}"
         )
     return matrix.astype(np.float32, copy=False)

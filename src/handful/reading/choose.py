@@ -90,7 +90,7 @@ def read_bank(
     ('ant', 'bee')
     """
     if trust_pickle and not may_hold_pickles(Path(path)):
-        raise BankError(f"{path} holds no pickle that could be trusted; leave trust-pickle out")
+        raise BankError(f"{path} contains no pickle; leave trust-pickle out")
     return labelled(read(path, features=features, trust_pickle=trust_pickle), labels)
 
 
@@ -98,7 +98,7 @@ def labelled(table: Records, labels: str | None = None) -> FeatureBank:
     """Return the vectors of the rows that have a label, as a bank; warn of the others."""
     if table.vectors is None:
         kind = "texts" if table.text else "images"
-        raise BankError(f"{table.where} holds {kind} and no vectors; extract their features first")
+        raise BankError(f"{table.where} contains {kind} and no vectors; extract their features first")
     if labels is None and table.bank is not None:
         return table.bank
     table.warn_of_skipped()
@@ -129,7 +129,7 @@ def label_column(table: Records, labels: str | None = None) -> str:
     if labels is None and table.classes is not None:
         return ""
     if labels is not None and not table.columns:
-        raise BankError(f"{table.where} has no columns, so none of them is {labels!r}; leave the name of it out")
+        raise BankError(f"{table.where} has no columns, so it has no column {labels!r}; leave it out")
     return find_column(table.columns, labels, table.label_names, "labels", table.where)
 
 
@@ -190,7 +190,8 @@ def check_groups(table: Records, groups: Sequence[str]) -> None:
     for name in groups:
         if not table.columns:
             raise BankError(
-                f"{table.where} holds vectors alone, so it has no column {name!r} for the groups; use .parquet or .npz"
+                f"{table.where} contains only vectors, so it has no column {name!r} for the groups; use .parquet or "
+                ".npz"
             )
         find_column(table.columns, name, (), "groups", table.where)
         if name not in table.row_columns().by_name:
@@ -233,7 +234,9 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
         try:
             block = np.asarray(batch[vectors], dtype=np.float32)
         except (ValueError, TypeError) as error:
-            raise BankError(f"column {vectors!r} must hold vectors of numbers, all equally long ({error})") from error
+            raise BankError(
+                f"column {vectors!r} must contain vectors of numbers, all of the same length ({error})"
+            ) from error
         if table is None:
             table = np.empty((len(dataset), *block.shape[1:]), np.float32)
         if block.shape[1:] != table.shape[1:]:

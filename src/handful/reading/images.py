@@ -49,7 +49,7 @@ def _image_names(found: Iterable[str]) -> tuple[str, ...]:
 
 def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -> Records:
     if not names:
-        raise BankError(f"{where} holds no image ({', '.join(sorted(IMAGE_SUFFIXES))}); check the path")
+        raise BankError(f"{where} contains no image ({', '.join(sorted(IMAGE_SUFFIXES))}); check the path")
     folders = [name.rpartition("/")[0] for name in names]
     return Records(
         where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()

@@ -353,7 +353,7 @@ def matrix_of(pa: Any, column: Any, where: str, start: int) -> Float[np.ndarray,
             "equally long"
         )
     if values.null_count or not is_number(pa, values.type):
-        raise BankError(f"{where}: vectors must hold numbers and nothing missing, got {values.type}")
+        raise BankError(f"{where}: vectors must be numbers, none missing, got {values.type}")
     numbers = values.to_numpy(zero_copy_only=False)
     kind = np.float16 if numbers.dtype == np.float16 else np.float32
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used

@@ -33,7 +33,7 @@ def read_pickle(path: Path, asked: Asked) -> Records:
         vectors, labels = (_array(part, where) for part in content)
         return Records(where, len(vectors), vectors=vectors, classes=labels)
     if not isinstance(content, Mapping) or not content:
-        raise BankError(f"{path} holds neither features with labels nor a mapping from class to features")
+        raise BankError(f"{path} has neither features with labels nor a mapping from class to features")
     named = all(isinstance(key, str) for key in content)
     if named and (asked.features or {key.lower() for key in content} & set(FEATURE_NAMES)):
         key = find_column(content, asked.features, FEATURE_NAMES, "features", where)
@@ -87,7 +87,7 @@ def _of_classes(content: Mapping[Any, Any], where: str) -> Records:
     sized = all(isinstance(v, (list, tuple)) or (_is_array(v) and v.ndim > 0) for v in content.values())
     keys = [key for key in content if len(content[key])] if sized else []
     if not keys:
-        raise BankError(f"{where} holds neither features with labels nor a mapping from class to features")
+        raise BankError(f"{where} has neither features with labels nor a mapping from class to features")
     if all(isinstance(key, int) for key in keys):
         keys = sorted(keys)
     parts = [_array(content[key], where) for key in keys]

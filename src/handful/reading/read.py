@@ -94,7 +94,7 @@ def read(
     """
     place = Path(path)
     if (named := features or text) and not has_columns(place):
-        raise BankError(f"{place} has no columns, so none of them is {named!r}; leave the name of the column out")
+        raise BankError(f"{place} has no columns, so it has no column {named!r}; leave it out")
     return _with_items(_read(place, Asked(features, text, trust_pickle)), text, place)
 
 

@@ -126,7 +126,7 @@ def test_code_in_a_file_is_not_run(tmp_path):
 @pytest.mark.parametrize("content", [{"epoch": 3}, {}, [torch.zeros(1)], {"state_dict": {"a": 1}}])
 def test_files_without_weights_say_so(tmp_path, content):
     torch.save(content, tmp_path / "x.pt")
-    with pytest.raises(CheckpointError, match="holds no state dict"):
+    with pytest.raises(CheckpointError, match="contains no state dict"):
         read_public(tmp_path / "x.pt")
 
 

@@ -110,7 +110,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise PlanError(f"no method is called {self.method!r}; there are {', '.join(METHODS)}")
+            raise PlanError(f"no method is called {self.method!r}; choose from {', '.join(METHODS)}")
         METHODS[self.method].make_options(**self.options)
         if not self.transform:
             object.__setattr__(self, "transform", METHODS[self.method].transform)
@@ -261,7 +261,7 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
     if entry["query"] not in QUERY_RULES:
-        raise PlanError(f"no query rule is called {entry['query']!r}; there are {', '.join(QUERY_RULES)}")
+        raise PlanError(f"no query rule is called {entry['query']!r}; choose from {', '.join(QUERY_RULES)}")
     rule = QUERY_RULES[entry["query"]]
     query = rule(entry["k_eff"], **_rule_options(entry, rule))
     support: SupportRule = ShotsPerClass(entry["shots"])

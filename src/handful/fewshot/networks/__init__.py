@@ -50,5 +50,5 @@ NETWORKS: Mapping[str, Architecture] = MappingProxyType(
 def architecture(name: str) -> Architecture:
     """Find a network by name."""
     if name not in NETWORKS:
-        raise UnknownNameError(f"no network is called {name!r}; there are {', '.join(NETWORKS)}")
+        raise UnknownNameError(f"no network is called {name!r}; choose from {', '.join(NETWORKS)}")
     return NETWORKS[name]

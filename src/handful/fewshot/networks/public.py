@@ -54,14 +54,14 @@ def _state_dict(path: Path) -> Mapping[str, Tensor]:
         raise CheckpointError(f"{path} does not exist; check the path") from error
     except pickle.UnpicklingError as error:
         raise CheckpointError(
-            f"{path} holds more than tensors, and only tensors are read from a pickle; if you trust it, load it "
+            f"{path} contains more than tensors, and only tensors are read from a pickle; if you trust it, load it "
             "with the code it came from and save its state dict again with torch.save"
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise CheckpointError(f"{path} cannot be read as a file of torch ({error}); download it again") from error
     state = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):
-        raise CheckpointError(f"{path} holds no state dict; expected names and tensors, or these under 'state_dict'")
+        raise CheckpointError(f"{path} contains no state dict; expected names and tensors, or these under 'state_dict'")
     return state
 
 

@@ -159,8 +159,8 @@ def _found(out: Path, stated: dict[str, Any]) -> bool:
             old, new = there["recipe"], stated["recipe"]
             differing = [f"{name} ({old.get(name)}, now {new[name]})" for name in new if old.get(name) != new[name]]
         raise TrainingError(
-            f"{out} holds a training that differs in {', '.join(differing)}; give what it was started with to resume, "
-            "or choose another folder"
+            f"{out} contains a training that differs in {', '.join(differing)}; give what it was started with to "
+            "resume, or choose another folder"
         )
     return finished
 

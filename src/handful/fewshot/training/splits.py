@@ -188,7 +188,7 @@ def _listed(table: Path, split: str) -> Items:
 def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
     """Read and check the lists of a benchmark: files exist, counts are as published, no class is in two splits."""
     if name not in BENCHMARKS:
-        raise TrainingError(f"no benchmark is called {name!r}; there are {', '.join(BENCHMARKS)}")
+        raise TrainingError(f"no benchmark is called {name!r}; choose from {', '.join(BENCHMARKS)}")
     benchmark = BENCHMARKS[name]
     if not images.is_dir():
         raise TrainingError(
