@@ -135,7 +135,7 @@ def told(
     occurs[sites, truth] = True
     listed = scores >= np.sort(scores, axis=1)[:, -LISTED, None]
     left = np.where(listed & occurs[sites], scores, -1)
-    return np.where(left.max(1) >= 0, left.argmax(1), scores.argmax(1))
+    return np.asarray(np.where(left.max(1) >= 0, left.argmax(1), scores.argmax(1)))
 
 
 def labels_of(folder: Path, *more: str) -> list[str]:
