@@ -14,8 +14,8 @@ run_notebooks = importlib.import_module("run_notebooks")
 NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_three():
-    assert [path.stem for path in NOTEBOOKS] == ["first_batch", "photographs", "your_own_table"]
+def test_there_are_four():
+    assert [path.stem for path in NOTEBOOKS] == ["first_batch", "photographs", "spectra", "your_own_table"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
