@@ -664,6 +664,10 @@
     }
     byId("help-open").addEventListener("click", () => byId("keys").showModal());
     byId("filters-toggle").addEventListener("click", () => byId("side").classList.toggle("open"));
+    // On a phone filters lie above the list; once one is chosen they only hide it.
+    byId("side").addEventListener("click", (event) => {
+      if (event.target.closest("button")) byId("side").classList.remove("open");
+    });
     byId("search").addEventListener("input", () => search(byId("search").value));
     byId("class-words").addEventListener("input", drawSide);
     byId("more").firstElementChild.addEventListener("click", drawMore);
