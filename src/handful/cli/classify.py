@@ -218,7 +218,8 @@ def classify_command(
       handful classify --catalogue c.parquet --batch b.parquet --group-by site --group-by day --out labels.parquet
       handful classify --catalogue atlas.h5ad --labels cell_type --batch new.h5ad --group-by donor --out labelled.h5ad
       handful classify --catalogue voices.npz --batch d.npy --segments d.rttm --group-by file --out named.rttm
-      handful classify --scores predictions.json --group-by folder --out better.json
+      handful classify --scores predictions.json --sites cct.json --sequence seq_id --group-by location --out new.json
+      handful classify --scores predictions.json --group-by folder:1 --out new.json --report new.html --pictures photos
       handful classify --scores birds.csv --candidates species_list.txt --group-by file --out better.csv
     """
     from handful.classification.label import classify
