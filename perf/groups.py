@@ -2,11 +2,11 @@
 
     python perf/groups.py [--groups 2000] [--rows 20] [--looped 2000] [--out perf/results/groups.json]
 
-2,000 groups in random order against 150 classes of five examples, d = 384: of 1 to 5,000 rows, most of them small, or
-of about as many `--rows` as are asked for, with Poisson's law. A group has one to twelve classes, and every fifth one
-also items of a class that the catalogue does not have. The figure is CPU seconds of the loop over those of one call,
-and the largest difference of a probability, of a chance to be unknown, and of a presence. With `--looped`, the loop
-runs over so many groups, and its time is that of all in proportion to their number.
+2,000 groups in random order against 150 classes of five examples, d = 384. Groups have 1 to 5,000 rows, most of them
+few, or a Poisson number of rows with the mean `--rows`. A group has one to twelve classes, and every fifth one also
+has items of a class that is missing from the catalogue. The figures are the CPU seconds of the loop divided by those
+of one call, and the largest differences in a probability, a chance of being unknown and a presence. With `--looped`,
+the loop runs over that many groups, and its time is scaled up to all of them.
 """
 
 from __future__ import annotations

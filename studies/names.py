@@ -299,7 +299,7 @@ def page() -> Page:
         name="names",
         title="Names of classes",
         question=(
-            "What are the names of classes worth, without any example and beside a few? A name is embedded by the "
+            "What are the names of classes worth, without examples and in addition to a few? A name is embedded by the "
             "network that embeds the items. Percent of items with the right label, by the number of classes that occur "
             "in a batch of 75; means over banking77 and hwu64. *Nearest name* labels each item alone. "
             "[Names of classes](../do/names.md) explains how to use them."
@@ -309,9 +309,9 @@ def page() -> Page:
         table=markdown_table(head, [[str(k or "all"), *mean_row(banks, k)] for k in ks]),
         shows=(
             "Joint labels by names gain most where few classes occur. The lowest gain of a cell is "
-            f"{', '.join(f'{points:+.1f} ({group})' for group, points in lowest.items())}. Beside one example a name "
-            f"gains {beside[1]:.1f} points on average, beside five {beside[5]:.1f}. Names of the wrong classes lose "
-            "nothing, because left-out examples choose how much a name counts."
+            f"{', '.join(f'{points:+.1f} ({group})' for group, points in lowest.items())}. Added to one example, a "
+            f"name gains {beside[1]:.1f} points on average; added to five, {beside[5]:.1f}. Names of the wrong classes "
+            "lose nothing, because held-out examples decide how much a name counts."
         ),
         limits=(
             f"{verdict(required['confirmation'])} on the confirmation group. Its banks were run three times: the first "

@@ -164,7 +164,7 @@ def page() -> Page:
         name="questions",
         title="Ten questions",
         question=(
-            "What do ten answers of a person gain, and which ten items should they be about? Percent of right labels "
+            "What is gained when a person labels ten items, and which ten should they be? Percent of right labels "
             "in the whole batch, without answers and with ten: for ten items at *random*, for the ten *least certain*, "
             "and for the ten that `questions` chooses (*asked*), by what they say about others. Means over banking77 "
             "and hwu64. [Review a batch](../do/review.md) explains how to ask."

@@ -29,11 +29,11 @@ table has means over the cells of the confirmation group, in percent. *AUROC* is
 larger `unknown` than a known one; 50 is a guess. *Distance* is that of the distance from the nearest class mean.
 *Rejected* is the share of all items that were called unknown, *known rejected* that of the known ones.
 *Gain* is the accuracy on known items minus that of the same method when every item must have a class.
-[None of these](../do/unknown_items.md) explains how to use it."""
+[Unknown items](../do/unknown_items.md) explains how to use it."""
 MADE = """\
 Intervals in the files are Student's t of 95 %, over the means of catalogues; over shuffles for requests, and over
 batches for cells. The method was tuned on the tuning group; the confirmation group was run once, after the last change.
-OSLO, OSTIM and EOL take long and have few batches of a cell; EOL is told that half of the items are unknown. The
+OSLO, OSTIM and EOL are slow and have few batches per cell; EOL is told that half of the items are unknown. The
 docstring of `studies/unknown.py` says which data are needed and how batches are drawn. {versions}"""
 
 
@@ -105,7 +105,7 @@ def page() -> Page:
     }
     return Page(
         name="unknown",
-        title="Items of no class",
+        title="Unknown items",
         question=QUESTION,
         alt="AUROC of unknown against known items, by condition: one dot per cell, a mark for the mean",
         figure=lambda: dots(

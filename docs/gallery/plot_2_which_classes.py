@@ -40,7 +40,7 @@ for k_eff in K_EFF:
 
 # %%
 # Labelling each sentence alone finds nearly all intents that are present, and many that are not. The intents that
-# ``roll_call`` finds jointly are mostly present. It misses one now and then where many occur and some of them have only
+# ``roll_call`` finds jointly are mostly present. It occasionally misses one when many occur and some of them have only
 # a sentence or two.
 
 figure, panels = plt.subplots(2, 1, figsize=(5, 5.6), sharex=True, sharey=True, layout="constrained")

@@ -33,7 +33,7 @@ lower.set_ylim(top=1.25 * float(solution.objective.max()))
 lower.legend(frameon=False, ncols=2, loc="upper center")
 
 # %%
-# Each task stops by itself, when its prototypes no longer move:
+# Each task stops when its prototypes no longer move:
 
 print("iterations:", solution.n_iter.tolist())
 print("converged: ", solution.converged.tolist())

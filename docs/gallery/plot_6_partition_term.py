@@ -2,7 +2,7 @@
 The weight of the partition term
 ================================
 
-λ is the weight of the cost of classes in use. At λ = 0 PADDLE is soft K-means. The paper takes λ = |Q|: the cost is
+λ weighs the cost of every class in use. At λ = 0 PADDLE is soft K-means. The paper takes λ = |Q|: the cost is
 then the length of the labels in nats, and needs no tuning where distances are nats too.
 """
 

@@ -44,8 +44,8 @@ axis.legend(frameon=False)
 
 # %%
 # Most groups are in the upper right corner: certain, and right. ``roll_call`` keeps close to the dotted line. Its head
-# is calibrated on examples that were left out, and its joint answer is mixed with that of each item alone.
-# ``paddle`` states a little more than it keeps.
+# is calibrated on held-out examples, and its joint answer is mixed with that of each item alone.
+# ``paddle`` is slightly overconfident.
 #
 # This is one clean catalogue with five examples of each intent. With a single example per class, or with items that
 # belong to no class, probabilities are further off: :doc:`/measured/harm`.

@@ -61,13 +61,13 @@ labelled = anndata.read_h5ad(folder / "labelled.h5ad")
 labelled.obs.head()
 
 # %%
-# What each donor's sample holds, with the expected number of cells:
+# The types in each donor's sample, with the expected number of cells:
 
 print(found.answer.by_class()[["group", "class", "expected_count", "presence"]].round(2))
 
 # %%
 # The first two axes, coloured by label: each cell alone (left), all cells of a donor jointly (middle), and the truth
-# (right). Cells that were given a type which no cell of the sample has are crosses.
+# (right). Crosses are cells labelled with a type that does not occur in the sample.
 
 atlas = anndata.read_h5ad(folder / "atlas.h5ad")
 alone = MethodClassifier("nearest_prototype").fit(atlas.obsm["X_pca"], atlas.obs["cell_type"].astype(str))

@@ -68,7 +68,7 @@ class FileFormatError(HandfulError, ValueError):
 
 
 class CheckpointError(HandfulError, ValueError):
-    """A file does not hold a trained network, or holds a different one."""
+    """A file does not contain a trained network, or contains a different one."""
 
 
 class TrainingError(HandfulError, RuntimeError):
@@ -84,7 +84,7 @@ class ClusterError(HandfulError, RuntimeError):
 
 
 class LabelError(HandfulError, ValueError):
-    """Labels given to a classifier are of the wrong kind, or are unknown where they must be known, or the reverse."""
+    """Labels given to a classifier are of the wrong kind, or new where they must be known, or the reverse."""
 
 
 class HandfulWarning(UserWarning):
@@ -102,7 +102,7 @@ class HandfulWarning(UserWarning):
 
 
 class MissingLabelWarning(HandfulWarning):
-    """Rows of a catalogue have no label, so they are no examples."""
+    """Rows of a catalogue have no label, so they are not used as examples."""
 
 
 class SkippedRowsWarning(HandfulWarning):
@@ -118,11 +118,11 @@ class CollapseWarning(HandfulWarning):
 
 
 class UnlikeCatalogueWarning(HandfulWarning):
-    """Items are much less certain of their class than left-out examples of the catalogue are."""
+    """Labels are much less certain than those of left-out examples of the catalogue."""
 
 
 class WeakFeaturesWarning(HandfulWarning):
-    """Left-out examples can hardly tell their own class from others."""
+    """The features barely separate the classes, even for left-out examples."""
 
 
 class OverturnedScoresWarning(HandfulWarning):

@@ -41,6 +41,6 @@ def test_the_page_has_means_and_the_file_every_cell(monkeypatch):
     page = study.page()
     assert "| 2 | 70.0 | 78.0 | 65.0 | 65.0 | 65.0 | 72.0 | 77.0 | 72.0 | 73.0 |" in page.table
     assert "| all | 70.0 | 78.0 | – | – | – | 72.0 | 77.0 | 72.0 | 73.0 |" in page.table
-    assert "gains 5.0 points on average, beside five 1.0" in page.shows
+    assert "gains 5.0 points on average; added to five, 1.0" in page.shows
     assert len([row for row in page.rows if row["labels"] == "jointly"]) == len(study.K_EFFS)
     assert "confirmation,clinc150-minilm,names alone,2,jointly,78.0,8.0,0.5," in page.tables()["names.csv"]

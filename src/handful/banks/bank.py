@@ -32,11 +32,11 @@ class Provenance:
     Attributes
     ----------
     dataset, licence, backbone, preprocessing : str
-        In words, enough to make the bank again and to know what it may be used for.
+        In words: enough to make the bank again, and to know how it may be used.
     versions : Mapping[str, str]
         Packages that took part, and their versions.
     notes : str
-        Whatever else a user should know.
+        Anything else a user should know.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class FeatureBank:
     """Features with labels, class names, provenance and splits by class.
 
     Made by `from_arrays`, `load` or `handful.read_bank`. Features of a loaded bank stay on disk, mapped into memory; a
-    bank restricted to some classes holds row numbers and shares them.
+    bank restricted to some classes stores row numbers and shares the features.
 
     Attributes
     ----------

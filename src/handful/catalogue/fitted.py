@@ -268,7 +268,7 @@ class Catalogue:
         return digest.hexdigest()
 
     def report(self) -> CatalogueReport:
-        """Say what looks wrong with the catalogue itself: people fix that first."""
+        """Say what looks wrong with the catalogue itself, which should be fixed first."""
         return report_on(self._whole, self.examples, self.head.left_out)
 
     @property

@@ -33,7 +33,7 @@ class Suspect(NamedTuple):
 
 
 class Confusion(NamedTuple):
-    """Two classes, and the share of their examples that, left out, is more probable in the other than in its own."""
+    """Two classes, and the share of their examples that, when left out, fit the other class better than their own."""
 
     first: Any
     second: Any

@@ -36,15 +36,15 @@ class KnownFiles(TypedDict, total=False):
         A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
         batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
     given : path, Corrections or mapping from rows to labels
-        What a person said about items of this batch, for instance on the page that was written about it. These items
-        have that label, and count as examples of their class; new classes are added.
+        What a person said about items of this batch, for instance on its page. These items keep that label, and count
+        as examples of their class; new classes are added.
     sequence : str or sequence of str
-        Column of the batch that is equal for items of one class: the photographs of one sequence, the segments of one
-        voice. An item without a value is one of its own.
+        Column of the batch that marks items of the same class: the photographs of one sequence, the segments of one
+        voice. An item without a value stands alone.
     pool : True, str or sequence of str
-        Column that is equal for groups that are siblings; True if all are.
+        Column with the same value for groups that are siblings; True if all are.
     order : str
-        Column that says when each group was.
+        Column with the time of each group.
     coarse : str, path or mapping
         Coarse classes: the column of the catalogue that has the coarse class of each example; a table with the columns
         `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or

@@ -93,35 +93,35 @@ def classify(
     Parameters
     ----------
     catalogue : path
-        Labelled examples: whatever `handful.read` reads, with labels. None if there are names alone.
+        Labelled examples: anything that `handful.read` reads, with labels. None if there are only names.
     batch : path
-        Items to label: whatever `handful.read` reads; labels are ignored.
+        Items to label: anything that `handful.read` reads; labels are ignored.
     names : path, optional
         Names or descriptions of the classes, as texts or as vectors, see `handful.classification.names`. A class with a
         name needs no examples.
     segments : path, optional
-        What a diarisation tool wrote about a batch of voices, `.rttm`: its lines are the items, in their order. They
-        have the columns `file`, `start`, `end`, `speaker` and `channel`.
+        Output of a diarisation tool for a batch of voices, `.rttm`: its lines are the items, in order. They have the
+        columns `file`, `start`, `end`, `speaker` and `channel`.
     precursor : float, optional
-        Of mass spectra: only compounds of the catalogue with a precursor this near, in Da, are candidates of a
-        spectrum. One that has no candidate belongs to no class. Both sides have a column `precursor_mz`.
+        For mass spectra: only compounds of the catalogue with a precursor this close, in Da, are candidates of a
+        spectrum. A spectrum without candidates belongs to no class. Both sides need a column `precursor_mz`.
     group_by : str or sequence of str, optional
-        Column of the batch, or several, that say to which group an item belongs. Every group is then a joint batch of
-        its own. Where items are known by their paths, `folder` is the folder that an item lies in, and `folder:1` the
-        first one of its path (`folder:2` the first two).
+        Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
+        separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
+        folder of its path (`folder:2` the first two).
     backbone : str, optional
-        As `load_backbone` names it. By default the one that made the features of the other side; where both sides are
-        items, `efficientnet-lite0` for images and `minilm` for sentences.
+        A name as in `load_backbone`. By default the one that made the features of the other side; if neither side has
+        features, `efficientnet-lite0` for images and `minilm` for sentences.
     features, labels : str, optional
-        Names of the columns of vectors and labels, where they cannot be detected. Of vectors with one column per
-        dimension, `features` is what their names begin with.
+        Names of the columns of vectors and labels, if they cannot be detected. For one column per dimension, `features`
+        is the prefix of their names.
     text : str, optional
-        Column of the sentences, by default `text`. Beside vectors that are named, it is what a page shows.
+        Column of the sentences, by default `text`. With `features`, it is what a page shows.
     item_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
     unknown : str, optional
-        The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they have
-        the label of the least bad class.
+        The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
+        closest class.
     trust_pickle : bool
         Whether to open pickles, see `handful.read`.
     device : str

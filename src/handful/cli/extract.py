@@ -43,7 +43,7 @@ def extract_command(
     dataset: Annotated[str, typer.Option(help="Name of the data, stored in the bank.")] = "",
     licence: Annotated[str, typer.Option(help="Licence of the data, stored in the bank.")] = "",
 ) -> None:
-    """Turn images or sentences into a bank; print what it holds, where it is, and its content hash.
+    """Turn images or sentences into a bank; print its contents, its path and its content hash.
 
     \b
     Examples:

@@ -98,7 +98,7 @@ def info(
     trust_pickle: Trust = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print what a bank holds: rows, classes, shots available, norms, provenance.
+    """Print the contents of a bank: rows, classes, shots available, norms, provenance.
 
     \b
     Examples:

@@ -56,8 +56,8 @@ class Answer:
     """The joint answer about one batch, or about many: with groups, every group of items is a batch of its own.
 
     Items are in the order of the rows given, and everything is a NumPy array; `to_frame` returns a table like the one
-    that was given. What is said about a batch has one more axis with groups, the first: one entry per group. The answer
-    about a single group is `found[group]`, and has no groups.
+    that was given. With groups, everything about a batch has one more axis, the first, with one entry per group.
+    `found[group]` is the answer about a single group.
 
     Attributes
     ----------
@@ -67,31 +67,31 @@ class Answer:
         The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one), and
         their probabilities.
     table : ndarray [item, class] or None
-        `probabilities`; None where these were not kept, of a streamed batch and of groups of a file.
+        `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
     expected_counts, presence : ndarray [class] or [group, class]
-        Number of items that each class is expected to hold, `Σ_n p_nk`, and the chance that it holds at least one; it
-        takes items of one class to be wrong together. In a batch with unknown items, those of known ones:
-        `Σ_n (1 - unknown_n) p_nk`.
+        Expected number of items of each class, `Σ_n p_nk`, and the chance that there is at least one, which assumes
+        that items of one class are wrong together. In a batch with unknown items, only known ones count: `Σ_n (1 -
+        unknown_n) p_nk`.
     joint_weight : float, ndarray [group] or None
-        Chance that few classes with about equal shares describe the batch: the answer is that many times the joint one,
-        and else that of each item alone. None for methods other than the default.
+        Chance that the batch consists of few classes with about equal shares. It is the weight of the joint answer; the
+        rest is the answer for each item alone. None for methods other than the default.
     prior_weight : float, ndarray [group] or None
-        With a prior or siblings, γ: how far the batch agrees with it, from 0 (it contradicts the prior and was labelled
-        without it) to 1. None without.
+        With a prior or siblings, γ: how well the batch agrees with it, from 0 (it contradicts the prior and was
+        labelled without it) to 1. Otherwise None.
     unknown : ndarray [item]
         The chance that the item belongs to none of the classes; NaN if that was not judged.
     rejected : ndarray [item]
-        Items that are more likely unknown than known, if there is enough evidence that the batch has any: more, the
-        farther the batch is from the catalogue as a whole. Without it none are rejected, and `labels` are the same as
-        if nothing could be unknown.
+        Items that are more likely unknown than known, if there is enough evidence that the batch has any; the farther
+        the whole batch is from the catalogue, the more evidence is needed. Without it nothing is rejected, and `labels`
+        are the same as if nothing could be unknown.
     unknown_interval : tuple of float, or ndarray [group, 2]
         90 % interval for the share of unknown items; (0, 1) if they were not judged.
     unknown_reason : str or None
         Why unknown items could not be judged, and what to do, as a sentence; None if they were. With a reason, nothing
         is rejected, which does not mean that nothing is unknown.
     proposals : tuple of Proposal, or of such tuples
-        Groups of rejected items that look like classes of their own, those of most worth first. Items are positions
-        within the batch.
+        Groups of rejected items that look like new classes, the most useful first. Items are positions within the
+        batch.
     diagnostics : tuple of Diagnostic, or of such tuples
         What looks wrong, with what it means and what to do; empty for an ordinary batch.
     groups, group_of : ndarray [group], ndarray [item]; or None
@@ -256,13 +256,13 @@ class Answer:
 
     @property
     def present_classes(self) -> npt.NDArray[Any]:
-        """Classes that are more likely present than not, those with most items first; with groups, in any group."""
+        """Classes that are more likely present than not, the largest first; with groups, in any group."""
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
         return np.asarray(self.classes[present_places(counts.sum(0), presence.max(0))])
 
     @property
     def class_proportions(self) -> npt.NDArray[np.float64]:
-        """Share of the batch that each class is expected to hold."""
+        """Expected share of each class in the batch."""
         return np.asarray(self.expected_counts / self.sizes[..., None])
 
     @property

@@ -49,8 +49,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Every `predict` is one joint batch: the label of an item depends on the other items in the call.
 
     There is nothing to tune, and features may have any scale. X may be an array, a tensor, or a frame of pandas, polars
-    or Arrow, whose columns are the features or whose single column holds the vectors. Labels may be text, numbers,
-    booleans, dates or tuples, and are returned as given, as a NumPy array.
+    or Arrow, either with one column per feature or with a single column of vectors. Labels may be text, numbers,
+    booleans, dates or tuples, and are returned unchanged, as a NumPy array.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     catalogue_ : Catalogue
         The fitted catalogue; `catalogue_.report()` says what looks wrong with it.
     transduction_, label_distributions_ : ndarray [row], ndarray [row, class]
-        For the rows given to `fit`: their labels (predicted ones for unlabelled rows) and their probabilities.
+        Labels of the rows given to `fit` (predicted for unlabelled rows), and their probabilities.
     n_features_in_, feature_names_in_ : int, ndarray
         As in all scikit-learn estimators.
 
@@ -81,7 +81,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _announced: frozenset[Any] = frozenset()  # labels that `partial_fit` may add
 
     def fit(self, X: Any, y: Any, *, unlabelled: Any = None, names: Any = None, **others: Any) -> Self:
-        """Fit the catalogue, with at least one row or a name of every class.
+        """Fit the catalogue; every class needs at least one row or a name.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The value in y that marks rows without a label; `unlabelled=-1` is the convention of
             `sklearn.semi_supervised`. These rows are labelled jointly right away, see `transduction_` and
             `label_distributions_`, and are not part of the catalogue. None, the default, means that every label is a
-            class, including -1: labels such as -1, 0, 1 are too common to guess.
+            class, even -1, because labels such as -1, 0 and 1 are common.
         names : mapping or None
             From labels to vectors of the names of classes, see `add_names`.
         **others : object
@@ -134,9 +134,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **others: Any) -> Self:
         """Add examples; the result is the same as `fit` on all rows together.
 
-        The first call is a `fit`. A label must be known or listed in `classes`, of this call or an earlier one, so that
-        a mistyped one does not become a class; only a first call without `classes` takes any label. New classes are
-        also added with `add_classes`.
+        The first call is a `fit`. Labels must be known, or listed in `classes` in this call or an earlier one, so that
+        a typing mistake does not become a class; only a first call without `classes` takes any label. `add_classes`
+        adds new classes too.
 
         Parameters
         ----------
@@ -213,16 +213,16 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def add_names(self, names: Any) -> Self:
         """Add vectors of the names of classes, known or new; a class with a name needs no examples.
 
-        The vectors must be comparable with those of the items: names or descriptions as a sentence encoder embeds them
-        for sentences, as the text side of CLIP does for photographs. A name counts as that many examples as it helps
-        to label left-out ones, so names that say nothing change nothing. A classifier that is not fitted yet has no
-        examples then, see `from_names`.
+        The vectors must be comparable with those of the items: names or descriptions embedded by the sentence encoder
+        for sentences, or by the text side of CLIP for photographs. How many examples a name is worth is estimated from
+        left-out examples, so names that say nothing change nothing. A classifier that is not fitted yet then has no
+        examples, as with `from_names`.
 
         Parameters
         ----------
         names : mapping
-            From a label to a vector, or to several as rows (prompts); their mean is used, each at unit length. A name
-            that the class has already is replaced.
+            From a label to a vector, or to several as rows (prompts); their mean is used, each at unit length. If the
+            class already has a name, it is replaced.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : [row, feature]
             The items.
         groups : [row], [row, column] or None
-            One value per row, or one row of values: every group is a joint batch of its own.
+            One value per row, or one row of values; every group is labelled as a separate batch.
         **known : object
             What is known about the batch in advance: `prior`, `candidates`, `given`, `sequence`, `pool` and `order`,
             see `Known`.
@@ -289,7 +289,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Answer
-            The answer: labels, probabilities, which classes are present, items of no class, and warnings.
+            Labels, probabilities, the classes present, unknown items, and warnings.
 
         Examples
         --------
@@ -391,7 +391,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return said[0] if isinstance(item, int | np.integer) else said
 
     def questions(self, X: Any, n: int = 10, **known: Unpack[Known]) -> tuple[Question, ...]:
-        """Return the items that a person should look at first, chosen by what their answers say about other items.
+        """Return the items that a person should look at first: those that tell most about other items.
 
         Give the answers to `infer` as `given`.
 
@@ -407,7 +407,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         tuple of Question
-            Those of most worth first.
+            The most useful first.
 
         Examples
         --------
@@ -570,7 +570,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_names(cls, names: Any) -> Self:
-        """Make a classifier from vectors of the names of its classes alone, without any example.
+        """Make a classifier from vectors of the names of its classes, without examples.
 
         Parameters
         ----------

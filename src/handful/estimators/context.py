@@ -17,32 +17,32 @@ from handful.shapes import Int
 
 
 class Known(TypedDict, total=False):
-    """What is known about a batch; every door takes the same arguments, and each may be left out.
+    """What is known about a batch: the same optional arguments everywhere.
 
     Attributes
     ----------
     prior : array [class], mapping or table
         Weights of the classes before the batch is seen: an array in the order of `classes_`; a mapping from classes to
         weights, or from groups to such mappings; or a frame with the columns `class`, `weight` and, if groups differ,
-        `group`. Only their ratios count, and what is not mentioned has the weight one. Evidence in the batch overcomes
-        them, except a weight of zero: such a class cannot occur.
+        `group`. Only ratios matter, and the default weight is one. Evidence in the batch can overcome any weight except
+        zero: such a class cannot occur.
     candidates : list of classes, mapping from groups to lists, or list of lists
-        The only classes that can occur, the same as a weight of zero for all others. A list of lists has one list per
-        item, the only classes that this item can have; None there means all.
+        The only classes that can occur, as if all others had a weight of zero. A list of lists has one list per item,
+        with the only classes that this item can have; None there means all.
     given : mapping from rows to labels
-        What a person said some items are: positions of rows, counted from 0, to labels. These items have that label,
-        and count as examples of their class in this call; an item with None belongs to no class. A label that the
-        catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all labels.
-        The catalogue stays as it is: to keep the examples, call `partial_fit`.
+        Labels that a person gave to some items: positions of rows, counted from 0, to labels. These items keep that
+        label, and count as examples of their class in this call; an item with None belongs to no class. A label that
+        the catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all
+        labels. The catalogue stays as it is: to keep the examples, call `partial_fit`.
     sequence : [row] or [row, column]
         Items with the same value have the same class: the photographs of one sequence, the segments of one voice. They
         get the mean of their answers.
     pool : True, [row] or [row, column]
-        Groups with the same value are siblings, and each is labelled with the help of the others if that helps, see
-        `Answer.pooling`. True means that all are siblings.
+        Groups with the same value are siblings: each is labelled with the help of the others where that improves it,
+        see `Answer.pooling`. True means that all are siblings.
     order : [row]
-        When each group was, as dates or numbers. Then only earlier siblings help a group, and older ones help less if
-        the data say so.
+        The time of each group, as dates or numbers. Then only earlier siblings help a group, and older ones help less
+        if the data suggest so.
     coarse : mapping from classes to coarse classes
         The genus of each species, the tissue of each cell type. Answers then have a coarse class as well, and
         `Answer.sure_labels` says at which level it is sure. A class that is not mentioned is its own. Labels stay the

@@ -1,4 +1,4 @@
-"""Pooling: which groups are siblings, in which order, and what it gains to label them with each other's help."""
+"""Pooling: which groups are siblings, in which order, and what labelling them with each other's help gains."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Pooling:
     pools : ndarray [pool]
         Distinct values of the column `pool`, in increasing order; a single one, "all", for `pool=True`.
     gain : ndarray [pool]
-        Nats per item by which the labels of a group are predicted better by its siblings than without them. Groups are
-        labelled alone for this, and no group predicts itself.
+        How much better siblings predict the labels of a group, in nats per item. Groups are labelled alone for this,
+        and no group predicts itself.
     used : ndarray [pool]
-        Whether that is enough, three nats in all. If not, the groups of this pool are labelled as if they were alone.
+        Whether that is enough, three nats in all. If not, the groups of this pool are labelled separately.
     concentration : float
         c: how closely groups follow their siblings, as a number of items; zero if no pool is used.
     forgetting : float or None
-        ρ: what counts of a step of `order` ago are worth. One means that nothing is forgotten; None without `order`.
+        ρ: the weight of counts from one step of `order` ago. One means that nothing is forgotten; None without `order`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Proposals: items of no class that belong together, as classes to be named."""
+"""Proposals: unknown items that belong together, as classes to be named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from handful.engine.links import NewGroup
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """Items of a batch that look like one class that the catalogue does not have.
+    """Items of a batch that look like one class missing from the catalogue.
 
     Attributes
     ----------

@@ -125,9 +125,9 @@ def infer_scores(
 ) -> Answer:
     """Label all items jointly from the scores that another model gave them, and say which classes are present.
 
-    Only differences between the scores of one item count, and gaps between the best of them are their unit: a factor on
-    all scores, or another number added to each item's, changes nothing. The unit is that of all items in the call, also
-    where they come in groups; so give all groups of one model together.
+    Only differences between the scores of one item matter, and the gaps between the best ones are the unit: multiplying
+    all scores by a factor, or adding a number to the scores of an item, changes nothing. All items of the call share
+    one unit, also across groups, so pass all groups of one model together.
 
     A class that the model did not list for an item, or whose probability was rounded to zero, is not its label. An item
     without any score may have every class.
@@ -150,9 +150,9 @@ def infer_scores(
         As in `BatchClassifier.infer`.
     model_prior : array [class], mapping, table or None
         How frequent the classes were when the model was trained, in the forms of `prior`. The model prefers frequent
-        classes; this is taken back. Logits must then be on the model's own scale.
+        classes, and this is undone. Logits must then be on the model's own scale.
     several : bool
-        Whether an item may hold several classes, or none; needs the kind "sigmoid".
+        Whether an item may have several classes, or none; needs the kind "sigmoid".
     unlisted : bool
         Whether an item may also have a class that the model did not list for it. Its scores are taken to lie below all
         that are listed.
@@ -165,11 +165,11 @@ def infer_scores(
     Answer
         `unknown` is NaN: scores do not tell which items belong to none of the classes.
 
-        With `several`, `probabilities` are the chances that the item holds each class, and their sum over the classes
-        is the expected number of classes that it holds. `labels` is the class with the largest chance.
-        `expected_counts` are items that hold the class, and `class_proportions` their share of the batch. `unknown` is
-        the chance that the item holds none of the classes, as if these were independent, and `rejected` are items that
-        rather hold none than any. `presence` and `present_classes` are those of the batch, as always.
+        With `several`, `probabilities` are the chances that the item has each class, and their sum over the classes is
+        its expected number of classes. `labels` is the class with the largest chance. `expected_counts` are items that
+        have the class, and `class_proportions` their share of the batch. `unknown` is the chance that the item has none
+        of the classes, as if these were independent, and `rejected` are items that more likely have none than any.
+        `presence` and `present_classes` are those of the batch, as always.
 
     Examples
     --------

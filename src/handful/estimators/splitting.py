@@ -18,16 +18,16 @@ from handful.shapes import Int
 class FewClassSplit:
     """Splits whose training rows have every class, and whose test rows are one batch of a few classes.
 
-    The folds of `KFold` and its relatives hold all classes, so they measure the opposite of what happens in use. Here a
-    split has `shots` rows of every class to fit, and `n_items` other rows of `n_present` classes, drawn at random, to
-    label as one batch. Splits overlap. Use it where scikit-learn takes a `cv`.
+    The folds of `KFold` and its relatives contain all classes, the opposite of what happens in use. Here a split has
+    `shots` rows of every class to fit, and `n_items` other rows of `n_present` classes, drawn at random, to label as
+    one batch. Splits overlap. Use it where scikit-learn takes a `cv`.
 
     Parameters
     ----------
     n_splits : int
         Number of splits.
     n_present : int
-        Classes that the batch is drawn from; by chance it may hold fewer.
+        Classes that the batch is drawn from; by chance it may have fewer.
     n_items : int
         Items of a batch.
     shots : int

@@ -1,1 +1,1 @@
-"""Files of other tools, from their format to their format: what is not ours comes back untouched and in order."""
+"""Files of other tools, read and written in their own formats; everything else in them stays as it was."""

@@ -34,7 +34,7 @@ def load_backbone(name: str, *, device: str = "cpu") -> Backbone:
         where NAME is a name on the library's hub or, if the library accepts it, a folder; or `checkpoint:PATH`, where
         PATH is the folder of a run of `handful train` or a public few-shot checkpoint (ResNet-18 or WRN28-10).
     device : str
-        Where to run it, as torch names devices.
+        Device to run it on, as in torch.
 
     Returns
     -------

@@ -128,7 +128,7 @@ def extract(
     backbone : Backbone
         From `load_backbone`, or made from your own module.
     out : path
-        The new bank. If it already holds the result of this extraction, that is returned.
+        The new bank. If it already is the result of this extraction, it is returned.
     batch_size : int
         Items the backbone sees at once. It changes features by rounding, so it is part of the key.
     shard_size : int
@@ -139,7 +139,7 @@ def extract(
         Who computes the shards: `in_process(workers)` of `handful.machine.executors`, the default with one worker, or
         its `on_ray(address)`; then every node must see the items under the same path.
     dataset, licence : str
-        Noted in the bank's provenance.
+        Stored in the bank's provenance.
     on_progress : callable, optional
         Called with (items done, total number of items), at the start and after each shard.
 

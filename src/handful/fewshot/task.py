@@ -1,4 +1,4 @@
-"""TaskBatch: many few-shot problems at once. It holds no query labels, so no method can see them."""
+"""TaskBatch: many few-shot problems at once. It has no query labels, so no method can see them."""
 
 from __future__ import annotations
 

@@ -32,16 +32,16 @@ class LargeSolution:
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[np.ndarray, "class"]
-        Queries that each class is expected to hold, in double precision.
+        Expected number of queries of each class, in double precision.
     presence : Float[np.ndarray, "class"]
         Chance that the class occurs at least once, see `handful.estimators.Answer.presence`.
     joint_weight, confidence : float
         λ, zero where each query was labelled alone, and the mean of the largest probability of each query alone.
     unknown_share, unknown_interval : float or None, tuple of float
-        Mean chance of a query to belong to no class, and an interval of 90 % for the share of such queries in batches
-        like this. None and (0, 1) if the catalogue cannot tell.
+        Mean chance that a query belongs to no class, and a 90 % interval for the share of such queries in batches like
+        this. None and (0, 1) if the catalogue cannot tell.
     unknown_reason : str or None
-        Why that is not known, as a sentence.
+        Why that cannot be judged, as a sentence.
     is_open : bool
         Whether there is enough evidence for unknown queries, see `handful.engine.unknown`.
 

@@ -1,4 +1,4 @@
-"""Many batches on disk: a Parquet data set of any size, every group of its rows one joint batch, to Parquet."""
+"""Many batches on disk: every group of rows of a Parquet data set is labelled as one batch, from Parquet to Parquet."""
 
 from handful.many.run import LabelledGroups, label_groups
 

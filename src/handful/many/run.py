@@ -106,16 +106,16 @@ def label_groups(
         have none of the classes), `class`, `expected_count` and `presence`. A group is in the file where its first row
         is. `SHA256SUMS` has the checksums of all these files; `sha256sum -c` verifies them.
     group_by : str or sequence of str
-        The column of the group, or several that name a group together.
+        The column of the group, or several that together identify it.
     features : str or sequence of str, optional
         The column of vectors (lists of numbers), or one column per dimension. By default the columns that the
-        classifier was fitted to if these had names, else the only column of lists.
+        classifier was fitted to, if these had names; else the only column of lists.
     prior, candidates : object
         What is known about the classes of every group, as in `BatchClassifier.infer`; the same for all groups.
     keep_features : bool
-        Carry the vectors along as well; they are most of the data.
+        Also copy the vectors; they are most of the data.
     prefix : str
-        What the names of new columns begin with, for a data set that has a column `label` already.
+        Prefix of the new columns, for a data set that already has a column `label`.
     threads : int, optional
         Portions labelled at the same time, each on one thread; about 0.4 GB of memory each. By default one per core.
         The output does not depend on it.

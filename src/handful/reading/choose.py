@@ -64,15 +64,15 @@ def read_bank(
     labels: str | None = None,
     trust_pickle: bool = False,
 ) -> FeatureBank:
-    """Read a bank from any supported file or folder that holds vectors and labels.
+    """Read a bank from any supported file or folder with vectors and labels.
 
     Parameters
     ----------
     path : path
-        Whatever `read` reads and has vectors and labels.
+        Anything that `read` reads and that has vectors and labels.
     features, labels : str, optional
-        Names of the columns or keys, where they cannot be detected; of one column per dimension, what the names begin
-        with.
+        Names of the columns or keys, if they cannot be detected; for one column per dimension, the prefix of their
+        names.
     trust_pickle : bool
         Whether to open pickles, see `read`.
 

@@ -1,4 +1,4 @@
-"""read: what any supported file or folder holds, as one `Records`. The kind of file is told by its name and content."""
+"""read: the contents of any supported file or folder, as one `Records`; its name and content tell the kind of file."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def read(
 ) -> Records:
     r"""Read vectors, texts or images, and their columns, from any supported file or folder.
 
-    Labels, groups and names are chosen afterwards, from the columns. A row that cannot be read is skipped, counted and
-    listed with its line, up to 5 % of the rows; with more of them, the file is refused.
+    Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are skipped, counted and
+    listed with their lines; a file with more than 5 % of such rows is refused.
 
     Parameters
     ----------
@@ -69,19 +69,18 @@ def read(
         in UTF-8, UTF-16 or cp1252; `.jsonl` (also `.gz`); `.xlsx`; `.h5ad`; mass spectra, `.mgf`, `.msp` and
         `.mzML`; images in folders or in a `.zip`; or a pickle (`.pt`, `.pth`, `.pkl`, `.pickle`, `.plk`).
     features : str, optional
-        Column or key of the vectors, where it cannot be detected; of one column per dimension, what the names begin
-        with.
+        Column or key of the vectors, if it cannot be detected; for one column per dimension, the prefix of their names.
     text : str, optional
-        Column of the texts, by default `text`. A table with texts that are named holds texts, even if it has vectors,
-        unless these are named too.
+        Column of the texts, by default `text`. If it is given, the table is read as texts even if it has vectors,
+        unless `features` is given too.
     trust_pickle : bool
         Whether to open pickles, and arrays of objects in `.npy` and `.npz`. A pickle is a program, and opening it runs
-        what it says: say so only of files whose author you trust.
+        it: use this only for files whose author you trust.
 
     Returns
     -------
     Records
-        What the file holds, one row per item.
+        The contents of the file, one row per item.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Records: what a file holds, whatever its kind: vectors, texts or images, and their columns.
+"""Records: the contents of any kind of file: vectors, texts or images, and their columns.
 
 Which column has the labels, groups, names or texts is chosen afterwards, by `find_column`.
 """
@@ -47,7 +47,7 @@ class Skipped:
     row : int
         Its position among the items.
     name : str
-        Its name there, or its line in the file; a name may hold any character.
+        Its name there, or its line in the file; a name may contain any character.
     reason : str
         Why it could not be read.
 
@@ -68,7 +68,7 @@ class Skipped:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What a file or folder holds, one row per item.
+    """The contents of a file or folder, one row per item.
 
     Attributes
     ----------

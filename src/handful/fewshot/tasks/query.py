@@ -98,7 +98,7 @@ class RangeOverPool(SomeClasses):
 
 @dataclass(frozen=True)
 class Arrivals(SomeClasses):
-    """Task i is the i-th batch of |Q| items in the order in which they arrive; class after class, for a while each.
+    """Task i is the i-th batch of |Q| items in the order in which they arrive, class after class.
 
     The order consists of `k_eff` slots. Each class spreads its rows over the slots in proportions
     p ~ Dirichlet(concentration · 1). In a slot, the classes follow each other in random order. So at a small
@@ -223,7 +223,8 @@ class UnknownClasses:
     count : int
         Number of classes without a support.
     share : float
-        Share of the query that they have, 0 … 1. With 0 the classes are taken out and the query has none of them.
+        Their share of the query, 0 … 1. With 0 the classes are taken out of the support, and the query has none of
+        them.
 
     Examples
     --------
