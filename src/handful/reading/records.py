@@ -108,6 +108,8 @@ class Records:
     Examples
     --------
     >>> records = Records("a list", 3, vectors=np.eye(3), columns={"id": ["a7", "b3", "c1"]})
+    >>> records
+    Records('a list', 3 rows, vectors of 3 numbers, columns id)
     >>> records.of_rows([2, 0]).columns
     {'id': ['c1', 'a7']}
     """
@@ -129,6 +131,15 @@ class Records:
     splits: Mapping[str, Sequence[int]] | None = None
     positions: Sequence[int] | None = None
     lines: Callable[[], Sequence[int]] | None = None
+
+    def __repr__(self) -> str:
+        said = [repr(self.where), f"{self.n_rows:,} rows"]
+        if self.vectors is not None:
+            said.append(f"vectors of {self.vectors.shape[1]:,} numbers")
+        said += ["images"] if self.images is not None else []
+        said += [f"columns {some_of(list(self.columns))}"] if self.columns else []
+        said += [f"{len(self.skipped):,} skipped"] if self.skipped else []
+        return f"Records({', '.join(said)})"
 
     @property
     def rows(self) -> Sequence[int]:
