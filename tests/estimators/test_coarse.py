@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from handful.classification import classify, classify_scores
+from handful.classification.page_data import page_data
 from handful.classification.tables import write_predictions
 from handful.cli.main import main
 from handful.errors import FileFormatError, LabelError, OptionError
@@ -139,3 +140,10 @@ def test_the_command_says_how_many_are_sure(files, capsys):
     assert main(line) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "10 of 20 items have a class, and 10 more a coarse class" in said
+
+
+def test_the_page_shows_coarse_classes(files):
+    data = page_data(classify(files / "catalogue.csv", files / "batch.csv", coarse="genus"), "birds")
+    assert data["coarse"] == ["sparrow"] * 10 + ["corvid"] * 10
+    assert min(data["coarse_p"]) > 0.95
+    assert page_data(classify(files / "catalogue.csv", files / "batch.csv"), "birds")["coarse"] is None

@@ -63,6 +63,8 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "unknown": rounded(np.nan_to_num(answer.unknown[on_page]), 3),
         "rejected": answer.rejected[on_page].astype(int).tolist(),
         "doubtful": answer.doubtful[on_page].astype(int).tolist(),
+        "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
+        "coarse_p": None if answer.coarse is None else rounded(answer.coarse.chances[on_page]),
         "left_out": n_items - len(items),
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()

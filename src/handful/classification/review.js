@@ -265,10 +265,17 @@
       told.append(meter(chanceOf(item)));
       if (data.rejected[item]) told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
       else if (data.p2[item] >= 0.005) told.append(make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(data.p2[item])));
+      told.append(...coarseOf(item));
     }
     element.append(told);
     element.setAttribute("aria-selected", item === current);
     return element;
+  }
+
+  // The coarse class of an item, where its classes cannot be told apart.
+  function coarseOf(item) {
+    if (!data.coarse || data.rejected[item] || data.coarse_p[item] < data.p[item] + 0.005) return [];
+    return [make("small", { class: "quiet" }, "any ", named(data.coarse[item]), ", " + percent(data.coarse_p[item]))];
   }
 
   function drawMore() {
@@ -442,6 +449,7 @@
     pieces.push(make("div", { class: data.doubtful[item] || data.rejected[item] ? "doubt" : "" }, head, meter(chanceOf(item))));
     if (data.rejected[item]) pieces.push(make("small", { class: "quiet" }, "most like ", named(second), ": " + percent(data.p[item]) + " if it were one of the classes"));
     else if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(data.p2[item])));
+    pieces.push(make("div", {}, ...coarseOf(item)));
     const does = [make("button", { class: "main", onclick: confirm }, make("span", {}, label === null ? "Confirm: none of these" : "Confirm"), make("kbd", {}, "Enter"))];
     if (label !== null) does.push(make("button", { onclick: sayNone }, make("span", {}, NONE), make("kbd", {}, "x")));
     if (second !== null) does.push(make("button", { onclick: takeSecond }, make("span", {}, named(second)), make("kbd", {}, "r")));
