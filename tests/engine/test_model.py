@@ -57,6 +57,18 @@ def test_order_and_scale_do_not_matter():
     assert np.allclose(again.presence, found.presence, atol=1e-4)
 
 
+def test_one_example_of_each_class_is_enough_to_see_another_place():
+    home, away = [], []
+    for seed in range(8):
+        points, classes, truth = made_up(seed, n_classes=20, chosen=(1, 4, 7, 10, 13), n_items=75, noise=0.5)
+        head = classes.head
+        unknown_spread = reference(head.weights, head.offsets, head.means, 1, None)
+        offset = 0.75 * np.random.default_rng(seed).normal(size=points.shape[1])
+        for found, there in ((home, points), (away, points + offset)):
+            found.append((label_batch(there, unknown_spread).probabilities.argmax(1) == truth).mean())
+    assert np.mean(away) > np.mean(home) - 0.05
+
+
 def test_a_batch_from_another_place_is_labelled_as_at_home():
     points, classes, truth = made_up(2, shots=5)
     offset = 0.8 * np.ones(16)

@@ -40,7 +40,7 @@ def test_what_chance_gives_is_no_offset():
 
 
 def test_without_a_spread_and_with_equal_shots_nothing_changes():
-    found = placed(*batch(np.ones(12)), np.full(6, 5.0), spread=None)
+    found = placed(*batch(np.ones(12)), np.full(6, 5.0), spread=0.0)
     assert not found.offset.any()
     assert not found.tilts.any()
 

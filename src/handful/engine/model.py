@@ -172,6 +172,15 @@ class BatchItems:
         return table
 
     @cached_property
+    def spread(self) -> PerBatch:
+        """V; of a catalogue that cannot tell it, half the mean squared distance of an item from its nearest mean."""
+        head, points = self.reference.head, self.points
+        if head.spread is not None:
+            return np.full(points.shape[:-2], head.spread)
+        nearest = ((head.means**2).sum(1) - 2 * points @ head.means.T).min(-1)
+        return np.asarray(((points**2).sum(-1) + nearest).mean(-1) / 2)
+
+    @cached_property
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Classes that some item may have, [..., class]."""
         if not self.context.is_empty:
@@ -381,7 +390,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
         return at, np.zeros_like(few), near
     given = few * (weights[..., None] * at.roll.called[..., None, :] * (gate > 0)[..., None, None]).astype(few.dtype)
     means, shots, slopes = head.means[columns], head.mass[columns], reference.slopes[columns]
-    moved = Moved.of(items.points - at.offset[..., None, :], given, slopes, means, shots, head.spread)
+    moved = Moved.of(items.points - at.offset[..., None, :], given, slopes, means, shots, items.spread)
     at = replace(at, moved=moved, moving=columns, gate=gate)
     near = at.near(items, given)
     at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes, unknown))
@@ -509,7 +518,7 @@ def _placed(items: BatchItems, weights: Floats) -> Decision:
         return np.asarray((each[..., None, :] @ table)[..., 0, :] * t, dtype=np.float64)
 
     centre = (weights[..., None, :] @ items.points)[..., 0, :] / n_items[..., None]
-    there = place(count, n_items, centre, allowed, head.weights, head.means, head.mass, head.spread)
+    there = place(count, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread)
     tilts, prior_weight = there.tilts, np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts

@@ -42,7 +42,7 @@ def place(
     weights: Floats,
     means: Floats,
     shots: Floats,
-    spread: float | None,
+    spread: PerBatch,
 ) -> Place:
     """Estimate offset and η of each batch of a stack.
 
@@ -57,18 +57,18 @@ def place(
     weights, means, shots
         Of the head: [class, dim], [class, dim] and the number of examples of each class.
     spread
-        V, the mean squared distance of an item from its class mean; without it there is no offset.
+        V [...], the mean squared distance of an item from its class mean; if it is zero there is no offset.
     """
     log_shots = np.log(shots.astype(np.float64))
     log_shots = log_shots - (allowed * log_shots).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
     log_shots = np.where(allowed, log_shots, 0.0)
     uneven = np.abs(log_shots).max(-1) > 1e-6
     offset, moved, eta = np.zeros_like(centre), np.zeros(allowed.shape), np.zeros(allowed.shape[:-1])
-    for _ in range(ROUNDS if spread or uneven.any() else 0):
+    for _ in range(ROUNDS if np.any(spread) or uneven.any() else 0):
         shares = count(moved + eta[..., None] * log_shots) / n_items[..., None]
         if uneven.any():
             eta = np.where(uneven, _eta(eta, log_shots, allowed, shares), 0.0)
-        if spread:
+        if np.any(spread):
             unexplained = centre - shares.astype(means.dtype) @ means
             noise = CHANCE * spread * (1 / n_items + (shares**2 / shots).sum(-1))
             square = np.maximum((unexplained**2).sum(-1), np.finfo(np.float64).tiny)

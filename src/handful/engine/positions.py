@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from handful.shapes import PerBatch
+
 Floats = npt.NDArray[np.floating]
 
 # What an item given to a class counts, in examples, and the share of the gain in nats that is believed.
@@ -33,27 +35,16 @@ class Moved(NamedTuple):
     means: Floats  # [..., class, dim]
     shots: Floats  # [..., class]
     slopes: Floats  # [..., class], κ
-    spread: Floats | float  # [...], V
+    spread: PerBatch  # [...], V
     sums: Floats  # [..., class, dim], a Σ q z
     mass: Floats  # [..., class], a Σ q
     squares: Floats  # [..., class], a² Σ q²
 
     @classmethod
-    def of(
-        cls, points: Floats, given: Floats, slopes: Floats, means: Floats, shots: Floats, spread: float | None
-    ) -> Moved:
-        """Give items [..., item, dim] to classes, as far as `given` [..., item, class] says.
-
-        Without `spread`, V is half the mean squared distance of an item from its nearest mean.
-        """
-        v: Floats | float = spread or 0.0
-        if spread is None:
-            away = (
-                (points**2).sum(-1)[..., None] - 2 * points @ means.swapaxes(-1, -2) + (means**2).sum(-1)[..., None, :]
-            )
-            v = away.min(-1).mean(-1) / 2
+    def of(cls, points: Floats, given: Floats, slopes: Floats, means: Floats, shots: Floats, spread: PerBatch) -> Moved:
+        """Give items [..., item, dim] to classes, as far as `given` [..., item, class] says."""
         sums = PULL * given.swapaxes(-1, -2) @ points
-        return cls(means, shots, slopes, v, sums, PULL * given.sum(-2), PULL**2 * (given**2).sum(-2))
+        return cls(means, shots, slopes, spread, sums, PULL * given.sum(-2), PULL**2 * (given**2).sum(-2))
 
     def gains(self, points: Floats, given: Floats | None = None) -> Floats:
         """Return what the scores of items gain, [..., item, class].
