@@ -1,10 +1,10 @@
-"""Voices, groceries and mass spectra: labels, classes present and items of no class, with data that nobody tuned on.
+"""Voices, groceries, mass spectra, sounds and requests: labels, classes present and unknown items, on untuned data.
 
     python studies/real_uses.py DATA NAME [--only clips ...] [--batches 50]
     python studies/real_uses.py --compare NAME OLDER
 
 Only the public interface is called, so any version of handful can be measured: install it, choose a NAME for it, and
-compare the two on the same batches. Every cell is measured with and without items of no class.
+compare the two on the same batches. Every cell is measured with and without unknown items.
 
 - **utterances**, **clips** (`audiomnist-speakers`): 3 rows of each of 60 voices; 4 to 6 voices with 10 to 20 rows each,
   two of which are not in the catalogue if something is unknown.
@@ -13,7 +13,12 @@ compare the two on the same batches. Every cell is measured with and without ite
 - **spectra** (`massbank-two-labs`): the library of one laboratory, 1,152 compounds; all spectra that laboratory 1 has
   of 10 to 30 compounds, and of a quarter as many that the library lacks. **candidates**: the same with the compounds
   whose precursor mass is within 0.01 of that of any spectrum of the batch.
+- **sounds** (`esc50-birdnet`): 5 clips of each of 50 kinds; 75 clips of 5 kinds; two more kinds with 25 clips if
+  something is unknown.
+- **requests** (`hint3-powerplay11-minilm`): the catalogue that a company wrote, 57 intents with 1 to 42 examples; 75 of
+  the requests that have an intent, or of all requests if something is unknown.
 
+`joint` labels the whole batch, `alone` each item by the same classifier, `means` each item by the nearest class mean.
 Results are saved in `studies/results/real_uses/NAME.json`, one value per batch.
 """
 
@@ -34,7 +39,9 @@ from sklearn.metrics import roc_auc_score
 import handful
 
 RESULTS = Path(__file__).parent / "results" / "real_uses"
-CELLS = ("utterances", "clips", "groceries", "spectra", "candidates")
+CELLS = ("utterances", "clips", "groceries", "spectra", "candidates", "sounds", "requests")
+# Cells whose batches share a catalogue, and the cell that has the same one.
+SHARED = {"spectra": "spectra", "candidates": "spectra", "requests": "requests"}
 COMPOUNDS, LABORATORY, TOLERANCE = 1152, 1, 0.01
 
 Rows = npt.NDArray[np.int64]
@@ -105,11 +112,36 @@ def spectra(data: Path, listed: bool, unknown: bool, rng: np.random.Generator) -
     return Drawn(features, labels, items[rows], truth[rows], np.unique(labels[near]).tolist() if listed else None)
 
 
+def sounds(data: Path, unknown: bool, rng: np.random.Generator) -> Drawn:
+    """Draw clips of a few kinds of sound."""
+    features, labels = (array(data / "esc50-birdnet" / f"{name}.npy") for name in ("features", "labels"))
+    rows = [rng.permutation(np.flatnonzero(labels == k)) for k in range(50)]
+    kinds = rng.permutation(50)
+    gone, there = (kinds[:2], kinds[2:7]) if unknown else (kinds[:0], kinds[:5])
+    examples = np.concatenate([rows[k][:5] for k in range(50) if k not in gone])
+    of = [
+        rng.permutation(np.concatenate([rows[k][5:] for k in some])) if len(some) else there[:0]
+        for some in (there, gone)
+    ]
+    items = np.concatenate([of[0][:75], of[1][:25]])
+    return Drawn(features[examples], labels[examples], features[items], labels[items])
+
+
+def requests(data: Path, unknown: bool, rng: np.random.Generator) -> Drawn:
+    """Draw requests to a company, whose own examples are the catalogue."""
+    folder = data / "hint3-powerplay11-minilm"
+    features, labels, split = (array(folder / f"{name}.npy") for name in ("features", "labels", "original_split"))
+    written, asked = split == 1, split == 0
+    may = np.flatnonzero(asked if unknown else asked & np.isin(labels, labels[written]))
+    items = rng.choice(may, 75, replace=False)
+    return Drawn(features[written], labels[written], features[items], labels[items])
+
+
 def drawn(data: Path, cell: str, unknown: bool, number: int) -> Drawn:
     """Draw a batch of a cell, the same for every version."""
     rng = np.random.default_rng([CELLS.index("spectra" if cell == "candidates" else cell), unknown, number])
-    if cell == "groceries":
-        return groceries(data, unknown, rng)
+    if cell in ("groceries", "sounds", "requests"):
+        return {"groceries": groceries, "sounds": sounds, "requests": requests}[cell](data, unknown, rng)
     if cell in ("utterances", "clips"):
         return voices(data, "short" if cell == "clips" else "", unknown, rng)
     return spectra(data, cell == "candidates", unknown, rng)
@@ -138,12 +170,14 @@ def figures(model: Any, batch: Drawn) -> dict[str, float]:
     known = np.isin(batch.truth, model.classes_)
     with warnings.catch_warnings(action="ignore"):
         found = model.infer(batch.items, candidates=batch.candidates)
+        alone = model.infer(batch.items, groups=np.arange(len(batch.items)), candidates=batch.candidates).labels
     code, there = np.searchsorted(model.classes_, batch.truth[known]), np.isin(model.classes_, batch.truth)
     right, present = found.labels[known] == batch.truth[known], found.presence >= 0.5
     q = np.asarray(found.probabilities)[known]
     share, (low, high), rejected = float((~known).mean()), found.unknown_interval, np.asarray(found.rejected)
     values = {
         "joint": right.mean(),
+        "alone": (alone[known] == batch.truth[known]).mean(),
         "means": (means_of(batch)[known] == batch.truth[known]).mean(),
         "precision": there[present].mean() if present.any() else 1.0,
         "recall": present[there].mean(),
@@ -161,14 +195,20 @@ def figures(model: Any, batch: Drawn) -> dict[str, float]:
     return {name: round(100 * float(value), 3) for name, value in values.items()} | {"loss": round(loss, 4)}
 
 
+@cache
+def library(data: Path, cell: str) -> Any:
+    """Fit the catalogue that all batches of a cell share."""
+    batch = drawn(data, cell, False, 0)
+    return classifier()().fit(batch.examples, batch.labels)
+
+
 def measured(data: Path, cell: str, unknown: bool, n: int) -> Iterator[dict[str, float]]:
-    """Measure the batches of a cell; the library of spectra is fitted once."""
-    library = None
+    """Measure the batches of a cell; a catalogue that all batches share is fitted once."""
     for number in range(n):
         batch = drawn(data, cell, unknown, number)
         with warnings.catch_warnings(action="ignore"):
-            model = library or classifier()().fit(batch.examples, batch.labels)
-        library = model if cell in ("spectra", "candidates") else None
+            shared = SHARED.get(cell)
+            model = library(data, shared) if shared else classifier()().fit(batch.examples, batch.labels)
         yield figures(model, batch)
 
 
@@ -177,7 +217,7 @@ def compare(name: str, older: str) -> None:
     new, old = (json.loads((RESULTS / f"{one}.json").read_text(encoding="utf-8")) for one in (name, older))
     print(f"| batch | figure | {older} | {name} | difference |\n|---|---|---|---|---|")
     for cell in [cell for cell in new if cell in old]:
-        for figure in new[cell][0]:
+        for figure in [figure for figure in new[cell][0] if figure in old[cell][0]]:
             a, b = (np.array([batch[figure] for batch in one[cell]]) for one in (old, new))
             n = min(len(a), len(b))
             gain = b[:n] - a[:n]

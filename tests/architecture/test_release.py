@@ -42,7 +42,7 @@ def test_what_stands_in_the_way_of_a_release_is_named(tmp_path):
 def test_fragments_of_changes_are_sentences_under_names_that_towncrier_reads():
     for path in (ROOT / "changes").glob("*"):
         if path.name != "README.md":
-            assert re.fullmatch(r"[+\w-]+\.(feature|bugfix|doc|removal|misc)\.md", path.name), path.name
+            assert re.fullmatch(r"[+\w-]+\.(feature|bugfix|doc|removal)\.md", path.name), path.name
             assert path.read_text(encoding="utf-8").endswith(".\n"), path.name
 
 

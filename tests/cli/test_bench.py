@@ -78,7 +78,7 @@ def test_tasks_with_unknown_classes_from_the_command_to_the_page(bank, tmp_path,
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report")]) == 0
     capsys.readouterr()
     page = (tmp_path / "report" / "index.html").read_text()
-    assert "Items of no class" in page
+    assert "Unknown items" in page
     assert page.count("1 − highest probability") == 2  # once in each table, for nearest_prototype
     again = run(capsys, "run", "--resume", "--out", tmp_path / "run")
     assert again == lines

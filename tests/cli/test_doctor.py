@@ -59,7 +59,7 @@ def test_a_cuda_torchvision_beside_a_cpu_torch():
 
 def test_a_torchvision_of_another_release():
     (found,) = findings({"torchvision": "0.20.1+cpu"}, wanted="2.5.1")
-    assert found[0] == "torchvision 0.20.1+cpu asks for torch 2.5.1, and torch 2.13.0+cpu is installed"
+    assert found[0] == "torchvision 0.20.1+cpu requires torch 2.5.1, but torch 2.13.0+cpu is installed"
     assert "torchvision 'torch==2.13.0' --index-url https://download.pytorch.org/whl/cpu" in found[1]
 
 

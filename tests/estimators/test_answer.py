@@ -167,9 +167,9 @@ def test_an_answer_without_rejected_items_says_how_many_may_be_unknown():
     found = _fitted(6, 5).infer(np.random.default_rng(1).normal(size=(12, 8)))
     none = np.zeros(12, dtype=bool)
     wide, narrow = (replace(found, rejected=none, unknown_interval=(0.0, high)) for high in (0.4, 0.1))
-    assert "Up to 40% of the items may be like none of the classes" in wide.summary()
-    assert "may be like none" not in narrow.summary()
-    assert "may be like none" not in replace(wide, unknown_reason="It cannot be judged.").summary()
+    assert "Up to 40% of the items may belong to none of the classes" in wide.summary()
+    assert "may belong to none" not in narrow.summary()
+    assert "may belong to none" not in replace(wide, unknown_reason="It cannot be judged.").summary()
 
 
 # -- tables and text ---------------------------------------------------------------------------------------------------

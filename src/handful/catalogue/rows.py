@@ -58,7 +58,7 @@ def transform_rows(name: str, rows: Float[np.ndarray, "row dim"], first: int = 0
     if 0 < largest < least or largest > most / MOST_SUMMED:
         raise TaskError(
             f"the largest number in the rows {first} … {first + len(sizes) - 1} is {largest:.2g}: {rows.dtype} "
-            "cannot hold its square, or has lost digits of it; use transform='l2', or multiply all features by a "
+            "cannot represent its square, or has lost digits of it; use transform='l2', or multiply all features by a "
             "number that brings them near one"
         )
     return ROW_TRANSFORMS[name](rows)

@@ -127,7 +127,7 @@ def findings(
             kept = versions["torch"].partition("+")[0]
             found.append(
                 (
-                    f"{name} {versions[name]} asks for torch {wanted}, and torch {versions['torch']} is installed",
+                    f"{name} {versions[name]} requires torch {wanted}, but torch {versions['torch']} is installed",
                     # The resolver knows which release fits the installed torch.
                     f"pip install --upgrade --force-reinstall {name} 'torch=={kept}' --index-url {index}",
                 )
@@ -135,7 +135,7 @@ def findings(
     if cuda_of_torch and not cuda_runs:
         found.append(
             (
-                f"torch was built for CUDA {cuda_of_torch} and finds no device to run it on",
+                f"torch was built for CUDA {cuda_of_torch} but finds no device to run on",
                 "install the driver of the graphics card, or, without one, save gigabytes: "
                 "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
             )

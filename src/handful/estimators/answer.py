@@ -546,7 +546,7 @@ def undecided(high: float) -> str:
     """Say that many items may be unknown although none is rejected: up to the share `high`; empty if that is small."""
     if high < UNDECIDED:
         return ""
-    return f"Up to {high:.0%} of the items may be like none of the classes; this batch does not tell."
+    return f"Up to {high:.0%} of the items may belong to none of the classes; this batch cannot tell."
 
 
 def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:

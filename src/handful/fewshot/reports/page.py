@@ -277,7 +277,7 @@ def _unknown(columns: Sequence[Column]) -> str:
         "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
         "minus its highest probability."
     )
-    return f"<h2>Items of no class</h2><p>{escape(explained)}</p>{''.join(tables)}"
+    return f"<h2>Unknown items</h2><p>{escape(explained)}</p>{''.join(tables)}"
 
 
 def _ranks(columns: Sequence[Column]) -> str:
