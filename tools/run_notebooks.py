@@ -1,8 +1,8 @@
 """Run the notebooks and keep what their cells print: python tools/run_notebooks.py.
 
 Cells are run in plain Python, in a new process and a new folder for each notebook: no kernel and no package of Jupyter
-is needed. Lines that begin with % are for Jupyter and are left out, and `display` shows nothing. A cell's output is
-what it prints, and the value of its last line. `tests/test_notebooks.py` runs them again and compares.
+is needed. Lines that begin with % are for Jupyter and are left out, and `display` shows nothing. The folder has a
+copy of `data`. A cell's output is what it prints, and the value of its last line. `tests/test_notebooks.py` runs them again and compares.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import contextlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ def run(notebook: dict[str, Any]) -> list[str]:
 def outputs_of(path: Path) -> list[str]:
     """Run a notebook in a process and a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER / "data", Path(folder) / "data")
         command = [sys.executable, "-W", "error::UserWarning", __file__, "--one", str(path)]
         found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if found.returncode:
