@@ -14,8 +14,9 @@ run_notebooks = importlib.import_module("run_notebooks")
 NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_four():
-    assert [path.stem for path in NOTEBOOKS] == ["first_batch", "photographs", "spectra", "your_own_table"]
+def test_there_are_seven():
+    names = ["cells", "first_batch", "photographs", "shelf", "spectra", "voices", "your_own_table"]
+    assert [path.stem for path in NOTEBOOKS] == names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -52,3 +53,7 @@ def test_cells_print_and_a_failure_is_told(tmp_path):
     (tmp_path / "bad.ipynb").write_text(json.dumps(notebook("1 / 0")))
     with pytest.raises(RuntimeError, match=r"bad\.ipynb failed:\n(.|\n)*ZeroDivisionError"):
         run_notebooks.outputs_of(tmp_path / "bad.ipynb")
+    download = "from urllib.request import urlopen\nurlopen('https://example.org')"
+    (tmp_path / "far.ipynb").write_text(json.dumps(notebook(download)))
+    with pytest.raises(RuntimeError, match=r"far\.ipynb failed:\n(.|\n)*refused"):
+        run_notebooks.outputs_of(tmp_path / "far.ipynb")

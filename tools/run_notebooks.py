@@ -1,8 +1,9 @@
 """Run the notebooks and keep what their cells print: python tools/run_notebooks.py.
 
 Cells are run in plain Python, in a new process and a new folder for each notebook: no kernel and no package of Jupyter
-is needed. Lines that begin with % are for Jupyter and are left out, and `display` shows nothing. A cell's output is
-what it prints, and the value of its last line. `tests/test_notebooks.py` runs them again and compares.
+is needed. The folder has a copy of `data`, and nothing can be downloaded. Lines that begin with % are for Jupyter and
+are left out, and `display` shows nothing. A cell's output is what it prints, and the value of its last line.
+`tests/test_notebooks.py` runs them again and compares.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import ast
 import contextlib
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "learn" / "notebooks"
+# Nothing listens there, so a download fails.
+OFFLINE = {**os.environ, "https_proxy": "http://127.0.0.1:9", "no_proxy": ""}
 
 
 def run(notebook: dict[str, Any]) -> list[str]:
@@ -43,8 +48,9 @@ def run(notebook: dict[str, Any]) -> list[str]:
 def outputs_of(path: Path) -> list[str]:
     """Run a notebook in a process and a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER / "data", Path(folder) / "data")
         command = [sys.executable, "-W", "error::UserWarning", __file__, "--one", str(path)]
-        found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        found = subprocess.run(command, cwd=folder, env=OFFLINE, capture_output=True, text=True, check=False)
     if found.returncode:
         raise RuntimeError(f"{path.name} failed:\n{found.stderr}")
     return list(json.loads(found.stdout))
