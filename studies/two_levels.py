@@ -213,13 +213,13 @@ def page() -> Page:
             f"labels alone are not{'' if not missed else ', but not on ' + ' and '.join(missed)}. There, examples and "
             "items come from different shops, and probabilities are too high. The coarse level adds little where the "
             "label is sure anyway, and most where species look alike. With one example per class, few items are sure "
-            "of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten are right, however "
-            "they are labelled."
+            "of anything. Iconic pictures are hardly a catalogue for photographs: three items in ten are right, "
+            "however they are labelled."
         ),
         limits=(
             "Items that are sure of nothing still have a label and its probability. A batch errs as a whole: with five "
-            f"examples, all sure labels are right in {whole} of {len(sure)} batches, and {min(sure):.0f} % in the worst "
-            "one. Pairs of requests are made up."
+            f"examples, all sure labels are right in {whole} of {len(sure)} batches, and {min(sure):.0f} % in the "
+            "worst one. Pairs of requests are made up."
         ),
         made=(
             "The docstring of `studies/two_levels.py` says how batches are drawn. "

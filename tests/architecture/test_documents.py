@@ -178,6 +178,8 @@ def test_the_documentation_is_short(tmp_path):
 
 def test_the_example_at_the_top_of_the_readme_is_the_row_of_its_table():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    alone, jointly = re.search(r"half-second clips, (\d+) % get the right name one at a time, and (\d+) %", text).groups()
+    alone, jointly = re.search(
+        r"half-second clips, (\d+) % get the right name one at a time, and (\d+) %", text
+    ).groups()
     row = re.search(r"half-second clips: [^|]*\| ([\d.]+) \| ([\d.]+) \|", text).groups()
     assert [alone, jointly] == [f"{float(value):.0f}" for value in row]
