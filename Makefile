@@ -42,7 +42,6 @@ pace:      ## whether help and imports became slower, as ratios to scikit-learn
 	python tools/perf_guard.py
 
 perf:      ## speed, never part of the tests
-	python perf/price_of_induction.py
 	python perf/draw.py
 	python perf/tim.py
 	python perf/ici.py
