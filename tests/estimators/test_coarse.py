@@ -39,8 +39,8 @@ def test_where_classes_cannot_be_told_apart_the_answer_is_the_coarse_one(birds):
     plain = BatchClassifier().fit(X, y).infer(batch)
     np.testing.assert_array_equal(plain.probabilities, found.probabilities)
     assert plain.sure_labels.tolist() == [None] * 10 + ["raven"] * 10
-    assert "20 items have a class" not in plain.summary()
-    assert "10 of 20 items have a class, and 10 more a coarse class" in found.summary()
+    assert "items have a class" not in plain.summary()
+    assert "10 of 20 items have a class with a chance of at least 0.95, and 10 more a coarse class" in found.summary()
     table = found.to_frame()
     assert table.columns.tolist()[-3:] == ["coarse", "coarse_probability", "sure_label"]
     assert table["coarse"].tolist() == ["sparrow"] * 10 + ["corvid"] * 10
@@ -139,7 +139,7 @@ def test_the_command_says_how_many_are_sure(files, capsys):
     line = ["classify", "--catalogue", paths[0], "--batch", paths[1], "--out", paths[2], "--coarse", "genus"]
     assert main(line) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "10 of 20 items have a class, and 10 more a coarse class" in said
+    assert "10 of 20 items have a class with a chance of at least 0.95, and 10 more a coarse class" in said
 
 
 def test_the_page_shows_coarse_classes(files):

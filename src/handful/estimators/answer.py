@@ -245,7 +245,10 @@ class Answer:
 
     @property
     def sure_labels(self) -> npt.NDArray[Any]:
-        """The finest level with a chance of at least 0.95: the label, its coarse class, or None; None if rejected."""
+        """The finest level with a chance of at least 0.95: the label, its coarse class, or None; None if rejected.
+
+        Like `probabilities`, these chances take every item to belong to one of the classes; see `unknown` for that.
+        """
         labels, sure = self.labels.astype(object), self.chances[:, 0] >= SURE
         if self.coarse is not None:
             coarse = ~sure & (self.coarse.chances >= SURE)
@@ -295,8 +298,8 @@ class Answer:
         known = ~self.rejected
         fine, sure = self.chances[known, 0] >= SURE, np.maximum(self.coarse.chances, self.chances[:, 0])[known] >= SURE
         return (
-            f"With a chance of at least {SURE:g}, {int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a "
-            f"class, and {int((sure & ~fine).sum()):,} more a coarse class."
+            f"{int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a class with a chance of at least "
+            f"{SURE:g}, and {int((sure & ~fine).sum()):,} more a coarse class, if they belong to your classes at all."
         )
 
     @cached_property
