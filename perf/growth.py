@@ -28,7 +28,7 @@ USUAL = {"classes": 1000, "items": 1000, "groups": 1, "dimensions": 128}
 SIZES = {
     "classes": (100, 1000, 10_000, 100_000),
     "items": (10, 100, 1000, 10_000, 100_000),
-    "groups": (1, 10, 100, 1000, 10_000),
+    "groups": (10, 100, 1000, 10_000),
     "dimensions": (64, 128, 384, 768, 1536),
 }
 LINES = ("handful", "bare product")

@@ -29,12 +29,18 @@ def test_figures_of_a_batch():
     assert all(row["fine"] < 100 for row in found)
     assert all(row["answered fine"] > 50 and row["answered coarse"] > 10 for row in found)
     assert study.measured(one, 8, 5, 0) == found[0]
+    some = study.measured(one, 5, 5, 0, missing=2)
+    assert some["answered unknown"] is not None
+    assert found[0]["answered unknown"] is None
 
 
 def test_what_the_page_says_is_so():
     found = study.kept()
     assert {len(rows) for of in found.values() for rows in of.values()} == {100}
-    for name, of in ((name, of) for name, of in found.items() if "5" in of):
-        sure = study.figure(of["5"], "sure").mean
-        assert sure > study.figure(of["5"], "fine").mean
+    for name, of in ((name, of) for name, of in found.items() if "5 examples" in of):
+        sure = study.figure(of["5 examples"], "sure").mean
+        assert sure > study.figure(of["5 examples"], "fine").mean
         assert (sure >= study.ENOUGH) == (name != "groceries")
+        with_unknown = of["5 examples, some unknown"]
+        assert study.figure(with_unknown, "sure").mean < sure
+        assert study.figure(with_unknown, "answered unknown").mean > 10
