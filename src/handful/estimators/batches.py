@@ -174,11 +174,9 @@ class Batches:
             if items.several:
                 raise OptionError("sequence says that items have one class, and several says that they may have more")
             self.sequence_of = column_of(known["sequence"], n_items, "sequence")[1]
-        self.coarse = None
-        if "coarse" in known:
-            if items.several:
-                raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
-            self.coarse = Coarse.of(known["coarse"], items.classes, n_items)
+        self.coarse = known.get("coarse")
+        if self.coarse is not None and items.several:
+            raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
         self.rows_of = rows_by_group(self.group_of)
         if self.contexts.siblings is not None:
             self._pool()
@@ -214,6 +212,7 @@ class Batches:
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
         """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
         items, n_items = self.items, len(self.items)
+        coarse = None if self.coarse is None else Coarse.of(self.coarse, items.classes, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
         codes, chances, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
         unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
@@ -223,8 +222,8 @@ class Batches:
                 q /= q.sum(-1, keepdims=True)
             codes[rows], chances[rows] = best_two(q)
             unknown[rows], rejected[rows] = found.unknown, found.rejected
-            if self.coarse is not None:
-                self.coarse.put(rows, q)
+            if coarse is not None:
+                coarse.put(rows, q)
             if table is not None:
                 table[rows] = q
             of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
@@ -250,7 +249,7 @@ class Batches:
             groups=self.names,
             group_of=self.group_of,
             pooling=self.pooling,
-            coarse=self.coarse,
+            coarse=coarse,
             frame_of=frame_of,
         )
         return answer if self.names is not None else answer.at(0)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.catalogue.labels import distinct
+from handful.engine.logistic import class_sums
 from handful.errors import OptionError
 from handful.estimators.prior_weights import class_places
 from handful.shapes import Float, Int
@@ -58,8 +59,7 @@ class Coarse:
 
     def put(self, rows: Int[np.ndarray, "some"], q: Float[np.ndarray, "some class"]) -> None:
         """Fill in the items of one batch."""
-        sums = np.zeros((len(self.classes), len(q)))
-        np.add.at(sums, self.of_class, q.T)
+        sums = class_sums(q.T, self.of_class, len(self.classes), np.ones(q.shape[1]))
         self.codes[rows], self.chances[rows] = sums.argmax(0), sums.max(0)
 
     def rows(self, rows: Int[np.ndarray, "some"]) -> Coarse:

@@ -252,11 +252,12 @@ def _with_overturned(
     if given is not None:
         high &= given < 0
     lost, of_groups = high & (own != found.codes[:, 0]), []
-    for rows in found.rows_of:
+    before = [found.diagnostics] if found.groups is None else found.diagnostics
+    for rows, others in zip(found.rows_of, before, strict=True):
         items = np.flatnonzero(lost[rows])
         items = items[np.argsort(-top[rows][items], kind="stable")]
         said = overturned_scores(tuple(items.tolist()), int(high[rows].sum()))
-        of_groups.append(() if said is None else (said,))
+        of_groups.append(others if said is None else (*others, said))
     return replace(found, diagnostics=of_groups[0] if found.groups is None else tuple(of_groups))
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from handful.engine.links import NewGroup
+from handful.engine.logistic import class_sums
 from handful.engine.model import Context, JointAnswer
 from handful.errors import OptionError
 from handful.shapes import Float, Int
@@ -67,6 +68,5 @@ def _means(
     rows: Float[np.ndarray, "item column"], sequence_of: Int[np.ndarray, "item"]
 ) -> Float[np.ndarray, "item column"]:
     """Mean over the rows of each sequence, for each of its items."""
-    sums = np.zeros((int(sequence_of.max()) + 1, rows.shape[1]))
-    np.add.at(sums, sequence_of, rows)
+    sums = class_sums(rows, sequence_of, int(sequence_of.max()) + 1, np.ones(len(rows)))
     return np.asarray((sums / np.bincount(sequence_of)[:, None])[sequence_of], dtype=rows.dtype)

@@ -121,11 +121,10 @@ def taxa(classes: Sequence[str], level: str) -> dict[str, str]:
     """
     found = {}
     for name in classes:
-        parts = [part.strip().lower() for part in name.split(";")]
-        scientific, _, common = name.partition("_")
+        parts, scientific = name.split(";"), _both_names(name)[0]
         if len(parts) == 7:
-            found[name] = parts[1 + TAXONOMY.index(level)]
-        elif level == "genus" and common and " " in scientific:
+            found[name] = parts[1 + TAXONOMY.index(level)].strip().lower()
+        elif level == "genus" and " " in scientific:
             found[name] = scientific.split()[0].lower()
     return {name: taxon for name, taxon in found.items() if taxon}
 
