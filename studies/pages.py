@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -94,6 +95,23 @@ class Page:
             for name, content in wanted.items()
             if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != content
         ]
+
+
+def measure_or_render(
+    about: str | None, kinds: Iterable[str], measure: Callable[[Path, str, int], None], page: Callable[[], Page]
+) -> None:
+    """Run a study from the command line: measure each kind with this many batches and keep it; then write the page."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", type=Path, help="folder that has the data")
+    parser.add_argument("--batches", type=int, default=100, help="batches of each kind and condition")
+    parser.add_argument("--only", nargs="+", choices=list(kinds), default=list(kinds))
+    parser.add_argument("--render", action="store_true", help="write the page from what is kept")
+    options = parser.parse_args()
+    if options.data is None and not options.render:
+        parser.error("name the data, or --render")
+    for kind in options.only if options.data is not None else ():
+        measure(options.data, kind, options.batches)
+    page().write()
 
 
 def as_csv(rows: Iterable[Row]) -> str:

@@ -20,7 +20,6 @@ classes; items are never examples. If some are unknown, two more classes are in 
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,7 +33,7 @@ from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank
-from pages import Page, dots, mean
+from pages import Page, dots, mean, measure_or_render
 from side_by_side import Floats, Ints, unit, whole_numbers
 
 RESULTS = Path(__file__).parent / "results" / "two_levels"
@@ -249,25 +248,20 @@ def page() -> Page:
     )
 
 
+def measure(data: Path, name: str, n: int) -> None:
+    """Measure the cells of a bank."""
+    one = read_bank(data, name)
+    cells = {
+        cell: [measured(one, PRESENT[name], shots, number, missing) for number in range(n)]
+        for cell, (shots, missing) in CELLS.items()
+        if name != "groceries by icons" or (shots, missing) == (1, 0)
+    }
+    keep(name, cells)
+
+
 def main() -> None:
     """Measure, or render."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=Path, help="folder that holds the banks")
-    parser.add_argument("--batches", type=int, default=100, help="batches of each bank and number of examples")
-    parser.add_argument("--only", nargs="+", choices=list(BANKS), default=list(BANKS))
-    parser.add_argument("--render", action="store_true", help="write the page from what is kept")
-    options = parser.parse_args()
-    if options.data is None and not options.render:
-        parser.error("name the data, or --render")
-    for name in options.only if options.data is not None else ():
-        one = read_bank(options.data, name)
-        cells = {
-            cell: [measured(one, PRESENT[name], shots, number, missing) for number in range(options.batches)]
-            for cell, (shots, missing) in CELLS.items()
-            if name != "groceries by icons" or (shots, missing) == (1, 0)
-        }
-        keep(name, cells)
-    page().write()
+    measure_or_render(__doc__, BANKS, measure, page)
 
 
 if __name__ == "__main__":

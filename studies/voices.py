@@ -28,7 +28,6 @@ Results are kept in `studies/results/voices`; `--render` writes the page from th
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ import numpy.typing as npt
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from pages import Page, dots, mean
+from pages import Page, dots, mean, measure_or_render
 
 RESULTS = Path(__file__).parent / "results" / "voices"
 KINDS = {"utterances": ("", ""), "clips": ("short", "short"), "clips, enrolled by utterances": ("", "short")}
@@ -283,17 +282,7 @@ def page() -> Page:
 
 def main() -> None:
     """Measure, or render."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=Path, help="folder that holds audiomnist-speakers")
-    parser.add_argument("--batches", type=int, default=100, help="recordings of each kind and number of strangers")
-    parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--render", action="store_true", help="write the page from what is kept")
-    options = parser.parse_args()
-    if options.data is None and not options.render:
-        parser.error("name the data, or --render")
-    for kind in options.only if options.data is not None else ():
-        keep(kind, measured(options.data, kind, options.batches))
-    page().write()
+    measure_or_render(__doc__, KINDS, lambda data, kind, n: keep(kind, measured(data, kind, n)), page)
 
 
 if __name__ == "__main__":
