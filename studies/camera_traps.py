@@ -211,8 +211,8 @@ def page() -> Page:
         ),
         made=(
             "`predictions.json` is what SpeciesNet writes, and `cct.json` says where and in which sequence each "
-            "photograph was taken, in the format of COCO Camera Traps. [Files you have](../do/files.md) explains the "
-            "first command. The docstring of `studies/camera_traps.py` says how worlds are drawn."
+            "photograph was taken, in the format of COCO Camera Traps. [Files of other tools](../do/files.md) explains "
+            "the first command. The docstring of `studies/camera_traps.py` says how worlds are drawn."
         ),
         commands=[
             "handful classify --scores predictions.json --sites cct.json --group-by location --sequence seq_id "

@@ -166,6 +166,42 @@ def test_dead_links_and_lost_pages_of_the_built_site_are_named(tmp_path):
     assert check_site.dead_links_of_readme(site, root) == [f"README.md: {link}" for link in bad]
 
 
+# Sentences that readers had to read twice.
+UNCLEAR = (
+    "told by their name",
+    "They are enough",
+    "what is shown first",
+    "what is shown second",
+    "with a chance of 90%",
+    "this batch cannot tell",
+    "do not say which backbone",
+    "looked at yet",
+    "take an item to belong",
+    "say nothing change nothing",
+    "Numbers go on",
+    "; name one of",
+    "Files you have",
+)
+
+
+def test_sentences_that_were_unclear_do_not_come_back():
+    folders = [path for name in ("src", "docs", "studies", "examples") for path in (ROOT / name).rglob("*")]
+    read = [path for path in [*PAGES, *folders] if path.suffix in (".md", ".py", ".js", ".ipynb", ".rst")]
+    assert len(read) > 300
+    for path in read:
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        for sentence in UNCLEAR:
+            assert sentence not in text, f"{path.relative_to(ROOT)}: {sentence}"
+
+
+def test_the_list_of_decisions_says_which_numbers_were_withdrawn():
+    folder = ROOT / "docs" / "decisions"
+    numbers = {int(path.name[:4]) for path in folder.glob("0*.md")}
+    missing = set(range(1, max(numbers) + 1)) - numbers
+    said = re.search(r"Numbers ([\d, and]+) were withdrawn", (folder / "index.md").read_text(encoding="utf-8"))
+    assert {int(number) for number in re.findall(r"\d+", said[1])} == missing
+
+
 def test_the_documentation_is_short(tmp_path):
     count_words = importlib.import_module("count_words")
     assert count_words.too_long(count_words.counts()) == [], "python tools/count_words.py"

@@ -220,7 +220,7 @@ def test_weights_other_than_the_banks_are_refused(pictures):
 def test_a_bank_that_does_not_know_asks(pictures, tmp_path):
     bank = extract(list_items(pictures / "catalogue"), small_backbone(), pictures / "bank")
     FeatureBank.from_arrays(bank.features, bank.labels, bank.class_names).save(tmp_path / "bare")
-    with pytest.raises(OptionError, match="do not say which backbone made them"):
+    with pytest.raises(OptionError, match="which backbone made the features is not recorded"):
         classify(tmp_path / "bare", pictures / "batch")
     assert classify(tmp_path / "bare", pictures / "batch", backbone="small").predictions()["label"][-1] == "blue"
 

@@ -65,7 +65,7 @@ def test_rejected_items_count_for_no_class():
         (
             [False, False, False],
             [],
-            "Up to 90% of the items may belong to none of the classes; this batch cannot tell.",
+            "Up to 90% of the items may belong to none of the classes; there is not enough evidence to decide.",
         ),
         ([False, True, False], [], "1 item looks like none of your 3 classes."),
         ([True, True, True], [[0, 1, 2]], "3 items look like none of your 3 classes; they fall into 1 group."),

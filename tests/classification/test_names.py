@@ -117,7 +117,7 @@ def test_neither_examples_nor_names_are_refused(tmp_path):
 def test_texts_need_a_backbone_that_reads_them(tmp_path):
     vectors_at_hand(tmp_path)
     texts = written(tmp_path, "names.txt", "cat\ndog\n")
-    with pytest.raises(OptionError, match="do not say which backbone"):
+    with pytest.raises(OptionError, match="which backbone made the vectors"):
         classify(None, tmp_path / "batch.npy", names=texts)
     images = Backbone("eyes", "image", 4, "", "", {}, "", lambda images: np.zeros((len(images), 4)))
     with pytest.raises(OptionError, match="eyes reads images and has no text side"):

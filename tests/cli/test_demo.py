@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("typer")
 from handful.cli import demo
 from handful.cli.main import main
-from handful.datasets import load_clinc150
+from handful.datasets import load_clinc150, load_clinc150_sentences
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,10 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     _, batches = demo.drawn(load_clinc150())
     truth = names[load_clinc150().labels[batches[0]]]
     with open(shown[0] / "labels.csv", newline="") as file:
-        together = np.array([row["label"] for row in csv.DictReader(file)])
+        predicted = list(csv.DictReader(file))
+    together = np.array([row["label"] for row in predicted])
+    sentences = np.array(load_clinc150_sentences())[batches[0]]
+    assert [row["text"] for row in predicted] == sentences.tolist()
     rows = Cells(page).rows
     counts = {row[0].replace(" ", "_"): row[1:4] for row in rows if len(row) == 5 and row[0] != "class"}
     for name in {*truth, *together}:
@@ -72,9 +75,11 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
         assert [counts[name][0], counts[name][2]] == [str(n or "–") for n in expected]
     assert sum(int(n) for n in (row[1].replace("–", "0") for row in counts.values())) == demo.ITEMS
     assert f"As one batch<b>{(together == truth).sum()} of {demo.ITEMS} right</b>" in page
-    changed = [row for row in rows if len(row) == 4 and row[0].isdigit()]
-    for item, really, alone, label in changed:
-        assert [really, label] == [array[int(item)].replace("_", " ") for array in (truth, together)]
+    changed = [row for row in rows if len(row) == 4 and row[0] in sentences]
+    assert changed
+    for sentence, really, alone, label in changed:
+        item = sentences.tolist().index(sentence)
+        assert [really, label] == [array[item].replace("_", " ") for array in (truth, together)]
         assert alone != label
     right = int(re.search(r"One at a time<b>(\d+) of", page)[1])
     gained = sum((row[3] == row[1]) - (row[2] == row[1]) for row in changed)
@@ -84,10 +89,21 @@ def test_the_page_shows_the_batch_its_classes_and_the_gain(shown):
     assert "href='review.html'" in page
 
 
+def test_the_sentences_are_shown_in_the_terminal_and_on_the_page_to_review(shown, tmp_path, capsys):
+    sentences = np.array(load_clinc150_sentences())[demo.drawn(load_clinc150())[1][0]]
+    review = (shown[0] / "review.html").read_text(encoding="utf-8")
+    assert all(sentence in review for sentence in sentences if not set(sentence) & set("'\"<>&"))
+    labels = [np.array(names) for names in (["a"] * 6, ["b"] * 5 + ["a"], ["a"] * 6)]
+    lines = demo.changes_said(demo.Labelled(sentences[:6], *labels)).splitlines()
+    assert lines[1:3] == [f'  "{sentences[0]}"', "      b → a"]
+    assert len(lines) == 2 + 2 * demo.MOST_SHOWN
+    assert lines[-1] == "  and 1 more, on the page"
+
+
 def test_the_gain_is_a_mean_of_pairs():
     truth, other = np.array(["a", "b"] * 5), np.array(["x"] * 10)
     half = np.where(np.arange(10) < 5, truth, other)
-    found = [demo.Labelled(truth, half, truth), demo.Labelled(truth, other, half)]
+    found = [demo.Labelled(other, truth, half, truth), demo.Labelled(other, truth, other, half)]
     expected = "Over 2 such batches: 25.0 % right one at a time, 75.0 % as a batch, a gain of 50.0 ± 0.0 points."
     assert demo.gain_said(found) == expected
 

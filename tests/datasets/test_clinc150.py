@@ -5,7 +5,7 @@ import pytest
 
 import handful
 from handful import fewshot, read_bank
-from handful.datasets import load_clinc150
+from handful.datasets import load_clinc150, load_clinc150_sentences
 from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from tests.conftest import SHARED
 
@@ -34,6 +34,18 @@ def test_rows_are_those_of_the_whole_bank():
     rows, again = whole.take(kept).astype("float32"), part.features
     cosines = (rows * again).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(again, axis=1)
     assert cosines.min() > 0.9998
+
+
+def test_there_is_a_sentence_for_every_row():
+    bank, sentences = load_clinc150(), load_clinc150_sentences()
+    assert len(sentences) == bank.n_rows
+    assert all(sentence == sentence.strip() != "" for sentence in sentences)
+    # Words of an intent are in most of its sentences, so the order is that of the rows.
+    for word, intent in (("luggage", "lost_luggage"), ("recipe", "recipe"), ("exchange", "exchange_rate")):
+        named = {bank.class_names[bank.labels[i]] for i, sentence in enumerate(sentences) if word in sentence.split()}
+        assert intent in named
+        of_intent = [i for i in range(bank.n_rows) if bank.class_names[bank.labels[i]] == intent]
+        assert sum(word in sentences[i] for i in of_intent) > 15
 
 
 def test_classes_can_be_told_apart_on_it():

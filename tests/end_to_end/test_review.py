@@ -135,7 +135,7 @@ def test_a_phone_shows_all_of_it(folder, browser):
     page, wrong = opened(browser, folder, viewport={"width": 360, "height": 700}, has_touch=True)
     page.tap("#list > li")
     page.locator("#panel button", has_text="Confirm").tap()
-    assert "1 of 240 looked at" in page.locator("#counter").inner_text()
+    assert "1 of 240 reviewed" in page.locator("#counter").inner_text()
     page.tap("#close")
     page.tap("#filters-toggle")
     filter_by(page, "All items")

@@ -1,8 +1,12 @@
 """Diagnostics: each can be triggered, and none fires on ordinary batches of real sentences."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import handful
 from handful import fewshot
 from handful.catalogue import Catalogue
 from handful.datasets import load_clinc150
@@ -11,7 +15,7 @@ from handful.errors import (
     UnlikeCatalogueWarning,
     WeakFeaturesWarning,
 )
-from handful.estimators import BatchClassifier
+from handful.estimators import BatchClassifier, Diagnostic
 from handful.estimators.batches import CatalogueItems, answered
 from handful.estimators.context import Known
 from handful.estimators.diagnostics import (
@@ -58,6 +62,18 @@ def test_ordinary_batches_are_silent(bank, shots):
             inference = classifier.infer(batch.astype(np.float32))
             assert inference.diagnostics == ()
             assert 0 < inference.joint_weight < 1
+
+
+def test_every_diagnostic_that_is_documented_is_given_somewhere_and_the_other_way_round():
+    """Names in the docstring are those of the calls of `Diagnostic` in the package."""
+    about = Diagnostic.__doc__.partition("name : str")[2].partition("message : str")[0]
+    documented = set(re.findall(r"`([a-z_]+)`", about))
+    source = Path(handful.__file__).parent
+    given = [
+        name for path in source.rglob("*.py") for name in re.findall(r'Diagnostic\(\n\s+"(\w+)"', path.read_text())
+    ]
+    assert len(given) == len(set(given))
+    assert set(given) == documented
 
 
 # -- items labelled alone ----------------------------------------------------------------------------------------------

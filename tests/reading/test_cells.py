@@ -20,8 +20,22 @@ def test_vectors_are_found_or_named(files):
     folder, _ = files
     assert read_bank(folder / "atlas.h5ad").dim == 12
     assert read(folder / "sample.h5ad", features="X_umap").vectors.shape == (40, 2)
-    with pytest.raises(BankError, match="no vectors 'X_scVI' in obsm; it has X_pca, X_umap"):
+    with pytest.raises(BankError, match="must have 'X_scVI' in obsm, got X_pca, X_umap; choose one"):
         read(folder / "sample.h5ad", features="X_scVI")
+    for kept, sentence in (
+        (
+            {"X_first": "X_pca", "X_second": "X_umap"},
+            "must have one of X_scANVI, .* in obsm, got X_first, X_second; choose",
+        ),
+        ({}, "has no vectors in obsm; compute some first"),
+    ):
+        with h5py.File(folder / "sample.h5ad") as old, h5py.File(folder / "other.h5ad", "w") as new:
+            for key in old:
+                old.copy(key, new) if key != "obsm" else new.create_group("obsm")
+            for name, key in kept.items():
+                old.copy(f"obsm/{key}", new["obsm"], name)
+        with pytest.raises(BankError, match=sentence):
+            read(folder / "other.h5ad")
     with pytest.raises(BankError, match="no column 'clade' for the groups; it has donor, n_genes, pct, doublet"):
         unlabelled(read(folder / "sample.h5ad"), groups=("clade",))
     with pytest.raises(BankError, match="no column that looks like labels"):

@@ -35,7 +35,7 @@ def find_column(columns: Iterable[str], asked: str | None, likely: Sequence[str]
     for name in likely:
         if name in by_name:
             return by_name[name]
-    raise BankError(f"{where} has no column that looks like {role}; name one of {some_of(there)}")
+    raise BankError(f"{where} has no column that looks like {role}; it has {some_of(there)}: say which of these to use")
 
 
 def bank_of(

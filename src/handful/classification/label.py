@@ -374,7 +374,9 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
         raise OptionError("catalogue and batch must both be images or both be sentences")
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
     if asked is None and not made_by and not both:
-        raise OptionError("the features do not say which backbone made them; name it, so that the items use the same")
+        raise OptionError(
+            "which backbone made the features is not recorded; name it with `backbone`: the items need the same one"
+        )
     (kind,) = kinds
     backbones = import_extra("handful.extraction.backbones", EXTRAS[kind])  # with torch, which vectors do not need
     network = backbones.load_backbone(asked or made_by or USUAL_BACKBONES[kind], device=device)

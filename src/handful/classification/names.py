@@ -58,8 +58,8 @@ class NamedClasses:
             return self.vectors, self.codes
         if network is None:
             raise OptionError(
-                "names are texts, and the vectors of the batch do not say which backbone made them; name it, or give a "
-                "file with vectors of the names"
+                "the names are texts, and which backbone made the vectors of the batch is not recorded; name it with "
+                "`backbone`, or give a file with vectors of the names"
             )
         if network.embed_texts is None:
             raise OptionError(

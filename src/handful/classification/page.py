@@ -30,8 +30,8 @@ MOST_ROWS = 2000
 MOST_NAMED = 6
 KEYS = (
     ("↓ ↑ j k", "next and previous item"),
-    ("Enter", "what is shown first is right: confirm it"),
-    ("r", "take what is shown second"),
+    ("Enter", "confirm the first suggestion"),
+    ("r", "take the second suggestion"),
     ("x", "none of these: it belongs to no class of the catalogue"),
     ("c", "correct: choose another class"),
     ("n", "it belongs to a new class: give its name"),
@@ -92,9 +92,7 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
     unknown = classified.unknown_said
     if not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
-        unknown += (
-            f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue, with a chance of 90%."
-        )
+        unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
     # It stands out if unknown items could not be judged.
     style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
     top = [

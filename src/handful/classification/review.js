@@ -196,7 +196,7 @@
     ["first", "Look at these first", () => true, data.first || []],
     ["doubt", "In doubt", (item) => data.doubtful[item], byDoubt],
     ["unknown", NONE, (item) => labelOf(item) === null, byUnknown],
-    ["todo", "Not looked at yet", (item) => !decisions.has(item), byDoubt],
+    ["todo", "Not reviewed yet", (item) => !decisions.has(item), byDoubt],
     ["done", "Looked at", (item) => decisions.has(item), byDoubt],
     ["all", "All items", () => true, byDoubt],
   ];
@@ -418,7 +418,7 @@
     const counts = { confirmed: 0, corrected: 0, none: 0, new: 0 };
     for (const { kind } of decisions.values()) counts[kind] += 1;
     const parts = Object.entries({ confirmed: "confirmed", corrected: "corrected", none: "none of these", new: "new" }).filter(([kind]) => counts[kind]).map(([kind, word]) => counts[kind] + " " + word);
-    byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " looked at: " + parts.join(", ") + (saved ? "" : stored ? "" : " (not kept if you close the page; save them)") : "Nothing looked at yet";
+    byId("counter").textContent = decisions.size ? decisions.size.toLocaleString("en") + " of " + nItems.toLocaleString("en") + " reviewed: " + parts.join(", ") + (saved ? "" : stored ? "" : " (not kept if you close the page; save them)") : "No items reviewed yet";
     byId("undo").disabled = !history.length;
     byId("save").disabled = !decisions.size;
   }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from handful.banks import FeatureBank
 
 SHOTS, INSIDE, ITEMS, BATCHES = 5, 5, 75, 20
+# Sentences in the terminal; the page has them all.
+MOST_SHOWN = 4
+WIDTH = 80
 AGAIN = (
     "handful classify",
     "--catalogue catalogue.npz",
@@ -49,7 +53,7 @@ table { border-collapse: collapse; width: 100%; table-layout: fixed }
 th:first-child { width: 30% } th, td { padding: .28rem .5rem; text-align: right; vertical-align: top }
 th { font-weight: 600; border-bottom: 1px solid var(--rule) } td { border-bottom: 1px solid var(--soft) }
 th:first-child, td:first-child, .words td, .words th { text-align: left; padding-left: 0 }
-.words th:first-child { width: 3rem }
+.words th:first-child { width: 34% }
 td i { display: block; height: 5px; border-radius: 3px; background: var(--in); margin: .1rem 0 0 auto }
 .absent td:first-child, .wrong { color: var(--out) } .absent i { background: var(--out) }
 pre { background: var(--soft); border-radius: 8px; padding: .8rem 1rem; white-space: pre-wrap }
@@ -60,8 +64,9 @@ pre span { white-space: nowrap }
 
 @dataclass(frozen=True)
 class Labelled:
-    """One batch: the true labels, those of each item alone, and those of the batch as a whole."""
+    """One batch: its sentences, the true labels, those of each item alone, and those of the batch as a whole."""
 
+    sentences: np.ndarray
     truth: np.ndarray
     alone: np.ndarray
     together: np.ndarray
@@ -69,6 +74,10 @@ class Labelled:
     def right(self, labels: np.ndarray) -> int:
         """Return how many labels are those of the truth."""
         return int((labels == self.truth).sum())
+
+    def changed(self) -> list[int]:
+        """Return the items whose label the rest of the batch changed."""
+        return [i for i in range(len(self.truth)) if self.alone[i] != self.together[i]]
 
 
 def demo(
@@ -86,14 +95,14 @@ def demo(
     import numpy as np
 
     from handful.classification import classify, write_page, write_predictions
-    from handful.datasets import load_clinc150
+    from handful.datasets import load_clinc150, load_clinc150_sentences
     from handful.errors import OptionError
     from handful.estimators import BatchClassifier
 
     if out.exists():
         raise OptionError(f"{out} already exists; remove it, or name another folder with --out")
     with waiting("labelling"):
-        bank = load_clinc150()
+        bank, sentences = load_clinc150(), np.array(load_clinc150_sentences())
         catalogue, batches = drawn(bank)
         names = np.array(bank.class_names)[bank.labels]
         classifier = BatchClassifier().fit(bank.take(catalogue), names[catalogue])
@@ -102,11 +111,13 @@ def demo(
             X = bank.take(batch)
             # Alone: the same classifier, with each item as a batch of its own.
             alone = classifier.infer(X, groups=np.arange(len(X))).labels
-            found.append(Labelled(names[batch], alone, classifier.infer(X).labels))
+            found.append(Labelled(sentences[batch], names[batch], alone, classifier.infer(X).labels))
         # The first batch once more, from files, as `handful classify` does it.
         out.mkdir(parents=True)
-        np.savez(out / "catalogue.npz", features=bank.take(catalogue), labels=names[catalogue])
-        np.savez(out / "batch.npz", features=bank.take(batches[0]))
+        np.savez(
+            out / "catalogue.npz", features=bank.take(catalogue), labels=names[catalogue], text=sentences[catalogue]
+        )
+        np.savez(out / "batch.npz", features=bank.take(batches[0]), text=found[0].sentences)
         classified = classify(out / "catalogue.npz", out / "batch.npz")
         write_predictions(classified, out / "labels.csv")
         write_page(classified, out / "review.html", title="demo")
@@ -115,12 +126,16 @@ def demo(
         page.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
     first = found[0]
     present = [classified.class_names[k] for k in classified.present()]
+    batch = (
+        f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, {SHOTS} examples of each. "
+        f"{INSIDE} intents occur in the batch. Found: {', '.join(present)}."
+    )
     data(
-        f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, {SHOTS} examples of each.\n"
-        f"{INSIDE} intents occur in the batch. Found: {', '.join(present)}.\n\n"
+        f"{fill(batch, WIDTH)}\n\n"
         f"  one at a time    {first.right(first.alone)} of {ITEMS} labels right\n"
         f"  as one batch     {first.right(first.together)} of {ITEMS} labels right\n\n"
-        f"{gain_said(found)}\n\nThe page: {page}\n\n{NEXT}"
+        f"{changes_said(first)}\n\n"
+        f"{fill(gain_said(found), WIDTH)}\n\nThe page: {page}\n\n{NEXT}"
     )
 
 
@@ -149,6 +164,17 @@ def gain_said(found: Sequence[Labelled]) -> str:
     )
 
 
+def changes_said(first: Labelled) -> str:
+    """Return the first sentences whose label the batch changed, with both labels."""
+    changed = first.changed()
+    lines = ["Sentences whose label the batch changed:"]
+    for i in changed[:MOST_SHOWN]:
+        lines += [f'  "{first.sentences[i]}"', f"      {first.alone[i]} → {first.together[i]}"]
+    if len(changed) > MOST_SHOWN:
+        lines.append(f"  and {len(changed) - MOST_SHOWN} more, on the page")
+    return "\n".join(lines)
+
+
 def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes: int) -> str:
     """Return the page: the first batch, its classes, the items on which the two answers differ, and the mean gain."""
     first = found[0]
@@ -161,15 +187,14 @@ def page_about(found: Sequence[Labelled], presence: dict[str, float], n_classes:
         + f"<td>{presence[name]:.0%}</td></tr>"
         for name in sorted({*really, *alone, *together}, key=lambda name: (-really[name], name))
     )
-    differ = [i for i in range(len(first.truth)) if first.alone[i] != first.together[i]]
     changed = "".join(
-        f"<tr><td>{i}</td>"
+        f"<tr><td>{escape(first.sentences[i])}</td>"
         + "".join(
             f"<td{'' if label == first.truth[i] else ' class=wrong'}>{_plain(label)}</td>"
             for label in (first.truth[i], first.alone[i], first.together[i])
         )
         + "</tr>"
-        for i in differ
+        for i in first.changed()
     )
     return f"""<!doctype html><html lang='en'><head><meta charset='utf-8'>
 <meta name='viewport' content='width=device-width, initial-scale=1'><meta name='color-scheme' content='light dark'>
@@ -188,11 +213,10 @@ classes</div>
 <th>chance</th></tr></thead><tbody>{rows}</tbody></table>
 <p class='quiet'>Chance: that the class is present. Orange: not in the batch.</p>
 <h2>Where the batch changed the label</h2>
-<table class='words'><thead><tr><th>item</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
+<table class='words'><thead><tr><th>sentence</th><th>truth</th><th>one at a time</th><th>as a batch</th></tr></thead>
 <tbody>{changed}</tbody></table>
 <h2>What to do next</h2>
-<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own. (The package
-contains these sentences only as vectors, so the items are numbers.)</p>
+<p><a href='review.html'>Review this batch</a>: confirm and correct labels, as you would with your own.</p>
 <p>Label it again, from the files beside this page:</p>
 <pre>{" ".join(f"<span>{part}</span>" for part in AGAIN)}</pre>
 <p>Then use your own: photographs in folders, a table of sentences, or vectors. <code>handful classify --help</code></p>

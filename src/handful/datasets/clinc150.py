@@ -39,3 +39,20 @@ def load_clinc150() -> FeatureBank:
         return FeatureBank.from_arrays(
             features, stored["labels"], stored["class_names"].tolist(), provenance=PROVENANCE
         )
+
+
+def load_clinc150_sentences() -> list[str]:
+    """Load the sentences behind the rows of `load_clinc150`, in the same order.
+
+    Returns
+    -------
+    list of str
+        One sentence per row.
+
+    Examples
+    --------
+    >>> load_clinc150_sentences()[0]
+    'in spanish, meet me tomorrow is said how'
+    """
+    file = resources.files("handful.datasets").joinpath("clinc150.txt")
+    return file.read_text(encoding="utf-8").splitlines()

@@ -74,7 +74,7 @@ class Answer:
         unknown_n) p_nk`.
     joint_weight : float, ndarray [group] or None
         Chance that the batch consists of few classes with about equal shares. It is the weight of the joint answer; the
-        rest is the answer for each item alone. None for methods other than the default.
+        rest is the answer for each item alone. None for the methods of `handful.fewshot`.
     prior_weight : float, ndarray [group] or None
         With a prior or siblings, γ: how well the batch agrees with it, from 0 (it contradicts the prior and was
         labelled without it) to 1. Otherwise None.
@@ -247,7 +247,8 @@ class Answer:
     def sure_labels(self) -> npt.NDArray[Any]:
         """The finest level with a chance of at least 0.95: the label, its coarse class, or None; None if rejected.
 
-        Like `probabilities`, these chances take every item to belong to one of the classes; see `unknown` for that.
+        Like `probabilities`, these chances assume that every item belongs to one of the classes; `unknown` tells how
+        likely that is wrong.
         """
         labels, sure = self.labels.astype(object), self.chances[:, 0] >= SURE
         if self.coarse is not None:
@@ -549,7 +550,7 @@ def undecided(high: float) -> str:
     """Say that many items may be unknown although none is rejected: up to the share `high`; empty if that is small."""
     if high < UNDECIDED:
         return ""
-    return f"Up to {high:.0%} of the items may belong to none of the classes; this batch cannot tell."
+    return f"Up to {high:.0%} of the items may belong to none of the classes; there is not enough evidence to decide."
 
 
 def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:

@@ -43,7 +43,8 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `not_converged`, `collapsed`, `unlike_catalogue`, `weak_features`, `zero_vectors` or `overturned_scores`.
+        `unlike_catalogue`, `weak_features`, `zero_vectors` or `overturned_scores`; of a method of `handful.fewshot`,
+        `not_converged` or `collapsed`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float

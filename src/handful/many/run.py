@@ -95,7 +95,7 @@ def label_groups(
     Parameters
     ----------
     classifier : BatchClassifier or Catalogue
-        Fitted, with the method `roll_call` (as `BatchClassifier` always has).
+        Fitted on the labelled catalogue.
     source : path
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path

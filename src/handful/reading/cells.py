@@ -115,9 +115,12 @@ def _vector_key(file: Any, asked: str | None, path: Path) -> str:
             return (likely or useful)[0]
     elif asked in there:
         return asked
+    if not there:
+        raise BankError(f"{path} has no vectors in obsm; compute some first (a PCA, scVI)")
+    missing = f"one of {', '.join(VECTOR_KEYS)}" if asked is None else repr(asked)
     raise BankError(
-        f"{path} has {'no vectors that are told by their name' if asked is None else f'no vectors {asked!r}'} in obsm; "
-        f"it has {', '.join(there) or 'none'}: name one with `features`, or compute some first (a PCA, scVI)"
+        f"{path} must have {missing} in obsm, got {', '.join(there)}; choose one of these with `features`, or compute "
+        "others first (a PCA, scVI)"
     )
 
 
