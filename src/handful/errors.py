@@ -109,6 +109,10 @@ class SkippedRowsWarning(HandfulWarning):
     """Rows of a catalogue cannot be read, so they are left out."""
 
 
+class SimilarNamesWarning(HandfulWarning):
+    """Classes have names that differ only by case, inner blanks, dashes, underscores or the form of characters."""
+
+
 class NotConvergedWarning(HandfulWarning):
     """The answer was still changing when the iterations ran out."""
 

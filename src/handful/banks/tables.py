@@ -10,6 +10,7 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
+from handful.banks.class_names import NO_LABEL, is_missing, merged_names, plain_label
 from handful.errors import BankError, HandfulError, MissingLabelWarning
 from handful.shapes import Int
 
@@ -19,8 +20,6 @@ LABEL_NAMES = (
     "class_name", "labels", "label", "concat_labels", "fine_label", "targets", "target", "classes", "class", "category",
     "intent", "y",
 )  # fmt: skip
-# Text that stands for a missing label; programs write missing numbers as the last two.
-NO_LABEL = ("", "nan", "NaN")
 NAME_NAMES = ("class_names", "names", "classes")
 
 
@@ -57,13 +56,16 @@ def bank_of(
         if all(isinstance(label, float) and label.is_integer() for label in labels):
             labels = [int(label) for label in labels]  # a missing number made them all floating
     try:
-        names = None if class_names is None else [_text(name, "class names") for name in class_names]
-        values = _label_array(labels)
+        values, names, places = _label_array(labels), None, np.empty(0, np.int64)
+        if class_names is not None:
+            _, names, places = merged_names(places, [_text(name, "class names") for name in class_names])
         if values.dtype.kind in "OUS":
-            numbers, names = _numbered([_text(label, "labels") for label in values.tolist()], names)
+            numbers, names = _numbered([plain_label(_text(label, "labels")) for label in values.tolist()], names)
         elif names is None and values.dtype.kind in "iu":
             present, numbers = np.unique(values, return_inverse=True)
-            names = [str(v) for v in present.tolist()]
+            names = tuple(str(v) for v in present.tolist())
+        elif names is not None and len(names) < len(places) and values.dtype.kind in "iu":
+            numbers = np.append(places, -1)[np.where((values >= 0) & (values < len(places)), values, len(places))]
         else:
             numbers = values
         return FeatureBank.from_arrays(features, numbers, names or (), provenance=provenance)
@@ -89,15 +91,6 @@ def labelled_rows(
     rows = f"1 of {len(labels):,} rows has" if lost == 1 else f"{lost:,} of {len(labels):,} rows have"
     warnings.warn(MissingLabelWarning(f"{where}: {rows} no label and cannot serve as examples"), stacklevel=2)
     return there
-
-
-def is_missing(label: Any, none: Collection[str]) -> bool:
-    """Whether a label is none: None, not a number, blank, or text that stands for none of them."""
-    if isinstance(label, bytes):
-        label = label.decode(errors="replace")
-    if isinstance(label, str):
-        return label.strip() in none
-    return label is None or (isinstance(label, (float, np.floating)) and bool(np.isnan(label)))
 
 
 def _label_array(labels: Any) -> np.ndarray:
@@ -126,10 +119,10 @@ def _text(value: object, role: str) -> str:
     raise BankError(f"{role} must all be names or all be whole numbers, and none may be missing")
 
 
-def _numbered(labels: list[str], names: list[str] | None) -> tuple[Int[np.ndarray, "row"], list[str]]:
+def _numbered(labels: list[str], names: tuple[str, ...] | None) -> tuple[Int[np.ndarray, "row"], tuple[str, ...]]:
     """Return the number of each label, and the names that the numbers stand for."""
     present = sorted(set(labels))
-    names = present if names is None else names
+    names = tuple(present) if names is None else names
     position = {name: k for k, name in enumerate(names)}
     if len(position) != len(names):
         repeated = next(name for k, name in enumerate(names) if position[name] != k)

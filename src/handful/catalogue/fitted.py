@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.banks import FeatureBank
+from handful.banks.class_names import SimilarNames, similar_names
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
 from handful.catalogue.report import CatalogueReport, report_on
@@ -161,6 +162,11 @@ class Catalogue:
         return self._whole.means
 
     @property
+    def similar(self) -> list[SimilarNames]:
+        """Classes with names that look alike."""
+        return similar_names(self.classes.tolist(), self.shots.tolist())
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return len(self._whole.classes)
@@ -269,7 +275,7 @@ class Catalogue:
 
     def report(self) -> CatalogueReport:
         """Say what looks wrong with the catalogue itself, which should be fixed first."""
-        return report_on(self._whole, self.examples, self.head.left_out)
+        return report_on(self._whole, self.examples, self.head.left_out, self.similar)
 
     @property
     def only_names(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from handful.banks.class_names import SimilarNames, similar_said
 from handful.catalogue.labels import places_of
 from handful.catalogue.parts import ClassMeans, Examples
 from handful.engine.left_out import LeftOutExamples
@@ -56,6 +57,8 @@ class CatalogueReport:
         Classes that cannot be told apart, the worst first.
     suspects : list of Suspect
         Examples that look mislabelled, the clearest first.
+    similar : list of SimilarNames
+        Classes with names that differ only by case, inner blanks, dashes, underscores or the form of characters.
     n_checked : int
         Examples that were left out of training once and scored. A class with one distinct example cannot be checked.
         If all others are fewer than 20, none are.
@@ -78,6 +81,7 @@ class CatalogueReport:
     only_named: list[Any]
     confusions: list[Confusion]
     suspects: list[Suspect]
+    similar: list[SimilarNames]
     n_checked: int
 
     def __str__(self) -> str:
@@ -88,6 +92,7 @@ class CatalogueReport:
             lines.append(f"{len(self.single)} classes have one example: {_listed(self.single)}.")
         if self.only_named:
             lines.append(f"{len(self.only_named)} classes have a name and no example: {_listed(self.only_named)}.")
+        lines += [similar_said(self.similar)] if self.similar else []
         lines += [
             f"{pair.first} and {pair.second} cannot be told apart: {pair.share:.0%} of their examples look more "
             "like the other class."
@@ -104,7 +109,9 @@ class CatalogueReport:
         return "\n".join(lines if len(lines) > 1 else [*lines, "Nothing looks wrong."])
 
 
-def report_on(known: ClassMeans, examples: Examples, left_out: LeftOutExamples) -> CatalogueReport:
+def report_on(
+    known: ClassMeans, examples: Examples, left_out: LeftOutExamples, similar: list[SimilarNames]
+) -> CatalogueReport:
     """Say what was found about the examples that were left out."""
     names, shots = known.classes.tolist(), known.shots
     rows, right, _, rival, lead = left_out[:5]
@@ -126,7 +133,7 @@ def report_on(known: ClassMeans, examples: Examples, left_out: LeftOutExamples) 
         if share >= CONFUSED_SHARE
     ]
     single, only_named = known.classes[shots == 1].tolist(), known.classes[shots == 0].tolist()
-    return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, len(rows))
+    return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
 
 
 def _percent(chance: float) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from handful.banks.class_names import plain_label
 from handful.classification.labelled import NONE, Batch
 from handful.errors import FileFormatError, LabelError
 from handful.exchange.label_studio import annotated
@@ -56,7 +57,10 @@ class Corrections:
         wrong = next((row for row in labels if row not in names_of), None)
         if wrong is not None:
             raise LabelError(f"a label was given for row {wrong!r}, but the batch has no such row, counted from 0")
-        said = (GivenLabel(row, names_of[row], None if k is None else str(k), None) for row, k in labels.items())
+        said = (
+            GivenLabel(row, names_of[row], None if k is None else str(plain_label(k)), None)
+            for row, k in labels.items()
+        )
         return cls(fingerprint, tuple(said))
 
     def check(self, fingerprint: str) -> None:
@@ -149,18 +153,22 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
 
 def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
     for one in (*content["corrections"], *content["confirmed"]):
-        yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(one["label"]), False)
+        yield GivenLabel(_whole(one["row"]), _text(one["item"]), _label(one["label"]), False)
     for one in content["none_of_these"]:
         yield GivenLabel(_whole(one["row"]), _text(one["item"]), None, None)
     for new in content["new_classes"]:
         for one in new["items"]:
-            yield GivenLabel(_whole(one["row"]), _text(one["item"]), _text(new["label"]), True)
+            yield GivenLabel(_whole(one["row"]), _text(one["item"]), _label(new["label"]), True)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected text, got {value!r}")
     return value
+
+
+def _label(value: Any) -> str:
+    return str(plain_label(_text(value)))
 
 
 def _whole(value: Any) -> int:

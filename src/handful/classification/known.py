@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
-from handful.banks.tables import is_missing
 from handful.classification.corrections import Corrections, read_corrections
 from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
@@ -118,10 +118,11 @@ def coarse_column(catalogue: Records, labels: str | None, column: str) -> dict[s
     for name, coarse in rows:
         if is_missing(name, catalogue.no_label) or is_missing(coarse, ("",)):
             continue
-        if found.setdefault(str(name), str(coarse)) != str(coarse):
+        own, above = str(plain_label(name)), str(plain_label(coarse))
+        if found.setdefault(own, above) != above:
             raise OptionError(
-                f"examples of {str(name)!r} have two values in the column {column!r}, {found[str(name)]!r} and "
-                f"{str(coarse)!r}; a class has one coarse class"
+                f"examples of {own!r} have two values in the column {column!r}, {found[own]!r} and {above!r}; a class "
+                "has one coarse class"
             )
     return found
 

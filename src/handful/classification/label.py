@@ -24,6 +24,7 @@ import numpy as np
 
 from handful import large
 from handful.banks import FeatureBank
+from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of, labels_said
@@ -282,6 +283,7 @@ def classify(
             "unknown_label": unknown,
             "given": given,
             "n_named": len(new_classes),
+            "similar": tuple(similar_names(class_names, fitted.shots.tolist())),
         }
         if grouping is not None and vectors is None:
             grouping = grouping.of_items(_kept(items["batch"], embedded["batch"]))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handful.banks.class_names import SimilarNames, similar_said
 from handful.banks.columns import Columns
 from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
@@ -133,6 +134,8 @@ class Classified:
         person said none of these.
     n_named : int
         Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
+    similar : tuple of SimilarNames
+        Classes with names that look alike, with their numbers of examples; of scores, of items that list them.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
         labelled by scores.
@@ -150,6 +153,7 @@ class Classified:
     shown: Shown | None = None
     given: Mapping[int, int | None] = field(default_factory=dict)
     n_named: int = 0
+    similar: tuple[SimilarNames, ...] = ()
     batches: Batches | None = None
 
     def __getitem__(self, group: Any) -> Classified:
@@ -270,6 +274,9 @@ class Classified:
 
     def messages(self) -> list[str]:
         """Return what looks wrong, one message for each kind of diagnostic, with the groups that it is about."""
+        return [*self._diagnostics(), *filter(None, [similar_said(self.similar)])]
+
+    def _diagnostics(self) -> list[str]:
         if not self.group_by:
             return [diagnostic.message for diagnostic in self.answer.diagnostics]
         about: dict[str, list[tuple[int, Diagnostic]]] = {}

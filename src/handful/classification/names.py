@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from handful.banks.class_names import plain_label
 from handful.catalogue import Catalogue
 from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
@@ -162,8 +163,9 @@ def _of_texts(path: Path, rows: Sequence[tuple[str, Sequence[str]]], *, many: bo
     if len(rows) == 0:
         raise BankError(f"{path} has no names; write one class per line")
     texts: dict[str, list[str]] = {}
-    for label, of_class in rows:
-        if not label.strip() or not all(text.strip() for text in of_class):
+    for written, of_class in rows:
+        label = plain_label(written)
+        if not label or not all(text.strip() for text in of_class):
             raise BankError(f"{path} has an empty name or text; remove it")
         if label in texts and not many:
             raise BankError(f"{path} has the name {label!r} twice; keep one of them")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from os.path import isfile
 from pathlib import Path
 from typing import Any, Unpack
 
+from handful.banks.class_names import similar_names
 from handful.banks.columns import Columns
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
@@ -83,7 +85,8 @@ def classify_scores(
     if lost is not None:
         there = ", ".join(dict.fromkeys([*columns, FOLDER, f"{FOLDER}:1"]))
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
-    classes = tuple(sorted({name for listed in tool.classes for name in listed}))
+    uses = Counter(name for listed in tool.classes for name in listed)
+    classes = tuple(sorted(uses))
     digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))
     images = _images(tool.files, path, pictures)
     batch = Batch(range(len(tool.names)), tool.names, images, (), Columns(columns), fingerprint=digest.hexdigest())
@@ -104,7 +107,8 @@ def classify_scores(
             groups=None if groups is None or grouping is None else groups[grouping.group_of],
             **about,
         )
-    return Classified(batch, answer, 0, BY_SCORES, group_by=asked, given=given)
+    similar = tuple(similar_names(classes, [uses[name] for name in classes]))
+    return Classified(batch, answer, 0, BY_SCORES, group_by=asked, given=given, similar=similar)
 
 
 def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> PerhapsFiles | None:

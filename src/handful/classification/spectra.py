@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
-from handful.banks.tables import is_missing
 from handful.classification.labelled import Classified
 from handful.errors import OptionError
 from handful.exchange.mgf import ENDING, Compound, write_mgf
@@ -39,7 +39,11 @@ def by_precursor(
     column = label_column(library, labels)
     classes = library.classes if not column else library.values(column)
     rows = zip(classes, _masses(library.columns), strict=True)
-    listed = [(mass, str(name)) for name, mass in rows if mass is not None and not is_missing(name, library.no_label)]
+    listed = [
+        (mass, str(plain_label(name)))
+        for name, mass in rows
+        if mass is not None and not is_missing(name, library.no_label)
+    ]
     listed.sort()
     masses = np.array([mass for mass, _ in listed])
     names = [name for _, name in listed]

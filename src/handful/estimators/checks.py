@@ -12,8 +12,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from handful.banks.class_names import is_missing, plain_label, plain_labels
 from handful.errors import HandfulError, LabelError, TaskError
-from handful.estimators.containers import labels_of, vectors_of
+from handful.estimators.containers import values_of, vectors_of
 from handful.shapes import Float
 
 
@@ -29,12 +30,17 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, copy: bool = False)
     return found
 
 
-def checked_labels(estimator: Any, y: Any) -> npt.NDArray[Any]:
-    """Return the labels as an array."""
+def checked_labels(estimator: Any, y: Any, unlabelled: Any = None) -> npt.NDArray[Any]:
+    """Return the labels as an array, text without blanks at either end; one that is missing is refused.
+
+    `unlabelled` is the mark of rows that have none.
+    """
     if y is None:
         raise LabelError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     with _sentences(LabelError):
-        labels: npt.NDArray[Any] = column_or_1d(labels_of(y), warn=True)
+        labels: npt.NDArray[Any] = plain_labels(column_or_1d(values_of(y), warn=True))
+        if labels.dtype.kind in "OU":
+            _refuse_missing(labels.tolist(), plain_label(unlabelled))
         assert_all_finite(labels, input_name="y")
         if labels.dtype.kind == "f":
             check_classification_targets(labels)
@@ -49,6 +55,18 @@ def checked_rows(
     with _sentences(LabelError):
         check_consistent_length(features, labels)
     return features, labels
+
+
+def _refuse_missing(labels: list[Any], mark: Any) -> None:
+    rows = [
+        row for row, label in enumerate(labels) if is_missing(label) and not (isinstance(mark, str) and label == mark)
+    ]
+    if rows:
+        others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        raise LabelError(
+            f"y has no label in row {rows[0]}{others}: it is missing, NaN or blank; drop these rows, or mark them and "
+            "name the mark with `unlabelled` of fit"
+        )
 
 
 @contextmanager

@@ -17,10 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import whole
+from handful.banks.class_names import plain_label, similar_said
 from handful.catalogue import Catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
-from handful.errors import LabelError, OptionError, TaskError
+from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
 from handful.estimators import saving
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems, answered, labels_alone
@@ -50,7 +51,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     There is nothing to tune, and features may have any scale. X may be an array, a tensor, or a frame of pandas, polars
     or Arrow, either with one column per feature or with a single column of vectors. Labels may be text, numbers,
-    booleans, dates or tuples, and are returned unchanged, as a NumPy array.
+    booleans, dates or tuples, and are returned as a NumPy array. Blanks at either end of text do not count, and equal
+    characters are equal however Unicode writes them (NFC): `"fox "` and `"fox"` are one class, `"fox"` in `classes_`.
+    Names that still look alike, such as `"Fox"` and `"fox"`, stay two classes and raise a `SimilarNamesWarning`.
 
     Attributes
     ----------
@@ -110,8 +113,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ['right', 'up']
         """
         self._refuse(others)
-        features, labels = checked_rows(self, X, checked_labels(self, y), reset=True)
-        marked = is_unlabelled(labels, unlabelled)
+        features, labels = checked_rows(self, X, checked_labels(self, y, unlabelled), reset=True)
+        marked = is_unlabelled(labels, plain_label(unlabelled))
         if marked.all():
             raise LabelError(
                 f"every row is unlabelled (y is {unlabelled!r}); give at least one labelled row of every class"
@@ -120,6 +123,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
         _ = catalogue.reference.noise  # fitted here with the head, not with the first batch
+        _warn_of_similar(catalogue, 3)
         self._catalogue = catalogue
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
         codes[~marked] = places_of(labels[~marked], self.classes_)
@@ -162,7 +166,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._refuse(others)
         first = not self.__sklearn_is_fitted__()
-        announced = self._announced.union(() if classes is None else np.asarray(labels_of(classes)).tolist())
+        announced = self._announced.union(() if classes is None else labels_of(classes).tolist())
         known = announced if first else announced.union(self.classes_.tolist())
         if not (first and classes is None):
             unknown = set(distinct(checked_labels(self, y))[0].tolist()) - known
@@ -176,7 +180,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             catalogue = self._current()
             features, labels = checked_rows(self, X, checked_labels(self, y), reset=False)
-            self._became(catalogue.with_examples(features, labels))
+            self._grew(catalogue, catalogue.with_examples(features, labels))
         self._announced = announced
         return self
 
@@ -208,7 +212,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LabelError(
                 f"class {known[0]!r} is already in the catalogue; add examples of known classes with partial_fit"
             )
-        return self._became(catalogue.with_examples(features, labels))
+        return self._grew(catalogue, catalogue.with_examples(features, labels))
 
     def add_names(self, names: Any) -> Self:
         """Add vectors of the names of classes, known or new; a class with a name needs no examples.
@@ -239,10 +243,10 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.__sklearn_is_fitted__():
             vectors, labels = rows_of_names(names, None)
             self.n_features_in_ = vectors.shape[1]
-            return self._became(Catalogue.of_names(vectors, labels, TRANSFORM))
+            return self._grew(None, Catalogue.of_names(vectors, labels, TRANSFORM))
         catalogue = self._current()
         vectors, labels = rows_of_names(names, self.n_features_in_)
-        return self._became(catalogue.with_names(vectors, labels))
+        return self._grew(catalogue, catalogue.with_names(vectors, labels))
 
     def remove_classes(self, labels: Any) -> Self:
         """Forget these classes and all their examples.
@@ -265,7 +269,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ['right']
         """
         catalogue = self._current()
-        leaving = np.asarray(labels_of(labels))
+        leaving = labels_of(labels)
         unknown = catalogue.unknown(leaving)
         if unknown:
             raise LabelError(f"class {unknown[0]!r} is not in the catalogue; see classes_ for those that are")
@@ -563,6 +567,12 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "weights are not supported; leave it out"
             )
 
+    def _grew(self, before: Catalogue | None, catalogue: Catalogue) -> Self:
+        """Replace the catalogue by a larger one, and warn if it has new classes and names that look alike."""
+        if before is None or catalogue.n_classes > before.n_classes:
+            _warn_of_similar(catalogue, 4)
+        return self._became(catalogue)
+
     def _became(self, catalogue: Catalogue) -> Self:
         """Replace the catalogue in one step; what `fit` found for its rows is no longer valid."""
         self._catalogue, self._transduction = catalogue, None
@@ -615,6 +625,11 @@ def is_unlabelled(labels: npt.NDArray[Any], mark: Any) -> npt.NDArray[np.bool_]:
         )
     # Objects one by one: a comparison of whole arrays would look inside tuples.
     return np.array([isinstance(label, str) == isinstance(mark, str) and label == mark for label in labels.tolist()])
+
+
+def _warn_of_similar(catalogue: Catalogue, stacklevel: int) -> None:
+    if said := similar_said(catalogue.similar):
+        warnings.warn(SimilarNamesWarning(said), stacklevel=stacklevel)
 
 
 def _warn(found: Answer) -> None:

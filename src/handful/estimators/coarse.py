@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.logistic import class_sums
 from handful.errors import OptionError
@@ -48,7 +49,7 @@ class Coarse:
             raise OptionError(f"coarse must be a mapping from classes to coarse classes, got {type(coarse).__name__}")
         names = classes.astype(object)
         for place, name in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
-            names[place] = name
+            names[place] = plain_label(name)
         every, of_class = distinct(names)
         return cls(every, of_class, np.zeros(n_items, np.int64), np.zeros(n_items))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from handful.catalogue.labels import distinct
 from handful.errors import TaskError
-from handful.estimators.containers import labels_of
+from handful.estimators.containers import values_of
 from handful.shapes import Int
 
 
@@ -19,7 +19,7 @@ def column_of(values: Any, n_items: int, argument: str) -> tuple[npt.NDArray[Any
         found = values.to_numpy()
     else:
         several = isinstance(values, (list, tuple)) and any(isinstance(value, list) for value in values)
-        found = np.asarray(labels_of([tuple(value) for value in values] if several else values))
+        found = np.asarray(values_of([tuple(value) for value in values] if several else values))
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim == 2:

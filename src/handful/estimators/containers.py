@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from handful.banks.class_names import plain_labels
 from handful.errors import LabelError, MissingExtraError, TaskError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -78,8 +79,13 @@ def vectors_of(X: Any) -> Any:
     return VECTORS[family](X) if family else _unmasked(X)
 
 
-def labels_of(y: Any) -> Any:
-    """Return labels in a form that scikit-learn can check, with unchanged values."""
+def labels_of(y: Any) -> Array:
+    """Return labels as an array; blanks at either end of text do not count, see `plain_label`."""
+    return plain_labels(np.asarray(values_of(y)))
+
+
+def values_of(y: Any) -> Any:
+    """Return values in a form that scikit-learn can check, unchanged."""
     if family_of(y) == "torch":
         return y.detach().cpu().numpy()
     # scikit-learn would turn the nullable integers of pandas into floats.

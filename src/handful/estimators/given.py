@@ -56,7 +56,7 @@ def with_given(
     rows = [row for row in rows if given[row] is not None]
     if not rows:
         return catalogue, features, codes
-    labels = np.asarray(labels_of([given[row] for row in rows]))
+    labels = labels_of([given[row] for row in rows])
     more = catalogue.with_examples(features[rows], labels)
     codes[rows] = places_of(labels, more.classes)
     return more, features, codes

@@ -52,5 +52,5 @@ def rows_of_names(names: Any, dim: int | None) -> tuple[Float[np.ndarray, "row d
             raise TaskError(f"the name of {label!r} has NaN, infinity or nothing but zeros; embed it again")
         rows.append(vectors)
         counts.append(len(vectors))
-    labels = np.asarray(labels_of(list(names)))
+    labels = labels_of(list(names))
     return np.concatenate(rows), labels.repeat(counts)

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
+from handful.banks.class_names import plain_label
 from handful.catalogue.labels import places_of, same_kind
 from handful.engine.prior import CONCENTRATION, Prior
 from handful.errors import LabelError, OptionError
-from handful.estimators.containers import labels_of
+from handful.estimators.containers import values_of
 from handful.shapes import Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"
@@ -64,7 +65,7 @@ def _prior_table(
         weights = np.ones((1, len(classes)))
         _assign(weights, np.zeros(len(prior), np.int64), prior.keys(), prior.values(), classes)
         return weights
-    given = np.asarray(labels_of(prior))
+    given = np.asarray(values_of(prior))
     if given.shape != (len(classes),):
         raise OptionError(
             f"prior must have one weight for each of the {len(classes)} classes, in the order of `classes` in the "
@@ -106,7 +107,7 @@ def _candidate_table(
 def _listed(candidates: Any, classes: npt.NDArray[Any]) -> Float[np.ndarray, "class"]:
     if isinstance(candidates, (str, bytes)):
         raise OptionError(f"candidates must be a list of classes, got the text {candidates!r}; put it in a list")
-    values = sorted(candidates) if isinstance(candidates, (set, frozenset)) else list(labels_of(candidates))
+    values = sorted(candidates) if isinstance(candidates, (set, frozenset)) else list(values_of(candidates))
     weights = np.zeros(len(classes))
     weights[class_places(values, classes)] = 1
     return weights
@@ -122,6 +123,7 @@ def class_places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray,
     """Return the places of some classes among all, which may come in any order and must include them."""
     if not names:
         return np.zeros(0, np.int64)
+    names = [plain_label(name) for name in names]
     if classes.dtype.kind == "O":
         given = np.empty(len(names), dtype=object)
         given[:] = names

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import whole
+from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.model import Context, JointAnswer
 from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nats, label_scores, unit_of
@@ -19,7 +20,7 @@ from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import answered
 from handful.estimators.columns import column_of
-from handful.estimators.containers import frame_of, labels_of, vectors_of
+from handful.estimators.containers import frame_of, labels_of, values_of, vectors_of
 from handful.estimators.context import BatchContexts, Known, checked
 from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnings_of
 from handful.estimators.prior_weights import class_places, weights_of
@@ -59,7 +60,8 @@ class TopScores:
 
     def table(self, classes: Any) -> tuple[Float[np.ndarray, "item class"], npt.NDArray[Any]]:
         """Return all scores, NaN where none is given, and the classes: those given, or all that are listed."""
-        names, values = [list(labels_of(row)) for row in self.classes], [list(labels_of(row)) for row in self.scores]
+        names = [list(map(plain_label, values_of(row))) for row in self.classes]
+        values = [list(values_of(row)) for row in self.scores]
         if [len(row) for row in names] != [len(row) for row in values]:
             raise TaskError(
                 "TopScores must have one score for each class of an item; classes and scores differ in length"
@@ -338,7 +340,7 @@ def _as_numbers(values: Any) -> npt.NDArray[Any]:
 
 
 def _distinct_classes(classes: Any) -> npt.NDArray[Any]:
-    names = np.asarray(labels_of(classes))
+    names = labels_of(classes)
     if names.dtype.kind == "O" and all(isinstance(name, str) for name in names.tolist()):
         names = names.astype(str)
     if names.ndim != 1 or len(distinct(names)[0]) < len(names):

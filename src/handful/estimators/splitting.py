@@ -111,7 +111,7 @@ class FewClassSplit:
         """
         if y is None:
             raise LabelError("splits are drawn by class, and y is None; give the labels of the rows")
-        classes, codes = distinct(np.asarray(labels_of(y)))
+        classes, codes = distinct(labels_of(y))
         sizes = np.bincount(codes)
         scarce = np.flatnonzero(sizes <= self.shots)
         if len(scarce):

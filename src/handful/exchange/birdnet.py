@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
 from handful.machine.untrusted import read_bytes, read_text
@@ -83,9 +84,10 @@ def read_birdnet(path: Path) -> ToolScores:
     for number, row in enumerate(rows):
         file = row[place[column_of_file]] if column_of_file else path.name
         key = (file, row[place[layout.start]], row[place[layout.end]])
-        scientific = row[place[layout.species]] if layout.species in place else ""
+        common = plain_label(row[place[layout.common]])
+        scientific = plain_label(row[place[layout.species]]) if layout.species in place else ""
         # As in the lists of species; Raven's tables have a code instead of the scientific name.
-        species = f"{scientific}_{row[place[layout.common]]}" if layout is TABLE else row[place[layout.common]]
+        species = f"{scientific}_{common}" if layout is TABLE else common
         try:
             confidence = float(row[place["Confidence"]])
         except ValueError:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile
 
@@ -140,9 +141,9 @@ def _labels(annotations: Any, where: str) -> Iterator[str]:
             choices = value.get("choices") if isinstance(value, dict) else None
             if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], str)):
                 raise FileFormatError(f"{where} must have one choice, got {value!r:.80}; an item has one label")
-            if not choices[0].strip():
+            if not plain_label(choices[0]):
                 raise FileFormatError(f"{where} has an empty label; choose one in Label Studio, then export again")
-            yield choices[0]
+            yield plain_label(choices[0])
 
 
 def _objects(found: Any, what: str, where: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
@@ -26,6 +27,7 @@ def read_megadetector(path: Path) -> ToolScores:
     categories = file.content.get("classification_categories")
     if not isinstance(categories, dict) or not all(isinstance(name, str) for name in categories.values()):
         raise FileFormatError(f"{path} must name its classes under 'classification_categories', as {KIND} do")
+    categories = {key: plain_label(name) for key, name in categories.items()}
     if len(set(categories.values())) != len(categories):
         raise FileFormatError(f"{path} has two classes of the same name under 'classification_categories'; rename one")
     used = list[tuple[int, int]]()

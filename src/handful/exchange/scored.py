@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 
 
@@ -52,7 +53,8 @@ def checked_scores(classes: Any, scores: Any, where: str) -> tuple[list[str], li
     """Return classes and scores of an item; refuse lists that do not belong together, and scores outside 0 … 1."""
     if not isinstance(classes, list) or not isinstance(scores, list) or len(classes) != len(scores):
         raise FileFormatError(f"{where} must have one score for each of its classes; write the file again")
-    if not all(isinstance(name, str) and name.strip() for name in classes) or len(set(classes)) != len(classes):
+    classes = [plain_label(name) for name in classes]
+    if not all(isinstance(name, str) and name for name in classes) or len(set(classes)) != len(classes):
         raise FileFormatError(f"{where} must name each of its classes once, as text; write the file again")
     if not all(isinstance(s, (int, float)) and not isinstance(s, bool) and 0 <= s <= 1 for s in scores):
         raise FileFormatError(f"{where} must have scores between 0 and 1, got {scores!r:.80}; write the file again")

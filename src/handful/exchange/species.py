@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from handful.arguments import some_of
+from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.machine.untrusted import lines_of, read_text
 from handful.shapes import Float
@@ -103,7 +104,7 @@ def read_coarse(path: Path, classes: Sequence[str]) -> dict[str, str]:
     listed = dict[str, str]()
     for row in _rows(path, text, len(header)):
         for name in names_of(row[place]):
-            if listed.setdefault(name, row[coarse]) != row[coarse]:
+            if listed.setdefault(name, plain_label(row[coarse])) != plain_label(row[coarse]):
                 raise FileFormatError(f"{path} has two coarse classes for {row[place]!r}; keep one of them")
     found = {one: next((listed[name] for name in names_of(one) if name in listed), None) for one in classes}
     if not any(found.values()):
@@ -205,14 +206,15 @@ def common_names(classes: Sequence[str]) -> tuple[str, ...]:
 
 def _both_names(species: str) -> tuple[str, str]:
     """Return the scientific name of a class, empty if it has none, and the common one."""
+    species = plain_label(species)
     parts = [part.strip() for part in species.split(";")]
     if len(parts) == 7:  # SpeciesNet: identifier, class, order, family, genus, species, common name
         return f"{parts[4]} {parts[5]}".strip(), parts[6]
-    first, _, second = (part.strip() for part in species.strip().partition("_"))
+    first, _, second = (part.strip() for part in species.partition("_"))
     # A scientific name has two words; what is no animal has the same name twice, such as Engine_Engine.
     if second and (" " in first or first.lower() == second.lower()):
         return first, second
-    return "", species.strip()
+    return "", species
 
 
 def _text(path: Path) -> str:

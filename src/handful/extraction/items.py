@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
+from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
-from handful.banks.tables import find_column, is_missing, labelled_rows
+from handful.banks.tables import find_column, labelled_rows
 from handful.errors import BankError
 from handful.machine.untrusted import writable
 from handful.reading import Records, Skipped, read
@@ -181,7 +182,7 @@ def _label(value: Any, row: int, column: str, table: Records) -> str | None:
             f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
             f"got {value!r}; fix or drop that row"
         )
-    return str(value)
+    return str(plain_label(value))
 
 
 def _check_folders(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from handful.banks.bank import BLOCK_ROWS, FeatureBank
+from handful.banks.class_names import is_missing, merged_names
 from handful.banks.columns import Columns
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column, is_missing
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.errors import BankError
 from handful.reading.folders import with_folders
 from handful.reading.read import may_hold_pickles, read
@@ -100,7 +101,7 @@ def labelled(table: Records, labels: str | None = None) -> FeatureBank:
         kind = "texts" if table.text else "images"
         raise BankError(f"{table.where} contains {kind} and no vectors; extract their features first")
     if labels is None and table.bank is not None:
-        return table.bank
+        return _plain_names(table.bank)
     table.warn_of_skipped()
     column, classes = label_column(table, labels), table.classes
     if column:
@@ -122,6 +123,15 @@ def labelled(table: Records, labels: str | None = None) -> FeatureBank:
         raise BankError(
             f"what handful noted in the metadata of {table.where} is damaged ({error}); export it again"
         ) from error
+
+
+def _plain_names(bank: FeatureBank) -> FeatureBank:
+    """Return the bank with names as `plain_label` returns them; classes whose names are then equal are one class."""
+    labels, names, places = merged_names(bank.labels, bank.class_names)
+    if names == bank.class_names:
+        return bank
+    splits = {name: tuple(dict.fromkeys(places[list(of_split)].tolist())) for name, of_split in bank.splits.items()}
+    return replace(bank, labels=labels, class_names=names, splits=splits, recorded_hash=None)
 
 
 def label_column(table: Records, labels: str | None = None) -> str:

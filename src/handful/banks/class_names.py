@@ -1,0 +1,143 @@
+"""Names of classes as people write them: blanks at either end do not count, and names that look alike are found."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.shapes import Int
+
+# White space of Unicode, and what is as invisible: blanks of no width and the byte order mark.
+BLANKS = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\u200b\u2060\ufeff"
+)
+# What people put between the words of a name: blanks, underscores and dashes, between two letters or digits.
+BETWEEN_WORDS = re.compile(rf"(?<=[^\W_])[{BLANKS}_\-\u2010-\u2015]+(?=[^\W_])")
+# Text that stands for a missing label: nothing, and what Python and pandas write for a missing value as text.
+NO_LABEL = ("", "nan", "NaN", "<NA>")
+# Types of pandas for a missing value.
+MISSING_TYPES = ("NAType", "NaTType")
+# Groups of similar names that a sentence lists.
+MOST_LISTED = 5
+
+
+class SimilarNames(NamedTuple):
+    """Names of classes that differ only by case, blanks, dashes, underscores or the form of their characters."""
+
+    names: tuple[str, ...]
+    counts: tuple[int, ...]  # examples of each class
+
+    def __str__(self) -> str:
+        """Return the names with their numbers of examples."""
+        return " and ".join(f"{name!r} ({n:,})" for name, n in zip(self.names, self.counts, strict=True))
+
+
+def plain_label(label: Any) -> Any:
+    r"""Return a label as people mean it: text without blanks at either end, in Unicode's composed form (NFC).
+
+    Labels that are not text stay as they are; parts of a tuple are labels too.
+
+    Examples
+    --------
+    >>> plain_label(" Ka\u0308se\xa0") == plain_label("Käse"), plain_label(7), plain_label(("a ", 1))
+    (True, 7, ('a', 1))
+    """
+    if isinstance(label, str):
+        return unicodedata.normalize("NFC", label.strip(BLANKS))
+    return tuple(map(plain_label, label)) if isinstance(label, tuple) else label
+
+
+def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the labels as `plain_label` returns each; the same array if nothing changes."""
+    if labels.dtype.kind not in "OU":
+        return labels
+    before = labels.ravel().tolist()
+    after = [plain_label(label) for label in before]
+    if all(a is b or (isinstance(b, str) and a == b) for a, b in zip(after, before, strict=True)):
+        return labels
+    changed = np.empty(len(after), dtype=object)
+    changed[:] = after
+    changed = changed.reshape(labels.shape)
+    return changed if labels.dtype.kind == "O" else changed.astype(str)
+
+
+def is_missing(label: Any, none: Collection[str] = NO_LABEL) -> bool:
+    """Whether a label is none: None, not a number, `NA` of pandas, blank, or text that stands for none of them.
+
+    Examples
+    --------
+    >>> [is_missing(label) for label in (None, float("nan"), "", "  ", "nan", "NA", "Unknown", 0)]
+    [True, True, True, True, True, False, False, False]
+    """
+    if isinstance(label, bytes):
+        label = label.decode(errors="replace")
+    if isinstance(label, str):
+        plain = plain_label(label)
+        return not plain or plain in none
+    if isinstance(label, (float, np.floating)):
+        return bool(np.isnan(label))
+    return label is None or type(label).__name__ in MISSING_TYPES
+
+
+def merged_names(
+    codes: Int[np.ndarray, "row"], names: Sequence[str]
+) -> tuple[Int[np.ndarray, "row"], tuple[str, ...], Int[np.ndarray, "class"]]:
+    """Return the class of each row and the names, where names that differ by blanks or Unicode form are one class.
+
+    Also the new place of each old class. Names that were equal before stay separate classes.
+
+    Examples
+    --------
+    >>> codes, names, _ = merged_names(np.array([0, 1, 2, 1]), ["ant", "bee", "ant "])
+    >>> codes.tolist(), names
+    ([0, 1, 0, 1], ('ant', 'bee'))
+    """
+    first: dict[tuple[str, int], int] = {}
+    seen: dict[str, int] = {}
+    places = []
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        places.append(first.setdefault((plain_label(name), seen[name]), len(first)))
+    moved = np.array(places, dtype=np.int64)
+    return moved[codes], tuple(name for name, _ in first), moved
+
+
+def similar_names(names: Sequence[Any], counts: Sequence[float]) -> list[SimilarNames]:
+    """Return the groups of names that look alike, in the order of the names; they are not merged.
+
+    Examples
+    --------
+    >>> similar_names(["Red fox", "red_fox", "wolf", "-1", "1"], [4, 1, 3, 2, 2])
+    [SimilarNames(names=('Red fox', 'red_fox'), counts=(4, 1))]
+    """
+    alike: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if isinstance(name, str):
+            shape = BETWEEN_WORDS.sub(" ", unicodedata.normalize("NFKC", name)).casefold()
+            alike.setdefault(unicodedata.normalize("NFKC", shape), []).append(place)
+    return [
+        SimilarNames(tuple(names[k] for k in places), tuple(int(counts[k]) for k in places))
+        for places in alike.values()
+        if len(places) > 1
+    ]
+
+
+def similar_said(similar: Sequence[SimilarNames]) -> str:
+    """Say in a sentence which names look alike, with numbers of examples; empty if none do.
+
+    Examples
+    --------
+    >>> similar_said(similar_names(["Fox", "fox"], [4, 1]))
+    "Some classes have names that look alike: 'Fox' (4) and 'fox' (1). If they are the same class, give it one name."
+    """
+    if not similar:
+        return ""
+    more = f"; and {len(similar) - MOST_LISTED:,} more" if len(similar) > MOST_LISTED else ""
+    listed = "; ".join(map(str, similar[:MOST_LISTED])) + more
+    return f"Some classes have names that look alike: {listed}. If they are the same class, give it one name."

@@ -1,0 +1,202 @@
+"""Labels are what people mean: blanks at either end do not count, at any door; names that look alike are reported."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from handful.banks import FeatureBank
+from handful.banks.class_names import BLANKS, is_missing, merged_names, plain_label, plain_labels, similar_names
+from handful.classification import classify, classify_scores
+from handful.errors import LabelError, SimilarNamesWarning
+from handful.estimators import BatchClassifier, TopScores, infer_scores
+from handful.reading import read_bank
+
+COMPOSED, DECOMPOSED = "Käse", "Ka\u0308se"
+X = np.eye(4, dtype=np.float32)
+Y = [f"{COMPOSED} ", f"\xa0{DECOMPOSED}", "Brot\t", "Brot\ufeff"]
+CLASSES = ["Brot", COMPOSED]
+
+
+def test_every_blank_of_unicode_is_one():
+    assert all(chr(c) in BLANKS for c in range(sys.maxunicode + 1) if chr(c).isspace())
+
+
+def test_labels_that_are_not_text_stay_as_they_are():
+    for labels in (np.array([1, -1]), np.array([0.5, 2.0]), np.array([True, False]), np.array(["a", "b"])):
+        assert plain_labels(labels) is labels
+    assert plain_labels(np.array(["a ", 7, None], dtype=object)).tolist() == ["a", 7, None]
+    assert plain_labels(np.array([["a "], ["b"]])).tolist() == [["a"], ["b"]]
+    assert plain_label(("a ", 3)) == ("a", 3)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), "", " \u200b", "nan", b" ", "<NA>"])
+def test_missing_labels(missing):
+    assert is_missing(missing)
+
+
+def test_missing_labels_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    assert is_missing(pandas.NA)
+    assert is_missing(pandas.NaT)
+
+
+@pytest.mark.parametrize("label", ["NA", "Unknown", "None", "null", "-", 0, False, "0"])
+def test_words_are_labels(label):
+    assert not is_missing(label)
+
+
+def test_equal_names_stay_separate_classes_and_others_are_merged():
+    codes, names, places = merged_names(np.array([0, 1, 2, 3]), ["same", "same", "a", "a "])
+    assert (codes.tolist(), names, places.tolist()) == ([0, 1, 2, 2], ("same", "same", "a"), [0, 1, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Fox", "fox"),
+        ("red  fox", "red fox"),
+        ("red_fox", "Red-Fox"),
+        ("½", "1⁄2"),
+        ("straße", "STRASSE"),
+        ("ﬁsh", "fish"),
+    ],
+)
+def test_names_that_look_alike(names):
+    assert [one.names for one in similar_names(["wolf", *names], [1, 2, 3])] == [names]
+
+
+def test_names_that_do_not_look_alike():
+    assert similar_names(["-1", "1", "+1", "C", "C-", "a b", "ab", "Käse", "Kase", 1, ("a",), ("A",)], [1] * 12) == []
+
+
+# -- every door ------------------------------------------------------------------------------------------------------
+
+
+def csv_file(folder):
+    rows = [",".join(map(str, [*vector, f'"{label}"'])) for vector, label in zip(X.tolist(), Y, strict=True)]
+    (folder / "x.csv").write_text("\n".join(["e0,e1,e2,e3,label", *rows]) + "\n", encoding="utf-8")
+    return folder / "x.csv"
+
+
+def json_lines(folder):
+    rows = [json.dumps({"features": v, "label": label}) for v, label in zip(X.tolist(), Y, strict=True)]
+    (folder / "x.jsonl").write_text("\n".join(rows))
+    return folder / "x.jsonl"
+
+
+def spreadsheet(folder):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in (["e0", "e1", "e2", "e3", "label"], *([*v, k] for v, k in zip(X.tolist(), Y, strict=True))):
+        book.active.append(row)
+    book.save(folder / "x.xlsx")
+    return folder / "x.xlsx"
+
+
+def parquet(folder):
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"features": list(X), "label": Y}).to_parquet(folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+def npz(folder):
+    np.savez(folder / "x.npz", features=X, labels=Y)
+    return folder / "x.npz"
+
+
+def npz_of_numbers(folder):
+    np.savez(folder / "y.npz", features=X, labels=np.arange(4), class_names=Y)
+    return folder / "y.npz"
+
+
+def cells(folder):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    obs = pandas.DataFrame({"cell_type": pandas.Categorical(Y)}, index=list("abcd"))
+    anndata.AnnData(X, obs=obs, obsm={"X_pca": X}).write_h5ad(folder / "x.h5ad")
+    return folder / "x.h5ad"
+
+
+def saved_bank(folder):
+    FeatureBank.from_arrays(X, np.arange(4), Y, splits={"base": [0, 1], "test": [2, 3]}).save(folder / "x.bank")
+    return folder / "x.bank"
+
+
+@pytest.mark.parametrize(
+    "door",
+    [csv_file, json_lines, spreadsheet, parquet, npz, npz_of_numbers, cells, saved_bank],
+    ids=lambda f: f.__name__,
+)
+def test_files(tmp_path, door):
+    bank = read_bank(door(tmp_path))
+    assert sorted(bank.class_names) == CLASSES
+    assert [bank.class_names[k] for k in bank.labels] == [COMPOSED, COMPOSED, "Brot", "Brot"]
+    if bank.splits:
+        assert {name: [bank.class_names[k] for k in of] for name, of in bank.splits.items()} == {
+            "base": [COMPOSED],
+            "test": ["Brot"],
+        }
+
+
+def test_the_estimator_and_what_is_known():
+    classifier = BatchClassifier().fit(X, Y)
+    assert classifier.classes_.tolist() == CLASSES
+    assert classifier.partial_fit(X[:1], [f" {DECOMPOSED}"]).catalogue_.shots.tolist() == [2, 3]
+    known = ({"candidates": [" Brot"]}, {"candidates": [["Brot "]]}, {"prior": {"Brot\n": 1, f"{DECOMPOSED} ": 0}})
+    for one in (*known, {"given": {0: "Brot "}}):
+        assert classifier.infer(X[:1], **one).labels.tolist() == ["Brot"]
+    found = classifier.infer(X[:1], coarse={" Brot": "food ", f"{COMPOSED} ": " food"})
+    assert found.coarse.classes.tolist() == ["food"]
+    assert classifier.add_names({"Brot ": X[2]}).remove_classes(["Brot\t"]).classes_.tolist() == [COMPOSED]
+    marked = BatchClassifier().fit(X, ["a ", "a", "b", " ? "], unlabelled="?")
+    assert marked.classes_.tolist() == ["a", "b"]
+    assert BatchClassifier().fit(X, ["a", "a", "b", "  "], unlabelled="").classes_.tolist() == ["a", "b"]
+    assert BatchClassifier().fit(X, [3, 3, 1, 1]).classes_.tolist() == [1, 3]
+
+
+def test_a_missing_label_is_refused_with_its_row():
+    pandas = pytest.importorskip("pandas")
+    y = ["a", "b", " ", "b"]
+    for labels in (y, np.array(y), pandas.Series(["a", "b", pandas.NA, None], dtype="string"), ["a", "b", None, "a"]):
+        with pytest.raises(LabelError, match="y has no label in row 2"):
+            BatchClassifier().fit(X, labels)
+    with pytest.raises(LabelError, match="y has no label in row 3"):
+        BatchClassifier().fit(X, ["a", "b", "c", float("nan")])
+
+
+def test_scores():
+    found = infer_scores(TopScores([["a ", "b"], [" a"]], [[0.7, 0.2], [0.9]]), kind="probabilities")
+    assert found.classes.tolist() == ["a", "b"]
+
+
+def test_files_of_what_is_known_and_folders(tmp_path):
+    table, batch = csv_file(tmp_path), tmp_path / "b.npy"
+    np.save(batch, X[:1])
+    (tmp_path / "candidates.txt").write_text(" Brot \n")
+    (tmp_path / "prior.csv").write_text(f"class,weight\n{DECOMPOSED},0\n Brot,1\n")
+    (tmp_path / "coarse.csv").write_text(f"class,coarse\n{DECOMPOSED},food \nBrot , food\n")
+    for known in ("candidates.txt", "prior.csv"):
+        found = classify(table, batch, **{known.partition(".")[0]: tmp_path / known})
+        assert found.predictions()["label"] == ["Brot"]
+    assert classify(table, batch, given={0: " Brot"}).class_names == tuple(CLASSES)
+    assert classify(table, batch, coarse=tmp_path / "coarse.csv").predictions()["coarse"] == ["food"]
+    (tmp_path / "names.txt").write_text(f"{DECOMPOSED}\nBrot \n")
+    predictions = {"predictions": [{"filepath": "a.jpg", "classifications": {"classes": ["cow "], "scores": [0.8]}}]}
+    (tmp_path / "predictions.json").write_text(json.dumps(predictions))
+    assert classify_scores(tmp_path / "predictions.json").class_names == ("cow",)
+
+
+def test_similar_names_are_reported_with_counts_and_not_merged(tmp_path):
+    labels = ["Fox", "fox", "fox", "wolf"]
+    with pytest.warns(SimilarNamesWarning, match=r"'Fox' \(1\) and 'fox' \(2\)"):
+        classifier = BatchClassifier().fit(X, labels)
+    report = classifier.catalogue_.report()
+    assert [(one.names, one.counts) for one in report.similar] == [(("Fox", "fox"), (1, 2))]
+    assert "'Fox' (1) and 'fox' (2)" in str(report)
+    with pytest.warns(SimilarNamesWarning, match="'Wolf'"):
+        BatchClassifier().fit(X, [1, 1, 2, 2]).fit(X, ["a", "b", "c", "wolf"]).add_classes(X[:1], ["Wolf"])
+    np.savez(tmp_path / "c.npz", features=X, labels=labels)
+    np.save(tmp_path / "b.npy", X[:2])
+    found = classify(tmp_path / "c.npz", tmp_path / "b.npy")
+    assert found.class_names == ("Fox", "fox", "wolf")
+    assert any("'Fox' (1) and 'fox' (2)" in message for message in found.messages())
