@@ -63,8 +63,7 @@ def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return labels
     changed = np.empty(len(after), dtype=object)
     changed[:] = after
-    changed = changed.reshape(labels.shape)
-    return changed if labels.dtype.kind == "O" else changed.astype(str)
+    return (changed if labels.dtype.kind == "O" else changed.astype(str)).reshape(labels.shape)
 
 
 def is_missing(label: Any, none: Collection[str] = NO_LABEL) -> bool:

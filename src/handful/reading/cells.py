@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from handful.banks.bank import Provenance
-from handful.banks.tables import LABEL_NAMES, NO_LABEL
+from handful.banks.class_names import NO_LABEL
+from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import refuse_irregular, refuse_unfolding

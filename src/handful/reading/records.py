@@ -14,8 +14,9 @@ import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
+from handful.banks.class_names import NO_LABEL
 from handful.banks.columns import Columns
-from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, NO_LABEL, find_column
+from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, find_column
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError, SkippedRowsWarning
 from handful.machine.untrusted import printable
