@@ -29,7 +29,7 @@ def test_from_images_to_a_bank(photos, tmp_path, capsys):
     archive = zipped(photos, tmp_path / "photos.zip", prefix="base/")
     assert main(["train", "--items", f"{archive}/base", "--hold-out", "2", "--out", str(run), *SHORT]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"{run}  epoch 1  five_way ")
+    assert printed.startswith(f"{run}  epoch 1  two_way ")
     assert "realistic" in printed
     extraction = ["features", "extract", "--items", str(photos), "--backbone", f"checkpoint:{run}", "--out", str(bank)]
     assert main(extraction) == 0

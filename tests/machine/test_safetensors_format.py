@@ -47,6 +47,17 @@ def test_package_reads_what_we_write(tmp_path, tensors):
     assert [path.name for path in tmp_path.iterdir()] == ["ours.safetensors"]
 
 
+def test_equal_tensors_make_equal_files(tmp_path, tensors):
+    """The package writes the entries of a header in an order that is another one in every call."""
+    notes = {"what": "a test", "größe": 'tab\tquote"', "b": "\x7f\x01", **{f"entry {k}": str(k) for k in range(5)}}
+    for k in range(6):
+        write_tensors(tmp_path / f"{k}.safetensors", tensors, notes)
+    assert len({(tmp_path / f"{k}.safetensors").read_bytes() for k in range(6)}) == 1
+    found, metadata = read_tensors(tmp_path / "0.safetensors")
+    assert_same(found, tensors)
+    assert metadata == notes
+
+
 def test_we_read_what_we_write_and_nothing_without_a_checksum(tmp_path, tensors):
     write_tensors(tmp_path / "ours.safetensors", tensors, {"what": "a test"})
     found, metadata = read_tensors(tmp_path / "ours.safetensors")

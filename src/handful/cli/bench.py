@@ -157,7 +157,7 @@ def run(
 
 @app.command("status")
 def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> None:
-    """Print the progress of each cell: method, tasks done and wanted, failures, mean accuracy, seconds per task.
+    """Print the progress of each cell: method, transform, tasks, failures, accuracy, seconds of processor time.
 
     \b
     Examples:
@@ -173,12 +173,15 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
         data(column.title)
         for result in column.results:
             state = states[result.cell.content_hash]
-            accuracy, seconds = result.estimate().percent, result.estimate("seconds")
-            said = f"{accuracy.said():>10} %  {seconds.mean:.2g} s per task" if accuracy.n else ""
+            wanted, accuracy = state.cell.n_tasks, result.estimate().percent
+            seconds = result.estimate("cpu_seconds").mean
+            said = f"{accuracy.said(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
             again = f", {state.machine_failed} to try again" if state.machine_failed else ""
-            ended = " (budget used up)" if state.over_budget and state.done < state.cell.n_tasks else ""
-            data(f"  {result.label:<32} {state.done}/{state.wanted}{ended}{failed}{again}  {said}".rstrip())
+            ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
+            ended = ended if state.done < wanted else ""
+            method = f"{result.label:<32} {result.transform_said}"
+            data(f"  {method}  {state.done}/{wanted}{ended}{failed}{again}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
             if state.machine_failed:
@@ -212,12 +215,9 @@ def compare(
         raise OptionError(f"no tasks of this run have both {names[0]} and {names[1]}; it has {', '.join(there)}")
     for column, a, b in compared:
         difference = paired_difference(a, b).percent
-        points = f"{difference.said(2, '+')} points on {_tasks(difference.n)}: " if difference.n else ""
+        tasks = f" on {difference.n} tasks" if difference.has_interval else ""
+        points = f"{difference.said(2, '+', ' points')}{tasks}: " if difference.n else ""
         data(f"{column.title}: {points}{verdict(difference, *names)}")
-
-
-def _tasks(n: int) -> str:
-    return "1 task" if n == 1 else f"{n} tasks"
 
 
 def _only(found: Sequence[Any], name: str) -> Any:

@@ -1,7 +1,7 @@
 """Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, with a checksum.
 
 The checksum is an entry of the header: the SHA-256 of what the file is (see `handful.machine.checksum`), of the other
-entries and of all tensors with their names, types and shapes.
+entries and of all tensors with their names, types and shapes. Entries are sorted, so equal tensors make equal files.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def write_tensors(
     try:
         with written_whole(Path(path)) as place:
             save_file(arrays, place, notes | {CHECKSUM: _digest(what, notes, arrays)})
+            _sort_entries(place)
     except (SafetensorError, KeyError, TypeError, RuntimeError) as error:
         kinds = ", ".join(sorted({str(tensor.dtype) for tensor in arrays.values()}))
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
@@ -68,6 +69,17 @@ def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], di
             "another file; copy or make it again"
         )
     return tensors, notes
+
+
+def _sort_entries(place: Path) -> None:
+    """Sort the entries of a file's header, which the package writes in another order in every process."""
+    with place.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        file.seek(8)
+        file.write(text.ljust(length))
 
 
 def _digest(what: str, notes: Mapping[str, str], tensors: Mapping[str, Array]) -> str:

@@ -10,6 +10,7 @@ from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.plan import Cell, Plan
 from handful.fewshot.benchmark.run import METHOD
 from handful.fewshot.benchmark.versions import code_version, versions_text
+from handful.fewshot.methods import METHODS
 
 FAILURE = ("error", "failed_by")
 
@@ -33,5 +34,7 @@ def _row(cell: Cell, task: int, accuracy: float | None, values: dict[str, object
     numbers = {name: 0.5 if kind == "float64" else 3 for name, kind in COLUMNS.items() if kind in ("float64", "int64")}
     row = {**numbers, "cell": cell.content_hash, "task": task, "method": cell.method, "transform": cell.transform}
     failed = {"error": "TaskError: too few", "failed_by": METHOD} if accuracy is None else dict.fromkeys(FAILURE)
+    if not METHODS[cell.method].rejects:
+        row["known_rejected"] = None
     made_by = {"attempts": 1, "versions": versions_text(), "code": code_version(cell.method)}
     return row | {"accuracy": accuracy, "converged": True} | failed | made_by | values

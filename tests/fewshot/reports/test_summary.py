@@ -34,9 +34,20 @@ def test_nothing_is_said_of_no_task():
     nothing = Estimate.of(np.array([]))
     assert nothing.said() == nothing.percent.said(2, "+") == ""
     assert not nothing.has_interval
-    assert verdict(nothing, "a", "b") == "no task in common: no verdict"
-    assert verdict(Estimate.of(np.array([1.0])), "a", "b") == "one task in common: no verdict"
-    assert [verdict(Estimate(mean, 1.0, 5), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
+    assert verdict(nothing, "a", "b") == "no task in common"
+    assert [verdict(Estimate(mean, 1.0, 30), "a", "b") for mean in (2.0, -2.0, 0.5)] == ["a", "b", "tie"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 29])
+def test_few_tasks_that_agree_are_no_win(n):
+    difference = Estimate.of(np.full(n, 0.067))
+    assert verdict(difference, "a", "b") == "too few tasks to tell"
+    assert not difference.decides
+
+
+def test_the_unit_stands_beside_the_number():
+    assert Estimate.of(np.array([90.7])).said(unit=" %") == "90.7 % on one task"
+    assert Estimate.of(np.array([90.0, 92.0])).said(unit=" %") == "91.0 ± 12.7 %"
 
 
 def test_differences_are_taken_task_by_task_on_the_tasks_both_have(tmp_path):
@@ -76,7 +87,7 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
 def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
     hard = noisy(0.5, 100, spread=0.3)
     good, poor = [value + 0.1 for value in hard], [value - 0.1 for value in hard]
-    easy = sorted(range(100), key=lambda task: -hard[task])[:6]
+    easy = sorted(range(100), key=lambda task: -hard[task])[:36]
     lucky = [good[task] - 0.05 if task in easy else None for task in range(100)]
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS, ALPHA), [good, poor, lucky])))
     assert max(column.results, key=lambda r: r.estimate().mean).label == "alpha_tim"
@@ -87,13 +98,15 @@ def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
     ("numbers", "best"),
     [
         ([[0.5], [0.9]], []),  # one task each
-        ([[0.5], [0.9, 0.8, 0.7]], ["soft_kmeans"]),  # the other cannot be judged
-        ([[0.5, 0.6, None, None], [None, None, 0.9, 0.8]], []),  # no task in common
-        ([[0.5, 0.6, 0.7, None], [None, None, 0.9, 0.8]], []),  # one task in common
+        ([noisy(0.5, 29), noisy(0.9, 29)], []),  # too few
+        ([noisy(0.5, 30), noisy(0.9, 30)], ["soft_kmeans"]),
+        ([noisy(0.5, 29), noisy(0.9, 40)], ["soft_kmeans"]),  # the other cannot be judged
+        ([[*noisy(0.5, 40), *[None] * 40], [*[None] * 40, *noisy(0.9, 40)]], []),  # no task in common
+        ([[*noisy(0.5, 40), *[None] * 20], [*[None] * 20, *noisy(0.9, 40)]], []),  # 20 tasks in common
         ([[], []], []),
     ],
 )
-def test_nobody_wins_on_less_than_two_tasks(tmp_path, numbers, best):
+def test_nobody_wins_on_few_tasks(tmp_path, numbers, best):
     (column,) = columns_of(results(made_up_run(tmp_path / "run", (PADDLE, KMEANS), numbers)))
     assert [r.label for r in column.best()] == best
 
@@ -110,3 +123,10 @@ def test_what_a_reader_must_know_is_said(tmp_path):
     assert f"{versions_text()} (2); handful 9 (2)" in versions
     assert code.startswith("Rows of paddle were made by different code: ")
     assert "f00" in code
+
+
+def test_ranks_need_as_many_tasks_as_a_win(tmp_path):
+    for n, ranks in ((29, {}), (30, {"paddle": 2.0, "soft_kmeans": 1.0})):
+        journal = made_up_run(tmp_path / str(n), (PADDLE, KMEANS), [noisy(0.5, n), noisy(0.9, n)])
+        (column,) = columns_of(results(journal))
+        assert column.ranks() == ranks

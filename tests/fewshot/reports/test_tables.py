@@ -5,18 +5,27 @@ from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool, UnknownCla
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.reports.summary import columns_of, results
 from handful.fewshot.reports.tables import (
+    CONVERGENCE_HEAD,
+    UNKNOWN_HEAD,
     accuracy_table,
+    convergence_rows,
     differences_table,
     render_html,
     render_latex,
     render_markdown,
-    unknown_markdown,
+    tables_markdown,
+    unknown_rows,
 )
 from tests.fewshot.reports.runs_at_hand import made_up_run, noisy
 
 MINI = TaskSpec(ShotsPerClass(5), UniformOverPool(5))
 OWN = TaskSpec(ShotsPerClass(5), UniformOverPool(5), n_query=50)
-PLAN = (Cell("mini", MINI, "paddle"), Cell("mini", MINI, "nearest_prototype"), Cell("my_own", OWN, "paddle"))
+PAPER = {"split": "test", "bank_shape": (20, 512)}
+PLAN = (
+    Cell("mini", MINI, "paddle", **PAPER),
+    Cell("mini", MINI, "nearest_prototype", **PAPER),
+    Cell("my_own", OWN, "paddle"),
+)
 
 
 @pytest.fixture
@@ -32,11 +41,10 @@ def table(columns):
 
 def test_markdown_has_interval_number_of_tasks_and_the_papers_number(table):
     head, _, paddle, nearest = render_markdown(table).splitlines()
-    assert head == "| method | mini, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
-    assert paddle.startswith("| paddle | **60.0** ")
+    assert head == "| method | transform | mini/test, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
+    assert paddle.startswith("| paddle | range_scale_public_code | **60.0** ")
     assert "± 0.6 (1,200) / 63.2 |" in paddle
-    assert nearest.startswith("| nearest_prototype | 50.0 ± 0.6 (1,000) |")
-    assert nearest.endswith("|  |")
+    assert nearest == "| nearest_prototype | cl2n | 50.0 ± 0.6 (1,000) | not in the plan |"
 
 
 def test_latex_is_booktabs_with_every_special_letter_escaped(table):
@@ -45,10 +53,10 @@ def test_latex_is_booktabs_with_every_special_letter_escaped(table):
         assert rf"\{rule}" in text
     assert r"\textbf{60.0}" in text
     assert "(63.2)" in text
-    assert r"nearest\_prototype & 50.0$" in text
+    assert r"nearest\_prototype & cl2n & 50.0$" in text
     assert r"my\_own" in text
     assert r"\caption{Accuracy, \%}" in text
-    assert r"\emph{tasks} & 1,000--1,200 & 100 \\" in text
+    assert r"\emph{tasks} &  & 1,000--1,200 & 100 \\" in text
     assert text.count(r"\begin{") == text.count(r"\end{") == 2
     assert len({line.count("&") for line in text.splitlines() if line.endswith(r"\\")}) == 1
 
@@ -63,25 +71,102 @@ def test_differences_are_from_the_best(columns):
 def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
     table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]]))))
     paddle, nearest = render_markdown(table).splitlines()[2:]
-    assert paddle == "| paddle | 50.0, no interval (1) / 63.2 | **70.0** ± 0.0 (2) |"
-    assert nearest == "| nearest_prototype | – (0) |  |"
+    assert paddle == "| paddle | range_scale_public_code | 50.0, no interval (1) / 63.2 | 70.0 ± 0.0 (2) |"
+    assert nearest == "| nearest_prototype | cl2n | not run yet (0) | not in the plan |"
     latex, html = render_latex(table), render_html(table)
-    assert r"paddle & 50.0, no interval (63.2) & \textbf{70.0}$_{\pm 0.0}$" in latex
-    assert r"nearest\_prototype & -- & --" in latex
+    assert r"code & 50.0, no interval (63.2) & 70.0$_{\pm 0.0}$" in latex
+    assert r"nearest\_prototype & cl2n & not run yet & not in the plan" in latex
     assert "<td>50.0<span class='interval'>, no interval</span>" in html
     assert not any(word in text for text in (latex, html, paddle) for word in ("nan", "inf", "∞"))
 
 
 def test_unknown_items_have_a_table_that_says_whose_score_it_is(tmp_path, columns):
-    assert unknown_markdown(columns) == ""
+    assert tables_markdown(columns, UNKNOWN_HEAD, unknown_rows) == ""
     spec = TaskSpec(ShotsPerClass(5), UniformOverPool(5), unknown=UnknownClasses(3, 0.2))
     plan = (Cell("mini", spec, "oslo"), Cell("mini", spec, "paddle"), Cell("mini", MINI, "paddle"))
     journal = made_up_run(tmp_path / "open", plan, [noisy(0.6), noisy(0.7), noisy(0.8)], unknown_auroc=0.9)
-    text = unknown_markdown(columns_of(results(journal)))
+    text = tables_markdown(columns_of(results(journal)), UNKNOWN_HEAD, unknown_rows)
     title, _, head, _, oslo, paddle = text.splitlines()
     assert title == "mini, 5-shot, K_eff=5, 3 unknown at 20 %"
-    assert head.startswith("| method | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | ")
-    assert oslo.startswith("| oslo | its own | 90.0 ± 0.0 | ")
-    assert paddle.startswith("| paddle | 1 − highest probability | 90.0 ± 0.0 | ")
+    assert head.startswith(
+        "| method | transform | score | AUROC | AUPR | precision at 90 % recall | accuracy on known | "
+    )
+    assert oslo.startswith("| oslo | task_cl2n | its own | 90.0 ± 0.0 | ")
+    assert paddle.startswith("| paddle | range_scale_public_code | 1 − highest probability | 90.0 ± 0.0 | ")
     assert " | 60.0 ± " in oslo
     assert " | 70.0 ± " in paddle
+
+
+def test_a_tie_goes_to_the_most_accurate_on_the_tasks_they_share_not_to_the_one_with_most_tasks(tmp_path):
+    plan = tuple(Cell("my_own", OWN, method) for method in ("soft_kmeans", "paddle", "nearest_prototype"))
+    many, poor = noisy(0.6, 400, spread=0.3), noisy(0.2, 400, seed=2)
+    few = [a + b for a, b in zip(many, noisy(0.01, 50, seed=1, spread=0.2), strict=False)]
+    (column,) = columns_of(results(made_up_run(tmp_path / "run", plan, [many, few, poor])))
+    assert {result.label for result in column.best()} == {"paddle", "soft_kmeans"}
+    tie, win = differences_table(column)
+    assert [row[0] for row in (tie, win)] == ["paddle − soft_kmeans", "paddle − nearest_prototype"]
+    assert tie[1].mean == pytest.approx(1.0)
+    assert tie[1].holds_zero
+
+
+def test_the_papers_numbers_are_not_beside_a_bank_of_other_classes(tmp_path):
+    plan = (
+        Cell("mini", MINI, "paddle", bank_shape=(150, 384)),
+        Cell("mini", MINI, "tim", bank_shape=(150, 384)),
+        Cell("tiered", MINI, "paddle", split="test", bank_shape=(160, 512)),
+    )
+    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", plan, [noisy(0.9)] * 3))))
+    note = (
+        "The paper's numbers are not beside mini, which has 150 classes and 384 dimensions, but the test split of "
+        "mini-ImageNet has 20, with 512 from ResNet-18."
+    )
+    text = render_markdown(table)
+    assert text.endswith(f"|\n\n{note}\n")
+    assert "63.2" not in text
+    assert "/ 45.8" in text
+    assert note in render_latex(table)
+    assert render_html(table).count("class='paper'") == 1
+
+
+def test_the_transform_that_was_used_is_in_every_table(tmp_path):
+    spec = TaskSpec(ShotsPerClass(5), UniformOverPool(5), unknown=UnknownClasses(3, 0.2))
+    cells = [("with_base", OWN), ("without", OWN), ("without", spec)]
+    plan = tuple(Cell(bank, tasks, "nearest_prototype") for bank, tasks in cells)
+    journal = made_up_run(tmp_path / "run", plan, [noisy(0.6), [], []])
+    rows = journal.table().to_pylist()
+    journal.append([{**row, "cell": cell.content_hash, "transform": "l2"} for cell in plan[1:] for row in rows])
+    columns = columns_of(results(journal))
+    table = accuracy_table(columns)
+    used = "cl2n (with_base), l2 (without)"
+    note = (
+        "nearest_prototype on without ran with l2 instead of cl2n: there are no base classes apart from those of the "
+        "tasks."
+    )
+    assert table.rows[0].transform == used
+    assert table.notes == (note,)
+    for text in (render_markdown(table), render_latex(table).replace(r"\_", "_")):
+        assert used in text
+        assert note in text
+    assert used in render_html(table)
+    assert "| nearest_prototype | l2 |" in tables_markdown(columns, UNKNOWN_HEAD, unknown_rows)
+
+
+def test_time_to_convergence_is_that_of_the_tasks_that_converged(tmp_path):
+    methods = ("alpha_tim", "paddle_gd", "paddle")
+    plan = tuple(Cell("my_own", OWN, method) for method in methods)
+    journal = made_up_run(tmp_path / "run", plan, [[], [], []])
+    for cell, seconds, converged in zip(
+        plan, ([9.0, 9.0], [1.0, 5.0], [0.1, 0.3]), ([0, 0], [1, 0], [1, 1]), strict=True
+    ):
+        other = made_up_run(tmp_path / cell.method, (cell,), [[0.5, 0.7]])
+        rows = other.table().to_pylist()
+        journal.append(
+            [{**row, "seconds": s, "converged": bool(c)} for row, s, c in zip(rows, seconds, converged, strict=True)]
+        )
+    columns = columns_of(results(journal))
+    found = dict(zip(methods, convergence_rows(columns[0]), strict=True))
+    assert [found[method][2] for method in methods] == ["not reached", "1", "0.2 ± 1.3"]
+    assert [found[method][3] for method in methods] == ["0 of 2 tasks", "1 of 2 tasks", "2 of 2 tasks"]
+    assert tables_markdown(columns, CONVERGENCE_HEAD, convergence_rows).startswith("my_own, 5-shot")
+    without = made_up_run(tmp_path / "without", plan[::2], [[0.5], [0.6]])
+    assert convergence_rows(columns_of(results(without))[0]) == []

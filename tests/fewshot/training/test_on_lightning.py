@@ -48,7 +48,7 @@ def test_a_finished_run_has_a_checkpoint_a_state_and_a_log(finished, split):
     accuracies = [float(row["realistic"]) for row in rows if row["realistic"]]
     assert len(accuracies) == 3
     assert math.isclose(kept.validation["realistic"], max(accuracies), abs_tol=1e-6)
-    assert all(row["five_way"] for row in rows if row["realistic"])
+    assert all(row["two_way"] for row in rows if row["realistic"])
 
 
 def test_without_validation_the_last_epoch_is_kept(split, tmp_path, on_lightning):

@@ -32,6 +32,13 @@ def test_the_two_protocols_are_the_literatures_and_the_papers():
     assert five_way.support.shots == realistic.support.shots == 5
 
 
+@pytest.mark.parametrize(("n_classes", "name"), [(2, "two_way"), (3, "three_way"), (4, "four_way"), (9, "five_way")])
+def test_the_name_says_how_many_classes_the_tasks_have(n_classes, name):
+    specs = validation_specs(np.repeat(np.arange(n_classes), 20))
+    assert list(specs) == [name, REALISTIC]
+    assert specs[name].n_classes == min(n_classes, 5)
+
+
 def test_classes_too_small_for_a_task_are_named(tmp_path):
     folder = image_folder(tmp_path / "photos")
     check_validation(list_items(folder))

@@ -27,6 +27,9 @@ PAPER_BANKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "inat": ("iNat", "ResNet-18"),
     }
 )
+# Test classes of the data, and numbers in a vector of the network: what a bank of this name has in the paper.
+TEST_CLASSES: Mapping[str, int] = MappingProxyType({"mini-ImageNet": 20, "tiered-ImageNet": 160, "iNat": 227})
+DIMENSIONS: Mapping[str, int] = MappingProxyType({"ResNet-18": 512, "WRN28-10": 640})
 INAT, INAT_SUPPORT = "inat", "inat_support"
 TABLE_1_METHODS = ("baseline", "ici", "bd_cspn", "pt_map", "laplacian_shot", "tim", "alpha_tim", "paddle")
 # LR+ICI is not in Table 2: it was intractable.

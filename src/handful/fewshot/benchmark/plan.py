@@ -85,6 +85,8 @@ class Cell:
         Name of the bank that a `FixedSupport` with labels takes its rows from.
     bank_hash : str
         Content hash of the features, once the cell is bound to banks.
+    bank_shape : tuple of two int
+        Classes that take part and dimension of their vectors, once the cell is bound to banks.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Cell:
     cpu_budget: float | None = None
     support_bank: str = ""
     bank_hash: str = ""
+    bank_shape: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -129,13 +132,16 @@ class Cell:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
         entries["options"] = dataclasses.asdict(METHODS[self.method].make_options(**self.options))
-        del entries["n_tasks"], entries["cpu_budget"]
+        del entries["n_tasks"], entries["cpu_budget"], entries["bank_shape"]  # the bank's hash covers its shape
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
     def bound(self, banks: Banks) -> Cell:
-        """Return the cell with the content hash of the bank or banks that it names."""
+        """Return the cell with the content hash of the bank or banks that it names, and with the shape of its bank."""
         names = [self.bank, *([self.support_bank] if self.support_bank else [])]
-        return replace(self, bank_hash="+".join(named_bank(banks, name).content_hash for name in names))
+        hashes = "+".join(named_bank(banks, name).content_hash for name in names)
+        bank = banks[self.bank]
+        n_classes = len(bank.splits.get(self.split, ())) if self.split else bank.n_classes
+        return replace(self, bank_hash=hashes, bank_shape=(n_classes, bank.dim))
 
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""
@@ -164,7 +170,8 @@ class Cell:
         query = dict(spec["query"])
         rule: QueryRule = QUERY_RULES[query.pop("rule")](**query)
         unknown = UnknownClasses(**spec["unknown"]) if "unknown" in spec else None
-        return cls(**{**entries, "spec": TaskSpec(support, rule, spec["n_query"], spec["n_classes"], unknown)})
+        tasks = TaskSpec(support, rule, spec["n_query"], spec["n_classes"], unknown)
+        return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries.get("bank_shape", (0, 0)))})
 
 
 Plan: TypeAlias = tuple[Cell, ...]

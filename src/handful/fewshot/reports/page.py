@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
@@ -18,11 +17,13 @@ from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports import plots
 from handful.fewshot.reports.published import source
 from handful.fewshot.reports.summary import (
+    LEAST_TASKS,
     METRICS,
     Column,
     Estimate,
     Result,
     columns_of,
+    common_means,
     made_with,
     mean_ranks,
     remarks,
@@ -30,13 +31,16 @@ from handful.fewshot.reports.summary import (
     verdict,
 )
 from handful.fewshot.reports.tables import (
+    CONVERGENCE_HEAD,
+    OPTIMISERS,
     UNKNOWN_HEAD,
     accuracy_table,
+    convergence_rows,
     differences_table,
     render_html,
     render_latex,
     render_markdown,
-    unknown_markdown,
+    tables_markdown,
     unknown_rows,
 )
 
@@ -68,6 +72,26 @@ figcaption { color: var(--quiet); font-size: .9rem; display: table-caption; capt
 details { margin: .6rem 0 } summary { cursor: pointer } code { font-size: .85em; overflow-wrap: anywhere }
 @media print { .wide { overflow: visible; border: 0 } details > * { display: block } }
 """
+
+
+# Tables that a run may have besides that of accuracy, by the name of their file: title, explanation, head and rows.
+MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list[tuple[str, ...]]]]] = {
+    "unknown": (
+        "Unknown items",
+        "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
+        "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
+        "minus its highest probability.",
+        UNKNOWN_HEAD,
+        unknown_rows,
+    ),
+    "convergence": (
+        "Time to convergence",
+        "Seconds of the method per task, on one thread, over the tasks on which its prototypes came to rest (for "
+        "paddle and paddle_gd: moved by at most 10⁻⁶). A method without such a criterion does not reach it.",
+        CONVERGENCE_HEAD,
+        convergence_rows,
+    ),
+}
 
 
 def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindBank | None = None) -> Path:
@@ -111,8 +135,9 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     table = accuracy_table(columns)
     (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
     (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
-    if text := unknown_markdown(columns):
-        (folder / "unknown.md").write_text(text, encoding="utf-8")
+    for name, (_, _, head, rows_of) in MORE_TABLES.items():
+        if text := tables_markdown(columns, head, rows_of):
+            (folder / f"{name}.md").write_text(text, encoding="utf-8")
     figures = _figures(columns, find_bank)
     for name, (figure, _) in figures.items():
         plots.save(figure, folder, name)
@@ -143,7 +168,7 @@ LABEL_COST = (
 def _figures(columns: Sequence[Column], find_bank: FindBank | None) -> dict[str, tuple[Any, str]]:
     """Draw the figures of the paper for which this run has the cells; by name, with their captions."""
     figures = {draw.__name__: (draw(columns), caption) for draw, caption in CAPTIONS.items()}
-    traces = {} if find_bank is None else _traces(_first_with(columns, ("paddle_gd", "paddle")), find_bank)
+    traces = {} if find_bank is None else _traces(_first_with(columns, OPTIMISERS), find_bank)
     if traces:
         figures["convergence"] = plots.convergence(traces), CONVERGENCE
     if _first_with(columns, ("soft_kmeans", "paddle")):
@@ -180,7 +205,8 @@ def _page(
     n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
-        "Blue: no other entry in its column is ahead by more than an interval, on the tasks both have."
+        f"Blue: no other entry in its column is ahead by more than an interval, on at least {LEAST_TASKS} tasks that "
+        "both have."
     )
     paper = f" In red, the paper's numbers: {source()}" if table.has_published else ""
     parts = [
@@ -189,11 +215,12 @@ def _page(
         f"<p class='quiet'>{len(outcomes)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
         _wide(render_html(table)),
-        *(f"<p class='quiet'>{escape(note)}.</p>" for note in table.notes),
-        _unknown(columns),
+        *(f"<p class='quiet'>{escape(note)}</p>" for note in table.notes),
+        *(_more_tables(columns, *parts) for parts in MORE_TABLES.values()),
         f"<div class='figures'>{''.join(_figure(name, *drawn) for name, drawn in figures.items())}</div>",
         "<h2>Differences on the same tasks</h2>",
-        "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie.</p>",
+        "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie, and "
+        f"fewer than {LEAST_TASKS} common tasks are too few to tell.</p>",
         *(_differences(column) for column in columns if len(column.results) > 1),
         _ranks(columns),
         "<h2>Every measure</h2>",
@@ -220,12 +247,10 @@ def _plainly(columns: Sequence[Column]) -> str:
         "occur. A method labels all of them; accuracy is the share of items that it labels right."
     )
     shared = set.intersection(*({r.label for r in column.results if len(r.tasks)} for column in columns))
-    means = {
-        label: float(np.mean([r.estimate().mean for column in columns for r in column.results if r.label == label]))
-        for label in shared
-    }
-    if len(means) < 2:
+    found = [common_means([r for r in column.results if r.label in shared]) for column in columns]
+    if len(shared) < 2 or not all(found):
         return said
+    means = {label: float(np.mean([of_labels[label] for of_labels in found])) for label in shared}
     best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     return (
         f"{said} Of {len(means)} methods, {best} is right most often, on {means[best]:.1%} of the items, and {worst} "
@@ -256,28 +281,27 @@ def _row(texts: Sequence[str]) -> str:
 
 
 def _differences(column: Column) -> str:
-    body = [(label, e.said(sign="+"), verdict(e, "", ""), f"{e.n:,}") for label, e in differences_table(column)]
+    body = [
+        (label, e.said(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in differences_table(column)
+    ]
     if not body:
-        return f"<p class='quiet'>{escape(column.title)}: no two methods have two tasks in common.</p>"
+        return f"<p class='quiet'>{escape(column.title)}: too few tasks to tell which method is best.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
     return f"<details><summary>{escape(column.title)}</summary>{_wide(table)}</details>"
 
 
-def _unknown(columns: Sequence[Column]) -> str:
-    """Tables about items of no class, one for each list of tasks that has any."""
+def _more_tables(
+    columns: Sequence[Column],
+    title: str,
+    explained: str,
+    head: Sequence[str],
+    rows_of: Callable[[Column], list[tuple[str, ...]]],
+) -> str:
+    """Tables of one kind, one for each list of tasks that has rows; empty if none has."""
     tables = [
-        f"<h3>{escape(column.title)}</h3>{_wide(_rows(UNKNOWN_HEAD, unknown_rows(column)))}"
-        for column in columns
-        if column.spec.unknown is not None
+        f"<h3>{escape(column.title)}</h3>{_wide(_rows(head, rows))}" for column in columns if (rows := rows_of(column))
     ]
-    if not tables:
-        return ""
-    explained = (
-        "Some classes of these tasks have no examples; accuracy is that on the items of the other classes. All in "
-        "percent, mean ± 95 % interval. Unknown items are ranked by what the method says; if it cannot reject, by one "
-        "minus its highest probability."
-    )
-    return f"<h2>Unknown items</h2><p>{escape(explained)}</p>{''.join(tables)}"
+    return f"<h2>{title}</h2><p>{escape(explained)}</p>{''.join(tables)}" if tables else ""
 
 
 def _ranks(columns: Sequence[Column]) -> str:
@@ -301,19 +325,8 @@ def _measures(outcomes: Sequence[Result]) -> str:
 
 
 def _measure(estimate: Estimate, n_tasks: int) -> str:
-    """Mean and interval to the interval's second digit; the number of tasks if some rows lack the measure."""
-    if not estimate.n:
-        return ""
-    fewer = "" if estimate.n == n_tasks else f" (n = {estimate.n:,})"
-    mean, half = estimate.mean, estimate.half_width
-    if not math.isfinite(mean):
-        return f"not finite{fewer}"
-    # Three digits of the mean, or three decimals, are enough however small the interval is.
-    enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
-    digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
-    if not 0.5 * 10**-digits <= half < math.inf:
-        return f"{round(mean, enough):g}{fewer}"
-    return f"{mean:.{digits}f} ± {half:.{digits}f}{fewer}"
+    """Mean and interval; the number of tasks if some rows lack the measure."""
+    return estimate.rounded() + (f" (n = {estimate.n:,})" if 0 < estimate.n < n_tasks else "")
 
 
 def _failures(outcomes: Sequence[Result]) -> str:
@@ -328,6 +341,14 @@ def _plan(outcomes: Sequence[Result]) -> str:
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
         code = ", ".join(sorted(set(map(str, result.columns["code"]))))
-        words = (cell.bank, cell.transform, options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
+        words = (
+            cell.bank,
+            result.transform_said,
+            options,
+            str(cell.seed),
+            f"{cell.n_tasks:,}",
+            budget,
+            cell.bank_hash[:16],
+        )
         body.append((f"{cell.content_hash} {cell.method}", *words, code))
     return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)

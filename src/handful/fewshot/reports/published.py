@@ -9,7 +9,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from handful.fewshot.benchmark.paper import K_EFF, N_QUERY, PAPER_BANKS
+from handful.fewshot.benchmark.paper import DIMENSIONS, K_EFF, N_QUERY, PAPER_BANKS, TEST_CLASSES
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.tasks import ShotsPerClass, UniformOverPool
 
@@ -41,18 +41,49 @@ def source() -> str:
 def published_accuracy(cell: Cell) -> float | None:
     """Accuracy in percent that the paper printed for a cell's column and method; None where it printed none.
 
-    The column is recognised by the name of the bank, by the shots and by the protocol. PADDLE with a λ other than the
-    paper's has no published number.
+    The column is recognised by the name of the bank, by the shots and by the protocol. The bank must have the classes
+    and the dimension of the paper's, see `why_unpublished`. PADDLE with a λ other than the paper's has no published
+    number.
 
     Examples
     --------
     >>> from handful.fewshot import TaskSpec
-    >>> published_accuracy(Cell("mini", TaskSpec(ShotsPerClass(20), UniformOverPool(5)), "paddle"))
+    >>> spec = TaskSpec(ShotsPerClass(20), UniformOverPool(5))
+    >>> published_accuracy(Cell("mini", spec, "paddle", split="test", bank_shape=(20, 512)))
     80.0
     """
+    return None if why_unpublished(cell) else _printed(cell)
+
+
+def why_unpublished(cell: Cell) -> str:
+    """Return why the number that the paper printed for a cell of this name is not that of its bank; empty if it is.
+
+    Examples
+    --------
+    >>> from handful.fewshot import TaskSpec
+    >>> spec = TaskSpec(ShotsPerClass(20), UniformOverPool(5))
+    >>> why_unpublished(Cell("mini", spec, "paddle", bank_shape=(150, 384)))
+    'has 150 classes and 384 dimensions, but the test split of mini-ImageNet has 20, with 512 from ResNet-18'
+    """
+    if _printed(cell) is None:
+        return ""
+    dataset, backbone = PAPER_BANKS[cell.bank]
+    classes, dimensions = TEST_CLASSES[dataset], DIMENSIONS[backbone]
+    if cell.split in ("", "test") and cell.bank_shape == (classes, dimensions):
+        return ""
+    split = f" in its split {cell.split!r}" if cell.split else ""
+    return (
+        f"has {cell.bank_shape[0]} classes{split} and {cell.bank_shape[1]} dimensions, but the test split of {dataset} "
+        f"has {classes}, with {dimensions} from {backbone}"
+    )
+
+
+def _printed(cell: Cell) -> float | None:
+    """Return what the paper printed for a column of this name, whatever the bank is."""
     spec = cell.spec
     known = cell.bank in PAPER_BANKS and cell.method in PAPER_METHODS and "complexity_weight" not in cell.options
-    if not known or spec.query != UniformOverPool(K_EFF) or spec.n_query != N_QUERY or spec.n_classes is not None:
+    protocol = (UniformOverPool(K_EFF), N_QUERY, None, None)
+    if not known or (spec.query, spec.n_query, spec.n_classes, spec.unknown) != protocol:
         return None
     dataset, backbone = PAPER_BANKS[cell.bank]
     shots = spec.support.shots if isinstance(spec.support, ShotsPerClass) else None

@@ -1,12 +1,14 @@
 """Summaries of rows: means with 95 % intervals, differences on the same tasks, ranks.
 
 Accuracy varies widely between tasks, and methods find the same tasks hard. So two methods are compared by the mean of
-their differences, task by task, and tie if its interval contains zero. A single task has no interval, and no task has
-no mean: both are reported in words, and neither gives a winner.
+their differences, task by task, and tie if its interval contains zero. On fewer than `LEAST_TASKS` common tasks nobody
+wins: a few tasks may agree by chance, and their interval is then far too short. A single task has no interval, and no
+task has no mean; both are reported in words.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ METRICS = (
 )
 # Share of intervals that contain the true mean.
 CONFIDENCE = 0.95
+# Common tasks that a comparison needs; from about 30 on, the interval of a mean is nearly that of a normal variable.
+LEAST_TASKS = 30
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,8 @@ class Estimate:
     >>> estimate = Estimate.of(np.array([0.5, 0.7, 0.9]))
     >>> round(estimate.mean, 3), round(estimate.half_width, 3), estimate.holds_zero
     (0.7, 0.497, False)
-    >>> estimate.said(), Estimate.of(np.array([0.5])).said(), Estimate.of(np.array([])).said()
-    ('0.7 ± 0.5', '0.5, no interval', '')
+    >>> estimate.said(), Estimate.of(np.array([0.5])).said(unit=" %"), Estimate.of(np.array([])).said()
+    ('0.7 ± 0.5', '0.5 % on one task', '')
     """
 
     mean: float
@@ -67,12 +71,35 @@ class Estimate:
         """Whether there are at least two tasks."""
         return self.n > 1
 
-    def said(self, digits: int = 1, sign: str = "") -> str:
+    @property
+    def decides(self) -> bool:
+        """Whether there are enough tasks for a comparison."""
+        return self.n >= LEAST_TASKS
+
+    def said(self, digits: int = 1, sign: str = "", unit: str = "") -> str:
         """Mean and half width with that many decimals; empty if there is no task."""
         if not self.n:
             return ""
-        spread = f" ± {self.half_width:.{digits}f}" if self.has_interval else ", no interval"
+        spread = f" ± {self.half_width:.{digits}f}{unit}" if self.has_interval else f"{unit} on one task"
         return f"{self.mean:{sign}.{digits}f}{spread}"
+
+    def rounded(self) -> str:
+        """Mean and half width to the second digit of the half width; empty if there is no task.
+
+        Examples
+        --------
+        >>> Estimate(0.012345, 0.000678, 9).rounded(), Estimate(71.25, 3.4, 9).rounded()
+        ('0.0123 ± 0.0007', '71.2 ± 3.4')
+        """
+        mean, half = self.mean, self.half_width
+        if not self.n or not math.isfinite(mean):
+            return "not finite" if self.n else ""
+        # Three digits of the mean, or three decimals, are enough however small the interval is.
+        enough = max(3, 2 - math.floor(math.log10(abs(mean)))) if mean else 3
+        digits = min(max(1 - math.floor(math.log10(half)), 0), enough) if 0 < half < math.inf else enough
+        if not 0.5 * 10**-digits <= half < math.inf:
+            return f"{round(mean, enough):g}"
+        return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
     @property
     def above_zero(self) -> bool:
@@ -107,6 +134,12 @@ class Result:
     def transform(self) -> str:
         """The transform that was applied; it differs from the cell's if a bank has no base classes."""
         return str(self.columns["transform"][0]) if len(self.tasks) else self.cell.transform
+
+    @property
+    def transform_said(self) -> str:
+        """The transform that was applied, and the one it replaced."""
+        used, asked = self.transform, self.cell.transform
+        return used if used == asked else f"{used} instead of {asked}"
 
     def estimate(self, metric: str = "accuracy") -> Estimate:
         """Mean and interval of a metric, over the tasks whose rows have it; rows of earlier versions may not."""
@@ -146,29 +179,27 @@ class Column:
     def best(self) -> tuple[Result, ...]:
         """Return the results that no other is ahead of by more than an interval, on the tasks both have.
 
-        A result with fewer than two tasks is neither first nor an opponent. A result that shares fewer than two tasks
-        with an opponent is not first either, since the two cannot be compared.
+        A result with fewer than `LEAST_TASKS` tasks is neither first nor an opponent. A result that shares fewer with
+        an opponent is not first either, since the two cannot be compared. Those that tie come in the order of their
+        accuracy on the tasks they share.
         """
         # Not the results that tie with the highest mean: a few easy tasks can make a mean high.
-        judged = [result for result in self.results if len(result.tasks) > 1]
+        judged = [result for result in self.results if result.estimate().decides]
 
         def first(result: Result) -> bool:
             ahead = [paired_difference(other, result) for other in judged if other is not result]
-            return all(lead.has_interval and not lead.above_zero for lead in ahead)
+            return all(lead.decides and not lead.above_zero for lead in ahead)
 
-        return tuple(filter(first, judged))
+        level = list(filter(first, judged))
+        return tuple(sorted(level, key=lambda one: -sum(paired_difference(one, other).mean for other in level)))
 
     def ranks(self) -> dict[str, float]:
         """Rank of each label by mean accuracy on the tasks all have, 1 being the best; equal means share a rank."""
-        shared = _shared_tasks(self.results)
-        if not self.results or not len(shared):
-            return {}
-        means = np.array([_on(result, shared).mean() for result in self.results])
-        if np.isnan(means).any():  # tasks with no known item have no accuracy
-            return {}
+        of_labels = common_means(self.results)
+        means = np.array(list(of_labels.values()))
         above = (means[None] > means[:, None]).sum(1)
         level = (means[None] == means[:, None]).sum(1)
-        return {result.label: float(rank) for result, rank in zip(self.results, above + (level + 1) / 2, strict=True)}
+        return {label: float(rank) for label, rank in zip(of_labels, above + (level + 1) / 2, strict=True)}
 
 
 def results(journal: Journal) -> list[Result]:
@@ -302,13 +333,13 @@ def verdict(difference: Estimate, above: str, below: str) -> str:
 
     Examples
     --------
-    >>> verdict(Estimate(1.5, 1.0, 20), "paddle", "tim"), verdict(Estimate(1.5, 2.0, 20), "paddle", "tim")
+    >>> verdict(Estimate(1.5, 1.0, 50), "paddle", "tim"), verdict(Estimate(1.5, 2.0, 50), "paddle", "tim")
     ('paddle', 'tie')
-    >>> verdict(Estimate.of(np.array([1.5])), "paddle", "tim"), verdict(Estimate.of(np.array([])), "paddle", "tim")
-    ('one task in common: no verdict', 'no task in common: no verdict')
+    >>> verdict(Estimate(1.5, 0.0, 2), "paddle", "tim"), verdict(Estimate.of(np.array([])), "paddle", "tim")
+    ('too few tasks to tell', 'no task in common')
     """
-    if not difference.has_interval:
-        return f"{'one' if difference.n else 'no'} task in common: no verdict"
+    if not difference.decides:
+        return "too few tasks to tell" if difference.n else "no task in common"
     if difference.holds_zero:
         return "tie"
     return above if difference.mean > 0 else below
@@ -336,6 +367,14 @@ def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
             ranks.setdefault(label, []).append(rank)
     means = {label: (float(np.mean(values)), len(values)) for label, values in ranks.items()}
     return dict(sorted(means.items(), key=lambda item: item[1][0]))
+
+
+def common_means(members: Sequence[Result]) -> dict[str, float]:
+    """Mean accuracy of each label on the tasks all have; empty if these are fewer than `LEAST_TASKS`."""
+    shared = _shared_tasks(members) if members else np.empty(0)
+    means = {result.label: float(_on(result, shared).mean()) for result in members if len(shared) >= LEAST_TASKS}
+    # Tasks with no known item have no accuracy.
+    return {} if any(map(math.isnan, means.values())) else means
 
 
 def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:

@@ -5,13 +5,14 @@ Tasks with unknown classes have a table of their own, with one column per measur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from handful.fewshot.methods import METHODS
-from handful.fewshot.reports.published import published_accuracy
-from handful.fewshot.reports.summary import Column, Estimate, Result, paired_difference
+import numpy as np
+
+from handful.fewshot.reports.published import published_accuracy, why_unpublished
+from handful.fewshot.reports.summary import Column, Estimate, paired_difference
 
 # Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.
 UNKNOWN_MEASURES = {
@@ -24,8 +25,13 @@ UNKNOWN_MEASURES = {
     "present classes: precision": "presence_precision",
     "present classes: recall": "presence_recall",
 }
-UNKNOWN_HEAD = ("method", "score", *UNKNOWN_MEASURES)
+UNKNOWN_HEAD = ("method", "transform", "score", *UNKNOWN_MEASURES)
 STATED, BY_CONFIDENCE = "its own", "1 − highest probability"
+# What stands where the plan has no such cell.
+NOT_PLANNED = "not in the plan"
+# Methods that minimise the same objective; runs with both on the same tasks have a table of convergence.
+OPTIMISERS = ("paddle_gd", "paddle")
+CONVERGENCE_HEAD = ("method", "transform", "time to convergence, s", "converged", "iterations", "accuracy, %")
 
 LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}"}
 
@@ -34,53 +40,50 @@ LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar
 class Entry:
     """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one.
 
-    `note` is a remark for the reader: the rest of a sentence that starts with the method and the bank.
+    `missing` says why there is no accuracy.
     """
 
     estimate: Estimate
     best: bool
     published: float | None
-    note: str = ""
+    missing: str = ""
 
     def texts(self, bold: str, paper: str) -> tuple[str, str, str]:
         """Mean, interval (a single task has none, which is stated) and the paper's number, in these templates."""
-        mean = f"{self.estimate.mean:.1f}" if self.estimate.n else "–"
+        mean = self.missing or f"{self.estimate.mean:.1f}"
         spread = f" ± {self.estimate.half_width:.1f}" if self.estimate.has_interval else ", no interval"
         published = "" if self.published is None else paper.format(f"{self.published:.1f}")
         return bold.format(mean) if self.best else mean, spread if self.estimate.n else "", published
 
 
 @dataclass(frozen=True)
+class Row:
+    """A method, the transforms that were applied, and an entry for each column: None where the plan has no cell."""
+
+    label: str
+    transform: str
+    entries: tuple[Entry | None, ...]
+
+
+@dataclass(frozen=True)
 class Table:
-    """Rows of entries under column titles; an entry is None where a method was not run on a column."""
+    """Rows of entries under column titles, and sentences that a reader must know."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Entry | None, ...]], ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
 
     @property
     def has_published(self) -> bool:
         """Whether any entry has a published number."""
-        return any(entry is not None and entry.published is not None for _, row in self.rows for entry in row)
-
-    @property
-    def notes(self) -> list[str]:
-        """Remarks about single entries, each stated once for all methods and banks it applies to."""
-        labels: dict[tuple[str, str], list[str]] = {}
-        for label, row in self.rows:
-            for title, entry in zip(self.columns, row, strict=True):
-                if entry is not None and entry.note:
-                    seen = labels.setdefault((entry.note, title.partition(",")[0]), [])
-                    seen += [label] if label not in seen else []
-        banks: dict[tuple[str, str], list[str]] = {}
-        for (note, bank), names in labels.items():
-            banks.setdefault((", ".join(names), note), []).append(bank)
-        return [f"{names} on {', '.join(members)} {note}" for (names, note), members in banks.items()]
+        return any(entry is not None and entry.published is not None for row in self.rows for entry in row.entries)
 
 
 def accuracy_table(columns: Sequence[Column]) -> Table:
     """Put the results of all columns into one table; labels in the order in which they first occur."""
     labels = list(dict.fromkeys(result.label for column in columns for result in column.results))
     cells: dict[str, list[Entry | None]] = {label: [] for label in labels}
+    transforms: dict[str, dict[str, list[str]]] = {label: {} for label in labels}
     for column in columns:
         by_label = {result.label: result for result in column.results}
         best = column.best()
@@ -90,24 +93,44 @@ def accuracy_table(columns: Sequence[Column]) -> Table:
                 cells[label].append(None)
                 continue
             estimate = result.estimate().percent
-            cells[label].append(Entry(estimate, result in best, published_accuracy(result.cell), _note(result)))
-    return Table(tuple(column.title for column in columns), tuple((label, tuple(row)) for label, row in cells.items()))
+            missing = "" if estimate.n else "failed" if result.n_failed else "not run yet"
+            cells[label].append(Entry(estimate, result in best, published_accuracy(result.cell), missing))
+            banks = transforms[label].setdefault(result.transform, [])
+            banks += [column.bank] if column.bank not in banks else []
+    rows = (Row(label, _transforms(transforms[label]), tuple(row)) for label, row in cells.items())
+    return Table(tuple(column.title for column in columns), tuple(rows), tuple(_notes(columns)))
 
 
-def _note(result: Result) -> str:
-    cell = result.cell
-    if result.transform == cell.transform:
-        return ""
-    return (
-        f"ran with {result.transform} instead of {cell.transform}: "
-        "there are no base classes apart from those of the tasks"
-    )
+def _transforms(used: Mapping[str, Sequence[str]]) -> str:
+    """Name the transform of a row, or each with its banks."""
+    return ", ".join(name if len(used) == 1 else f"{name} ({', '.join(banks)})" for name, banks in used.items())
+
+
+def _notes(columns: Sequence[Column]) -> list[str]:
+    """Say once for all methods and banks which transform was replaced, and why the paper's numbers are missing."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    unlike: dict[str, str] = {}
+    for result in (result for column in columns for result in column.results):
+        used, cell = result.transform, result.cell
+        if used != cell.transform:
+            seen = labels.setdefault((f"ran with {used} instead of {cell.transform}", cell.bank), [])
+            seen += [result.label] if result.label not in seen else []
+        if why := why_unpublished(cell):
+            unlike.setdefault(cell.bank, f"The paper's numbers are not beside {cell.bank}, which {why}.")
+    banks: dict[tuple[str, str], list[str]] = {}
+    for (note, bank), names in labels.items():
+        banks.setdefault((", ".join(names), note), []).append(bank)
+    replaced = "there are no base classes apart from those of the tasks"
+    return [
+        *(f"{names} on {', '.join(members)} {note}: {replaced}." for (names, note), members in banks.items()),
+        *unlike.values(),
+    ]
 
 
 def render_markdown(table: Table) -> str:
     """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
-    rows = ([label, *map(_markdown_entry, row)] for label, row in table.rows)
-    return markdown_table(["method", *table.columns], rows) + "\n"
+    rows = ([row.label, row.transform, *map(_markdown_entry, row.entries)] for row in table.rows)
+    return "\n\n".join([markdown_table(["method", "transform", *table.columns], rows), *table.notes]) + "\n"
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -126,19 +149,23 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> s
 
 def _markdown_entry(entry: Entry | None) -> str:
     if entry is None:
-        return ""
+        return NOT_PLANNED
     mean, spread, paper = entry.texts("**{}**", " / {}")
     return f"{mean}{spread} ({entry.estimate.n:,}){paper}"
 
 
 def render_latex(table: Table, caption: str = "") -> str:
-    """Render with booktabs; best and ties in bold, interval as a subscript, n below, the paper's number in brackets."""
-    head = " & ".join(["Method", *(rf"\rotatebox{{60}}{{{_latex(title)}}}" for title in table.columns)])
-    body = [" & ".join([_latex(label), *map(_latex_entry, row)]) + r" \\" for label, row in table.rows]
-    tasks = " & ".join(
-        [r"\emph{tasks}", *(_counts(entries) for entries in zip(*(r for _, r in table.rows), strict=True))]
-    )
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
+    """Render with booktabs; best and ties in bold, interval as a subscript, n below, the paper's number in brackets.
+
+    The notes of the table end its caption.
+    """
+    caption = " ".join([*([caption] if caption else []), *table.notes])
+    head = " & ".join(["Method", "Transform", *(rf"\rotatebox{{60}}{{{_latex(title)}}}" for title in table.columns)])
+    rows = ([_latex(row.label), _latex(row.transform), *map(_latex_entry, row.entries)] for row in table.rows)
+    body = [" & ".join(row) + r" \\" for row in rows]
+    counts = (_counts(entries) for entries in zip(*(row.entries for row in table.rows), strict=True))
+    tasks = " & ".join([r"\emph{tasks}", "", *counts])
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
     lines += [head + r" \\", r"\midrule", *body, r"\midrule", tasks + r" \\", r"\bottomrule", r"\end{tabular}"]
     return "\n".join([*lines, *([rf"\caption{{{_latex(caption)}}}"] if caption else []), r"\end{table}", ""])
 
@@ -155,11 +182,11 @@ def _latex(text: str) -> str:
 
 def _latex_entry(entry: Entry | None) -> str:
     if entry is None:
-        return "--"
+        return NOT_PLANNED
     mean, spread, paper = entry.texts(r"\textbf{{{}}}", " ({})")
     if entry.estimate.has_interval:
         spread = rf"$_{{\pm {entry.estimate.half_width:.1f}}}$"
-    return f"{mean.replace('–', '--')}{spread}{paper}"
+    return f"{mean}{spread}{paper}"
 
 
 def render_html(table: Table) -> str:
@@ -167,52 +194,73 @@ def render_html(table: Table) -> str:
     titles = [[f"<span>{escape(part)}</span>" for part in title.split(", ")] for title in table.columns]
     head = "".join(f"<th scope='col'>{' '.join(parts)}</th>" for parts in titles)
     body = "".join(
-        f"<tr><th scope='row'>{escape(label)}</th>{''.join(map(_html_entry, row))}</tr>" for label, row in table.rows
+        f"<tr><th scope='row'>{escape(row.label)}</th><td>{escape(row.transform)}</td>"
+        f"{''.join(map(_html_entry, row.entries))}</tr>"
+        for row in table.rows
     )
-    return f"<table><thead><tr><th scope='col'>method</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    first = "<th scope='col'>method</th><th scope='col'>transform</th>"
+    return f"<table><thead><tr>{first}{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _html_entry(entry: Entry | None) -> str:
     if entry is None:
-        return "<td></td>"
+        return f"<td class='quiet'>{NOT_PLANNED}</td>"
     mean, spread, paper = entry.texts("<b>{}</b>", "<span class='paper'>paper {}</span>")
     count = f"<span class='count'>n = {entry.estimate.n:,}</span>"
     return f"<td>{mean}<span class='interval'>{spread}</span>{count}{paper}</td>"
 
 
 def unknown_rows(column: Column) -> list[tuple[str, ...]]:
-    """Return a row under `UNKNOWN_HEAD` for each method, in percent with intervals; empty where a measure is undefined.
+    """Return a row under `UNKNOWN_HEAD` for each method, in percent with intervals; none if no task has unknown items.
 
-    A method that does not reject has no score of its own, so one minus its highest probability is used.
+    A method that does not reject has no score of its own, so one minus its highest probability is used. A measure that
+    is undefined is empty.
     """
     rows = []
-    for result in column.results:
-        score = STATED if METHODS[result.cell.method].rejects else BY_CONFIDENCE
+    for result in column.results if column.spec.unknown is not None else ():
+        score = STATED if result.estimate("known_rejected").n else BY_CONFIDENCE
         measures = (result.estimate(metric).percent.said() for metric in UNKNOWN_MEASURES.values())
-        rows.append((result.label, score, *measures))
+        rows.append((result.label, result.transform, score, *measures))
     return rows
 
 
-def unknown_markdown(columns: Sequence[Column]) -> str:
-    """Render the tables of unknown items of these columns, each under its title; empty if no task has any."""
-    tables = [
-        f"{column.title}\n\n{markdown_table(UNKNOWN_HEAD, unknown_rows(column))}\n"
-        for column in columns
-        if column.spec.unknown is not None
-    ]
-    return "\n".join(tables)
+def convergence_rows(column: Column) -> list[tuple[str, ...]]:
+    """Return a row under `CONVERGENCE_HEAD` for each method, if both `OPTIMISERS` solved these tasks; else none.
+
+    The time is that of the method alone, per task, over the tasks on which it met its criterion: for PADDLE and its
+    projected gradient, prototypes that move by at most 10⁻⁶.
+    """
+    if not set(OPTIMISERS) <= {result.cell.method for result in column.results if len(result.tasks)}:
+        return []
+    rows: list[tuple[str, ...]] = []
+    for result in (result for result in column.results if len(result.tasks)):
+        met = result.columns["converged"].astype(bool)
+        seconds = Estimate.of(result.columns["seconds"][met].astype(np.float64)).rounded() or "not reached"
+        share = f"{met.sum():,} of {len(met):,} tasks"
+        iterations, accuracy = result.estimate("n_iter").rounded(), result.estimate().percent.said()
+        rows.append((result.label, result.transform, seconds, share, iterations, accuracy))
+    return rows
+
+
+def tables_markdown(
+    columns: Sequence[Column], head: Sequence[str], rows_of: Callable[[Column], list[tuple[str, ...]]]
+) -> str:
+    """Render a table for each column that has rows, under its title; empty if none has."""
+    return "\n".join(
+        f"{column.title}\n\n{markdown_table(head, rows)}\n" for column in columns if (rows := rows_of(column))
+    )
 
 
 def differences_table(column: Column) -> list[tuple[str, Estimate]]:
     """Accuracy of the best method minus that of each other on the same tasks, in percent; ties contain zero.
 
-    If several are best, the one with most tasks is used, then the one with the highest mean. If none is best there are
-    no rows. A method that shares no task with the best comes last.
+    If several are best, it is the one that is most accurate on the tasks they share. If none is best there are no rows.
+    A method that shares no task with the best comes last.
     """
     best = column.best()
     if not best:
         return []
-    top = max(best, key=lambda result: (len(result.tasks), result.estimate().mean))
+    top = best[0]
     others = [other for other in column.results if other is not top]
     rows = [(f"{top.label} − {other.label}", paired_difference(top, other).percent) for other in others]
     return sorted(rows, key=lambda row: (row[1].n == 0, row[1].mean))

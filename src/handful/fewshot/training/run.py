@@ -92,7 +92,7 @@ def train(
     >>> recipe = Recipe(network="conv4", side=12, epochs=2, batch_size=8)
     >>> checkpoint = train(split, recipe, folder / "run", accelerator="cpu")
     >>> checkpoint.classes, sorted(checkpoint.validation)
-    (('black', 'blue', 'green', 'white'), ['five_way', 'realistic'])
+    (('black', 'blue', 'green', 'white'), ['realistic', 'two_way'])
     """
     if precision not in PRECISIONS:
         raise OptionError(f"precision must be {', '.join(PRECISIONS)}, got {precision!r}")

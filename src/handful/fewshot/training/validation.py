@@ -1,7 +1,8 @@
 """Validation: few-shot accuracy of the nearest prototype on classes that the network has not seen.
 
 There are two kinds of tasks, with five shots each: five classes with fifteen queries per class, as in the literature;
-and all validation classes with a query in which five of them occur, as the networks will be used.
+and all validation classes with a query in which five of them occur, as the networks will be used. With fewer than five
+validation classes, both have as many as there are, and the first is called after their number.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ SHOTS = 5
 CLASSES = 5
 N_QUERY = 75
 N_TASKS = 200
+# What tasks with so many classes are called.
+WAYS = {2: "two_way", 3: "three_way", 4: "four_way", 5: "five_way"}
 # Name of the accuracy that decides which epoch is the best.
 REALISTIC = "realistic"
 
@@ -31,7 +34,9 @@ def validation_specs(labels: Int[np.ndarray, "row"]) -> dict[str, TaskSpec]:
     occurring, left = min(CLASSES, len(sizes)), int(sizes.min()) - SHOTS
     each = min(N_QUERY // CLASSES, left)
     return {
-        "five_way": TaskSpec(ShotsPerClass(SHOTS), Balanced(k_eff=occurring), each * occurring, n_classes=occurring),
+        WAYS[occurring]: TaskSpec(
+            ShotsPerClass(SHOTS), Balanced(k_eff=occurring), each * occurring, n_classes=occurring
+        ),
         REALISTIC: TaskSpec(ShotsPerClass(SHOTS), UniformOverPool(k_eff=occurring), each * occurring),
     }
 
