@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handful.engine.links import copies_of, link, new_groups
+from handful.engine.links import Anchors, copies_of, new_groups
 
 
 def three_groups(seed=0):
@@ -10,34 +10,62 @@ def three_groups(seed=0):
     return np.repeat(np.eye(8)[:3], [6, 5, 4], axis=0) + 0.05 * rng.normal(size=(15, 8))
 
 
+def anchors_of(points):
+    return Anchors.of(points, np.zeros(8), (-5.0, 10.0))
+
+
+def linked(points):
+    return anchors_of(points).link(points, np.arange(len(points)))
+
+
+def dense(links, n_anchors):
+    weights = np.zeros((*links.sizes.shape, n_anchors))
+    np.put_along_axis(weights, links.anchors, links.weights, -1)
+    return weights
+
+
 def test_groups_have_the_size_of_their_items():
-    sizes = link(three_groups(), np.zeros(8), (-5.0, 10.0)).sizes
-    assert np.allclose(sizes, np.repeat([6, 5, 4], [6, 5, 4]), atol=0.3)
+    assert np.allclose(linked(three_groups()).sizes, np.repeat([6, 5, 4], [6, 5, 4]), atol=0.3)
 
 
 def test_copies_do_not_make_a_group():
     points = three_groups()
     copied = np.concatenate([points[:1], np.repeat(points[-1:], 9, 0)])
-    found = link(copied, np.zeros(8), (-5.0, 10.0))
-    assert np.allclose(found.sizes[1:], 1, atol=0.05)
-    assert found.copies.tolist() == [1.0] + [9.0] * 9
+    assert np.allclose(linked(copied).sizes[1:], 1, atol=0.05)
+    assert copies_of(copied)[1].tolist() == [1.0] + [9.0] * 9
+    again = anchors_of(copied).link(points[-1:], np.array([-1]))  # a copy that is no anchor
+    assert np.allclose(again.sizes, 1, atol=0.05)
 
 
 def test_order_does_not_matter():
     points, order = three_groups(), np.random.default_rng(1).permutation(15)
-    found, again = link(points, np.zeros(8), (-5.0, 10.0)), link(points[order], np.zeros(8), (-5.0, 10.0))
+    found, again = linked(points), linked(points[order])
     assert np.allclose(again.sizes, found.sizes[order])
-    assert np.allclose(again.weights, found.weights[order][:, order])
+    assert np.allclose(dense(again, 15), dense(found, 15)[order][:, order])
+
+
+def test_an_item_that_is_no_anchor_is_linked_like_one():
+    points = three_groups()
+    with_it, without = linked(points), anchors_of(points[1:])
+    alone = without.link(points[:1], np.array([-1]))
+    assert np.allclose(alone.sizes, with_it.sizes[0], rtol=0.05)
+    mean = alone.means(points[1:], points[:1])
+    assert np.allclose(mean, with_it.means(points, points)[:1], atol=0.02)
+    # In blocks of any size.
+    blocks = [without.link(points[at : at + 2], np.full(2, -1)).sizes for at in (0, 2)]
+    assert np.array_equal(np.concatenate(blocks), without.link(points[:4], np.full(4, -1)).sizes)
 
 
 def test_one_item_stands_for_itself():
-    assert link(three_groups()[:1], np.zeros(8), (-5.0, 10.0)).sizes.tolist() == [1.0]
+    assert linked(three_groups()[:1]).sizes.tolist() == [1.0]
 
 
 def test_new_groups_are_those_of_three_different_items_or_more():
     points = np.concatenate([three_groups()[:6], np.repeat(three_groups()[6:7], 4, 0)])
-    links = link(points, np.zeros(8), (-5.0, 10.0))
-    (found,) = new_groups(links.log_odds, points, np.ones(10), points @ np.eye(8), copies_of(points)[0])
+    anchors = anchors_of(points)
+    (found,) = new_groups(
+        anchors.odds(anchors.products, anchors.lengths), points, np.ones(10), points @ np.eye(8), copies_of(points)[0]
+    )
     assert sorted(found.items.tolist()) == [0, 1, 2, 3, 4, 5]
     assert found.nearest == 0
     assert found.cohesion > 0.9

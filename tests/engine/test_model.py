@@ -93,7 +93,9 @@ def test_a_part_decides_for_a_large_batch():
     again = label_batch(many[order], classes)
     assert (found.probabilities.argmax(1) == np.repeat(truth, 40)).mean() > 0.9
     assert np.flatnonzero(found.presence > 0.5).tolist() == [3, 9, 14]
-    assert np.allclose(again.probabilities, found.probabilities[order], atol=1e-4)
+    # Other items decide, so the order is no longer of no matter at all.
+    assert np.allclose(again.probabilities, found.probabilities[order], atol=0.1)
+    assert (again.probabilities.argmax(1) == found.probabilities.argmax(1)[order]).mean() > 0.995
 
 
 def test_what_is_given_holds_and_what_an_item_cannot_be_it_is_not():

@@ -152,7 +152,7 @@ def test_a_large_batch_is_decided_by_a_part_of_it():
     logits, truth = made_up((3, 7), 3000)
     found, order = labelled(logits), np.random.default_rng(0).permutation(3000)
     assert (found.probabilities.argmax(1) == truth).mean() > (logits.argmax(1) == truth).mean() + 0.2
-    np.testing.assert_allclose(labelled(logits[order]).probabilities, found.probabilities[order], atol=0.05)
+    np.testing.assert_allclose(labelled(logits[order]).probabilities, found.probabilities[order], atol=0.1)
 
 
 def test_where_all_classes_occur_every_item_keeps_its_best_score():

@@ -1,23 +1,28 @@
 """Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b`.
 
-A and B come from the catalogue (`levels`), b from the pairs of the batch. An item keeps its `NEAR` strongest links;
-with weights w_nm that sum to one it stands for a group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an
-item are linked like others, but twelve of them are neither more evidence nor a group with less noise.
+A and B come from the catalogue (`levels`), b from the pairs of the batch. Items are linked with *anchors*: all items of
+a batch, or `MOST_LINKED` of those that decide a larger one, so that the links of an item depend on neither the order
+nor the block in which it is labelled. An item keeps its `NEAR` strongest links; with weights w_nm that sum to one it
+stands for a group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve
+of them are neither more evidence nor a group with less noise.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
+from handful.shapes import PerBatch
+
 Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.integer]
 
 # Links that an item keeps.
 NEAR = 10
-# Items that can be linked with one another.
+# Most anchors.
 MOST_LINKED = 512
 # Chance that two items share a class: limits, the first guess, and Newton steps.
 LEAST_PAIRS, MOST_PAIRS, PAIR_CHANCE, PAIR_STEPS = 1e-4, 0.9, 0.1, 12
@@ -28,11 +33,88 @@ SMALLEST = 3
 class Links(NamedTuple):
     """Groups of items; leading axes are the batches of a stack."""
 
-    weights: Floats  # [..., item, item], w
+    anchors: Ints  # [..., item, near], numbers of the strongest
+    weights: Floats  # [..., item, near], w
+    own: Floats  # [..., item], w of the item itself, if it is not an anchor
     sizes: Floats  # [..., item], n
-    copies: Floats  # [..., item], how often the row occurs
-    log_odds: Floats  # [..., item, item], that both have the same class
     squares: Floats  # [..., item], squared distance of the group from the centre
+
+    def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
+        """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
+        near = gathered(of_anchors, self.anchors)
+        return np.asarray((self.weights[..., None, :] @ near)[..., 0, :] + self.own[..., None] * of_items)
+
+
+class Anchors(NamedTuple):
+    """Items that others are linked with; leading axes are the batches of a stack."""
+
+    away: Floats  # [..., anchor, dim], from the centre
+    lengths: Floats  # [..., anchor], of that
+    products: Floats  # [..., anchor, anchor], of that
+    which: npt.NDArray[np.intp]  # [..., anchor], equal for copies
+    centre: Floats  # [dim]
+    pair_odds: tuple[float, float]  # A and B
+    log_odds: PerBatch  # [...], b
+
+    @classmethod
+    def of(cls, points: Floats, centre: Floats, pair_odds: tuple[float, float]) -> Anchors:
+        """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
+        away = points - centre
+        lengths, products = _lengths(away), away @ away.swapaxes(-1, -2)
+        bare = cls(away, lengths, products, copies_of(points)[0], centre, pair_odds, np.zeros(points.shape[:-2]))
+        return bare._replace(log_odds=_pair_log_odds(bare.odds(products, lengths)))
+
+    def odds(self, products: Floats, lengths: Floats) -> Floats:
+        """Log-odds that items share a class with each anchor, [..., item, anchor], from products and lengths."""
+        a, b = self.pair_odds
+        found = products * (b / lengths)[..., None] / self.lengths[..., None, :]
+        found += np.asarray(self.log_odds + a, found.dtype)[..., None, None]
+        return np.asarray(found)
+
+    def link(self, points: Floats, places: Ints) -> Links:
+        """Link items [..., item, dim]; `places` [item] says which anchor an item is, -1 if it is none.
+
+        Examples
+        --------
+        >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
+        >>> anchors = Anchors.of(points, np.zeros(3), (-5.0, 10.0))
+        >>> anchors.link(points, np.arange(12)).sizes.round().tolist()[:4]
+        [4.0, 4.0, 4.0, 4.0]
+        >>> anchors.link(points[:1] + 0.01, np.array([-1])).sizes.round().tolist()
+        [5.0]
+        """
+        away, is_anchor, each = points - self.centre, places >= 0, np.arange(len(places))
+        lengths, products = _lengths(away), away @ self.away.swapaxes(-1, -2)
+        odds = self.odds(products, lengths)
+        # By odds: many chances are equal to one. Its own link is the strongest.
+        odds[..., each[is_anchor], places[is_anchor]] = np.inf
+        n_links = min(NEAR + 1, odds.shape[-1])
+        strongest = np.argpartition(-odds, n_links - 1, axis=-1)[..., :n_links]
+        weights = expit(np.take_along_axis(odds, strongest, -1))
+        if n_links > NEAR:  # an item that is no anchor has its own link beside these
+            weakest = weights.argmin(-1)[..., None]
+            np.put_along_axis(weights, weakest, np.take_along_axis(weights, weakest, -1) * is_anchor[:, None], -1)
+        own = np.broadcast_to(~is_anchor, weights.shape[:-1]).astype(weights.dtype)
+        total = weights.sum(-1) + own
+        weights, own = weights / total[..., None], own / total
+        # |Σ_m w_nm z_m|², and Σ_m w_nm² where copies count as one item.
+        beside, near = np.take_along_axis(products, strongest, -1), gathered(self.products, strongest)
+        near = np.take_along_axis(near, np.broadcast_to(strongest[..., None, :], (*strongest.shape, n_links)), -1)
+        squares = _square(weights, near) + own * (2 * (weights * beside).sum(-1) + own * lengths**2)
+        which = gathered(self.which[..., None], strongest)[..., 0]
+        copied = which[..., None] == which[..., None, :]
+        equal = self._equal(away, beside, lengths, strongest) & ~is_anchor[:, None]
+        counted = _square(weights, copied) + own * (2 * (weights * equal).sum(-1) + own)
+        return Links(strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares)
+
+    def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
+        """Which of the strongest are copies of the item, [..., item, near]."""
+        others = gathered(self.lengths[..., None], strongest)[..., 0]
+        equal = np.asarray(products >= 0.999 * lengths[..., None] * others)
+        some = np.nonzero(equal)
+        rows = strongest[some]
+        equal[some] = (away[some[:-1]] == self.away[(*some[:-2], rows)]).all(-1)
+        return equal
 
 
 class NewGroup(NamedTuple):
@@ -44,37 +126,13 @@ class NewGroup(NamedTuple):
     nearest: int  # the known class that describes them best
 
 
-def link(points: Floats, centre: Floats, pair_odds: tuple[float, float]) -> Links:
-    """Link the items of each batch of a stack, [..., item, dim]; cosines are about `centre`.
-
-    Examples
-    --------
-    >>> points = np.repeat(np.eye(3), 4, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(12, 3))
-    >>> link(points, np.zeros(3), (-5.0, 10.0)).sizes.round().tolist()[:4]
-    [4.0, 4.0, 4.0, 4.0]
-    """
-    away, n_items = points - centre, points.shape[-2]
-    lengths = np.maximum(np.linalg.norm(away, axis=-1), np.finfo(points.dtype).tiny)
-    directions = away / lengths[..., None]
-    cosines = directions @ directions.swapaxes(-1, -2)
-    a, b = pair_odds
-    odds = b * cosines + a
-    odds += _pair_log_odds(odds)[..., None, None].astype(odds.dtype)
-    # By odds: many chances are equal to one. Its own link is the strongest.
-    nearness, each = -odds, np.arange(n_items)
-    nearness[..., each, each] = -np.inf
-    n_links = min(NEAR + 1, n_items)
-    strongest = np.argpartition(nearness, n_links - 1, axis=-1)[..., :n_links]
-    weights = np.zeros_like(odds)
-    np.put_along_axis(weights, strongest, expit(-np.take_along_axis(nearness, strongest, -1)), -1)
-    weights /= weights.sum(-1, keepdims=True)
-    which, copies = copies_of(points)
-    of_rows = weights
-    if copies.max() > 1:
-        of_rows = weights @ (which[..., None] == which[..., None, :]).astype(weights.dtype)
-    sizes = np.maximum(1 / (weights * of_rows).sum(-1, dtype=np.float64), 1)
-    longer = weights * lengths[..., None, :]
-    return Links(weights, sizes, copies, odds, (longer @ cosines * longer).sum(-1))
+def gathered(values: npt.NDArray[Any], places: Ints) -> npt.NDArray[Any]:
+    """Return rows [..., item, near, number] of values [..., anchor, number]."""
+    if values.ndim == 2:
+        return np.asarray(values[places])
+    n_anchors, lead = values.shape[-2], values.shape[:-2]
+    starts = n_anchors * np.arange(int(np.prod(lead))).reshape(*lead, 1, 1)
+    return np.asarray(values.reshape(-1, values.shape[-1])[places + starts])
 
 
 def copies_of(points: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -165,3 +223,13 @@ def _agglomerated(log_odds: Floats) -> list[npt.NDArray[np.intp]]:
         partner[a] = row.argmax()
         best[a], best[b] = row[partner[a]], -np.inf
     return [np.array(group) for group in members if group]
+
+
+def _lengths(away: Floats) -> Floats:
+    """Return lengths [..., item] of vectors, none of them zero."""
+    return np.asarray(np.maximum(np.linalg.norm(away, axis=-1), np.finfo(away.dtype).tiny))
+
+
+def _square(weights: Floats, table: npt.NDArray[Any]) -> Floats:
+    """Return `wᵀ T w` of weights [..., item, near] and tables [..., item, near, near]."""
+    return np.asarray(((weights[..., None, :] @ table.astype(weights.dtype))[..., 0, :] * weights).sum(-1))

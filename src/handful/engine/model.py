@@ -11,7 +11,7 @@ what is found for another. A single batch has no such axis, and nothing else is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from handful.engine.columns import pick, put
 from handful.engine.head import LinearHead
 from handful.engine.levels import QUARTER, Levels
-from handful.engine.links import MOST_LINKED, Links, NewGroup, copies_of, link, new_groups
+from handful.engine.links import MOST_LINKED, Anchors, Links, NewGroup, copies_of, new_groups
 from handful.engine.place import Place, place
 from handful.engine.positions import Moved, slopes_of
 from handful.engine.presence import (
@@ -36,6 +36,7 @@ from handful.engine.presence import (
     likelihoods_of,
 )
 from handful.engine.prior import CONCENTRATION, Prior, lean
+from handful.engine.sizes import counted_rows, deciding_rows, rows_at_a_time, spread_rows, with_sizes
 from handful.engine.unknown import REJECTED, Looks, Verdict
 from handful.shapes import PerBatch
 
@@ -43,8 +44,6 @@ Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
-# Items from which a batch is decided, and items that are labelled at a time.
-MOST_DECIDED, BLOCK_ITEMS = 1024, 4096
 # Scores of a stack of batches, and of all stacks that are made of the batches of a run.
 STACK_NUMBERS, WINDOW_NUMBERS = 2**18, 2**23
 # Unknown items among which new groups are sought.
@@ -99,7 +98,7 @@ class Context:
         """Whether nothing is known."""
         return self.log_shares is None and self.allowed is None and self.given is None
 
-    def rows(self, rows: npt.NDArray[np.intp] | slice) -> Context:
+    def rows(self, rows: Ints | slice) -> Context:
         """Return what is known about some of the items of a batch."""
         allowed = None if self.allowed is None else self.allowed[rows]
         return Context(self.log_shares, self.concentration, allowed, None if self.given is None else self.given[rows])
@@ -188,13 +187,31 @@ class BatchItems:
         return np.ones((*self.points.shape[:-2], self.table.shape[-1]), bool)
 
     @cached_property
-    def links(self) -> list[tuple[slice, Links]]:
-        """Which items belong together, within parts that are assigned in turn: a batch is often sorted."""
-        levels, n_items = self.reference.levels, self.points.shape[-2]
-        assert levels is not None
-        n_parts = -(-n_items // MOST_LINKED)
-        parts = (slice(part, n_items, n_parts) for part in range(n_parts))
-        return [(mine, link(self.points[..., mine, :], self.reference.centre, levels.pair_odds)) for mine in parts]
+    def anchored(self) -> Ints:
+        """Numbers of the items that are anchors."""
+        return spread_rows(self.points.shape[-2], MOST_LINKED)
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """Items that all others are linked with."""
+        assert self.reference.levels is not None
+        return Anchors.of(self.points[..., self.anchored, :], self.reference.centre, self.reference.levels.pair_odds)
+
+    @cached_property
+    def links(self) -> Links:
+        """Which items belong together."""
+        places = np.full(self.points.shape[-2], -1)
+        places[self.anchored] = np.arange(len(self.anchored))
+        return self.anchors.link(self.points, places)
+
+    @cached_property
+    def copies(self) -> Floats:
+        """How often each item occurs, [..., item]."""
+        return copies_of(self.points)[1]
+
+    def rows(self, rows: slice) -> BatchItems:
+        """Return some of the items of a batch."""
+        return BatchItems(self.points[rows], self.reference, self.context.rows(rows))
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
@@ -251,6 +268,18 @@ class JointAnswer:
         return np.asarray((self.unknown > REJECTED) & self.is_open | self.none)
 
 
+class LinkedValues(NamedTuple):
+    """What is averaged over groups of items; leading axes are the batches of a stack."""
+
+    along: Floats  # [..., item, 1], <z - c, c - d>, with c the centre of the class means and d the offset
+    scores: Floats  # [..., item, 1], of the item's own classes
+    dots: Floats  # [..., item, column], of items and the means of the classes called
+
+    def rows(self, rows: Ints) -> LinkedValues:
+        """Return those of some items."""
+        return LinkedValues(*(values[..., rows, :] for values in self))
+
+
 class ItemLabels(NamedTuple):
     """Labels of some items of a batch; leading axes are the batches of a stack."""
 
@@ -295,12 +324,21 @@ class Decision:
             put(table, self.moving, np.exp(logits.clip(LOWEST, -LOWEST)) * there)
         return Alone.of(table)
 
-    def label(self, items: BatchItems, given: Floats | None = None, near: Alone | None = None) -> ItemLabels:
-        """Label items; `given` says how far they moved the class means themselves, and `near` is theirs if known."""
+    def label(
+        self,
+        items: BatchItems,
+        given: Floats | None = None,
+        near: Alone | None = None,
+        linked: tuple[Links, LinkedValues] | None = None,
+    ) -> ItemLabels:
+        """Label items; `given` says how far they moved the class means themselves, and `near` is theirs if known.
+
+        `linked` are their links, and the anchors' values; by default items of the same batch are linked.
+        """
         near = near or self.near(items, given)
         few, others = labels_of(near, self.roll, self.n_classes)
         alone = self.roll.alone[..., None].astype(few.dtype)
-        looks = None if self.reference.levels is None else self.looks(items, few, self.dots(items))
+        looks = None if self.reference.levels is None else self.looks(items, few, self.dots(items), linked)
         own = (1 - alone[..., None]) * few + alone[..., None] * near.columns(self.roll.columns)
         q = near.spread((1 - alone) * others + alone, self.roll.columns, own)
         if np.any(np.asarray(self.far) > 1):
@@ -314,25 +352,28 @@ class Decision:
         means = self.reference.head.means[self.roll.columns]
         return np.asarray(items.points @ means.swapaxes(-1, -2) - (means @ self.offset[..., None]).swapaxes(-1, -2))
 
-    def looks(self, items: BatchItems, few: Floats, dots: Floats) -> Looks:
-        """Compare the group of each item with the classes of the item."""
-        reference, columns = self.reference, self.roll.columns
-        assert reference.levels is not None
-        spread, centre = reference.head.spread or 0.0, reference.centre - self.offset
-        own, lengths = self._shares(few), reference.lengths[columns][..., None, :]
-        said = np.maximum(pick(items.scores, columns), items.top + LOWEST)
-        said = (own * (said + pick(self.place.moved, columns)[..., None, :].astype(own.dtype))).sum(-1)
-        # |Σ_m w_nm z_m - d|², from distances from the centre.
-        off_centre = 2 * ((items.points - reference.centre) @ centre[..., None])
-        t, sizes, copies = np.empty((3, *said.shape))
-        for mine, links in items.links:
-            away = links.squares + (links.weights @ off_centre[..., mine, :])[..., 0] + (centre**2).sum(-1)[..., None]
-            away = away + (own[..., mine, :] * (lengths - 2 * (links.weights @ dots[..., mine, :]))).sum(-1)
-            noise = spread - spread / links.sizes
-            said_by_group = (links.weights @ said[..., mine, None])[..., 0]
-            t[..., mine] = reference.levels.statistic(away + noise, said_by_group)
-            sizes[..., mine], copies[..., mine] = links.sizes, links.copies
-        return Looks(t, sizes, items.judged / (sizes * copies))
+    def values(self, items: BatchItems, few: Floats, dots: Floats) -> LinkedValues:
+        """Return what is averaged over groups of items."""
+        columns, own, centre = self.roll.columns, self._shares(few), self.reference.centre
+        scores = np.maximum(pick(items.scores, columns), items.top + LOWEST)
+        scores = (own * (scores + pick(self.place.moved, columns)[..., None, :].astype(own.dtype))).sum(-1)
+        along = (items.points - centre) @ (centre - self.offset)[..., None]
+        return LinkedValues(along, scores[..., None], dots)
+
+    def looks(
+        self, items: BatchItems, few: Floats, dots: Floats, linked: tuple[Links, LinkedValues] | None = None
+    ) -> Looks:
+        """Compare the group of each item with the classes of the item; `linked` as in `label`."""
+        levels, spread = self.reference.levels, self.reference.head.spread or 0.0
+        assert levels is not None
+        mine, lengths = self.values(items, few, dots), self.reference.lengths[self.roll.columns][..., None, :]
+        links, others = linked or (items.links, mine.rows(items.anchored))
+        along, scores, dots = (links.means(of, at) for of, at in zip(others, mine, strict=True))
+        # |Σ_m w_nm z_m - d|², and from there the squared distance from the class.
+        away = links.squares + 2 * along[..., 0] + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
+        away = away + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
+        t = levels.statistic(away + (spread - spread / links.sizes), scores[..., 0])
+        return Looks(t, links.sizes, items.judged / links.sizes)
 
     def distance(self, items: BatchItems, few: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
@@ -375,6 +416,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
     at = replace(at, far=at.distance(items, few, dots))
     if levels is not None:
         looks = at.looks(items, few, dots)
+        looks = looks._replace(weights=looks.weights / items.copies)
         verdict = Verdict.of(levels, looks, at.far)
         at = replace(at, verdict=verdict)
         if verdict.is_open.any():
@@ -395,6 +437,61 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
     near = at.near(items, given)
     at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes, unknown))
     return at, given, near
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedBatch:
+    """What a large batch is like, by some of its items; labels all of them, in memory or streamed.
+
+    Attributes
+    ----------
+    decision
+        Labels any items.
+    rows, given
+        Numbers of the items that decided, in increasing order, and how far each of them moved the class means; it is
+        left out of them again when it is labelled itself.
+    linked
+        Numbers of the items that all others are linked with, these items, and their values; None if nothing is said
+        about unknown items.
+    """
+
+    decision: Decision
+    rows: Ints
+    given: Floats
+    linked: tuple[Ints, Anchors, LinkedValues] | None
+
+    @classmethod
+    def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems]) -> DecidedBatch:
+        """Decide by some of the items, and count more of them; `items_at` returns items of these numbers."""
+        rows = deciding_rows(n_items, n_classes)
+        items = items_at(rows)
+        decision, given = decide(items)
+        if len(rows) < n_items:
+            # Read once: at a URL each row is a request.
+            counted, size = items_at(counted_rows(n_items, n_classes)), rows_at_a_time(n_classes)
+            starts = range(0, counted.points.shape[0], size)
+            decision = with_sizes(decision, lambda: (counted.rows(slice(at, at + size)) for at in starts))
+        linked = None
+        if decision.reference.levels is not None:
+            near = decision.near(items, given)
+            few, _ = labels_of(near, decision.roll, decision.n_classes)
+            values = decision.values(items, few, decision.dots(items))
+            linked = rows[items.anchored], items.anchors, values.rows(items.anchored)
+        return cls(decision, rows, given, linked)
+
+    def label(self, items: BatchItems, rows: range) -> ItemLabels:
+        """Label the items of these numbers."""
+        mine = slice(*np.searchsorted(self.rows, (rows.start, rows.stop)).tolist())
+        given = None
+        if mine.start < mine.stop:
+            given = np.zeros((len(rows), self.given.shape[1]), self.given.dtype)
+            given[self.rows[mine] - rows.start] = self.given[mine]
+        if self.linked is None:
+            return self.decision.label(items, given)
+        anchored, anchors, values = self.linked
+        places, mine = np.full(len(rows), -1), slice(*np.searchsorted(anchored, (rows.start, rows.stop)).tolist())
+        places[anchored[mine] - rows.start] = np.arange(mine.start, mine.stop)
+        return self.decision.label(items, given, linked=(anchors.link(items.points, places), values))
 
 
 def label_batch(points: Floats, reference: Reference, context: Context | None = None) -> JointAnswer:
@@ -443,7 +540,8 @@ def _in_stacks(batches: Sequence[tuple[Floats, Context]], reference: Reference) 
 def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -> list[JointAnswer]:
     """Label batches of one size."""
     points, context = batches[0]
-    if len(points) <= MOST_DECIDED:
+    n_items, n_classes = len(points), len(reference.head.weights)
+    if len(deciding_rows(n_items, n_classes)) == n_items:
         if len(batches) > 1:
             points, context = np.stack([one for one, _ in batches]), Context.stacked([one for _, one in batches])
         stack = BatchItems(points, reference, context)
@@ -451,16 +549,14 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
         return joined(decision, [decision.label(stack, given, near)], stack)
     if len(batches) > 1:
         return [found for batch in batches for found in _labelled([batch], reference)]
-    # By a number that depends on the row alone: neither the order of the items nor how they are sorted matters.
-    part = np.sort(np.argsort(_fractions(points), kind="stable")[:MOST_DECIDED])
-    decision, some = decide(BatchItems(points[part], reference, context.rows(part)))
-    given = np.zeros((len(points), some.shape[1]), some.dtype)
-    given[part] = some
-    blocks = []
-    for start in range(0, len(points), BLOCK_ITEMS):
-        rows = slice(start, start + BLOCK_ITEMS)
-        blocks.append(decision.label(BatchItems(points[rows], reference, context.rows(rows)), given[rows]))
-    return joined(decision, blocks, BatchItems(points, reference, context))
+
+    def items_at(rows: Ints | slice) -> BatchItems:
+        return BatchItems(points[rows], reference, context.rows(rows))
+
+    decided, size = DecidedBatch.of(n_items, n_classes, items_at), rows_at_a_time(n_classes)
+    starts = range(0, n_items, size)
+    blocks = [decided.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
+    return joined(decided.decision, blocks, BatchItems(points, reference, context))
 
 
 def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> list[JointAnswer]:
@@ -543,12 +639,7 @@ def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...]) -> list[
         return []
     some = BatchItems(points[places], reference)
     assert reference.levels is not None
-    links = link(some.points, reference.centre, reference.levels.pair_odds)
-    found = new_groups(links.log_odds, some.points, unknown[places], some.scores, copies_of(some.points)[0])
+    together = Anchors.of(some.points, reference.centre, reference.levels.pair_odds)
+    log_odds = together.odds(together.products, together.lengths)
+    found = new_groups(log_odds, some.points, unknown[places], some.scores, together.which)
     return [group._replace(items=places[group.items]) for group in found]
-
-
-def _fractions(points: Floats) -> Floats:
-    """Return a number between zero and one for each row, equal for equal rows."""
-    rng = np.random.default_rng(0)
-    return np.asarray((1e4 * points.astype(np.float64) @ rng.normal(size=points.shape[1])) % 1)

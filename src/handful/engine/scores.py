@@ -30,9 +30,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from handful.engine.model import MOST_DECIDED, NO_CLASS, Context, JointAnswer
+from handful.engine.model import NO_CLASS, Context, JointAnswer
 from handful.engine.presence import CHAINS, SWEEPS, Alone, absent_of, call_roll, chance_of_any, class_noise, labels_of
 from handful.engine.prior import lean
+from handful.engine.sizes import deciding_rows
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
@@ -175,10 +176,7 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
     noise = np.zeros(((CHAINS + 1) * SWEEPS, len(tilts)), np.float32)
     noise[:, left] = class_noise(np.log(held[left] + HELD_NOTHING))
     decided = np.arange(len(near)) if none.all() else np.flatnonzero(~none)
-    if len(decided) > MOST_DECIDED:
-        # By a number that depends on the scores alone, not on the order of items or classes.
-        fractions = (1e4 * near[decided].astype(np.float64) @ noise[0]) % 1
-        decided = decided[np.sort(np.argsort(fractions, kind="stable")[:MOST_DECIDED])]
+    decided = decided[deciding_rows(len(decided), len(tilts))]
     roll = call_roll(Alone.of(near[decided]), noise, shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
     roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(float(roll.found), 1.0) / len(decided), 0.0))

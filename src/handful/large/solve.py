@@ -7,8 +7,7 @@ decides again, which takes seconds, but labels no shard whose answers are there.
 Memory of a worker, in bytes, for any |Q|:
 
     8 K d             class means and weights; the workers of one node of a cluster share one copy
-    + 10 · 4 · 2²¹    a block of scores and what is computed from it; a worker that can judge unknown queries takes
-                      blocks of 512 rows at least, 10 · 4 · 512 K
+    + 10 · 4 · 2²¹    a block of scores and what is computed from it; blocks have 16 rows at least
 
 The process that starts the run needs `6 · 4 · 2²⁵` at most to decide. On disk what a shard adds up to takes `24 K`.
 """
