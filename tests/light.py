@@ -5,6 +5,7 @@ Not collected with the other tests, which need packages of the paper's house.
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -104,10 +105,10 @@ def test_what_needs_torch_says_so(files: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(files)
     Path("t.csv").write_text("text,label\na b,x\nc d,y\n")
     assert main(["classify", "--catalogue", "t.csv", "--batch", "t.csv", "--out", "p.csv"]) == 1
-    assert "pip install 'handful[text]'" in capsys.readouterr().err
+    assert re.search(r"pip install .*\[text\]'", capsys.readouterr().err)
     assert main(["bench", "paper", "--list"]) in (0, 1, 2)
     assert main(["doctor"]) == 0
-    with pytest.raises(MissingExtraError, match=r"handful\[fewshot\]"):
+    with pytest.raises(MissingExtraError, match=r"\[fewshot\]"):
         _ = handful.fewshot.METHODS
     assert "torch" not in sys.modules
 

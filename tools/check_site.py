@@ -1,23 +1,24 @@
 """Check that every link leads somewhere and every page can be found: python tools/check_site.py FOLDER.
 
 FOLDER is the built site. Local links, pictures and anchors of its pages must exist, and every page must be reachable
-from the index by links. Links of README.md are checked against the repository. Links to the project's own site and
-repository on the web, here and there, are checked against FOLDER and the repository. Works offline: links to
-elsewhere are not checked. Exits with 1 and names page and link if a link is dead, and each page that nothing leads to.
+from the index by links. Links of README.md are checked against the repository. Works offline: a link to elsewhere on
+the web must begin with one of `tools/addresses.txt`, or with an address of `[tool.handful] published` in
+pyproject.toml. Exits with 1 and names page and link if a link is dead, and each page that nothing leads to.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where the project lives on the web.
-SITE, REPOSITORY = "https://handful.readthedocs.io/en/stable/", "https://github.com/handful-dev/handful"
+ADDRESSES = Path(__file__).with_name("addresses.txt")
+ON_THE_WEB = re.compile(r"https?://")
 MARKDOWN_LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
@@ -46,25 +47,31 @@ def read(file: Path) -> Page:
     return page
 
 
-def dead_links(site: Path, root: Path = ROOT) -> list[str]:
+def dead_links(site: Path) -> list[str]:
     """Return `page: link` of every link that leads nowhere."""
     links = ((file, link) for file in pages_of(site) for link in read(file).links)
-    return [f"{file.relative_to(site)}: {link}" for file, link in links if _is_dead(link, file, site, root)]
+    return [f"{file.relative_to(site)}: {link}" for file, link in links if _is_dead(link, file)]
 
 
-def dead_links_of_readme(site: Path, root: Path = ROOT) -> list[str]:
-    """Return `README.md: link` of every link that leads nowhere, here or, rewritten, from a page elsewhere."""
+def dead_links_of_readme(root: Path = ROOT) -> list[str]:
+    """Return `README.md: link` of every link that leads nowhere."""
     readme = root / "README.md"
-    dead = []
-    for link in MARKDOWN_LINK.findall(readme.read_text(encoding="utf-8")):
-        if link.startswith("#"):
-            continue
-        lost = _is_dead(link, readme, site, root)
-        if not lost and link.startswith("docs/") and ".md" in link:  # what PyPI shows leads to the site
-            lost = _is_dead(SITE + re.sub(r"^docs/(.+)\.md", r"\1.html", link), readme, site, root)
-        if lost:
-            dead.append(f"README.md: {link}")
-    return dead
+    links = MARKDOWN_LINK.findall(readme.read_text(encoding="utf-8"))
+    return [f"README.md: {link}" for link in links if not link.startswith("#") and _is_dead(link, readme)]
+
+
+@cache
+def addresses() -> tuple[str, ...]:
+    """Return the addresses that exist, as somebody has checked."""
+    lines = ADDRESSES.read_text(encoding="utf-8").splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = project["tool"]["handful"]["published"].values()
+    return (*(line for line in lines if ON_THE_WEB.match(line)), *ours)
+
+
+def is_real(address: str) -> bool:
+    """Tell whether an address is one of these, or lies below one."""
+    return any(re.match(re.escape(known.rstrip("/")) + r"(?![\w-])", address) for known in addresses())
 
 
 def unreachable_pages(site: Path) -> list[str]:
@@ -85,19 +92,14 @@ def pages_of(site: Path) -> list[Path]:
     return [file for file in sorted(site.rglob("*.html")) if "_static" not in file.relative_to(site).parts]
 
 
-def _is_dead(link: str, file: Path, site: Path, root: Path) -> bool:
-    """Tell whether a link of a file leads nowhere; one to elsewhere on the web counts as alive."""
-    if link.startswith(REPOSITORY):
-        kind, _, place = urlsplit(link).path.removeprefix(urlsplit(REPOSITORY).path).strip("/").partition("/main/")
-        return kind in ("blob", "tree") and not (root / unquote(place)).exists()
-    if link.startswith(SITE):
-        address, above = urlsplit(link.removeprefix(SITE)), site
-        address = address._replace(path=address.path or "index.html")
-    else:
-        address, above = urlsplit(link), file.parent
+def _is_dead(link: str, file: Path) -> bool:
+    """Tell whether a link of a file leads nowhere, or to an address that nobody has checked."""
+    if ON_THE_WEB.match(link):
+        return not is_real(link)
+    address = urlsplit(link)
     if address.scheme or address.netloc or link == "#":
         return False
-    target = (above / unquote(address.path)).resolve() if address.path else file.resolve()
+    target = (file.parent / unquote(address.path)).resolve() if address.path else file.resolve()
     if not target.is_file():
         return not (target.is_dir() and file.suffix == ".md")
     return bool(address.fragment) and target.suffix == ".html" and unquote(address.fragment) not in read(target).anchors
@@ -105,6 +107,6 @@ def _is_dead(link: str, file: Path, site: Path, root: Path) -> bool:
 
 if __name__ == "__main__":
     built = Path(sys.argv[1])
-    found = [*dead_links(built), *dead_links_of_readme(built), *unreachable_pages(built)]
+    found = [*dead_links(built), *dead_links_of_readme(), *unreachable_pages(built)]
     print(*found, sep="\n", end="\n" if found else "")
     sys.exit(bool(found))

@@ -105,11 +105,11 @@ def _names(folder: Path) -> set[str]:
 
 def table(figures: dict[str, Any]) -> str:
     """Return the block of the page: the core, then the extras from the lightest to the heaviest."""
-    lines = ["| install | adds | takes | with PyTorch | for |", "|---|---|---|---|---|"]
+    lines = ["| extra | adds | takes | with PyTorch | for |", "|---|---|---|---|---|"]
     for name in sorted(figures["costs"], key=lambda name: (name != CORE, figures["costs"][name]["megabytes"])):
         cost = figures["costs"][name]
         own = " and **another torch**" if name != CORE and "torch" in cost["packages"] else ""
-        called = "`handful`" if name == CORE else f"`handful[{name}]`"
+        called = "handful itself" if name == CORE else f"`{name}`"
         torch = "yes" if any(line.startswith("torch>") for line in extras().get(name, ())) else "no"
         megabytes = f"{cost['megabytes']:,.0f} MB" if cost["megabytes"] >= 1 else "less than 1 MB"
         lines.append(f"| {called} | {megabytes}{own} | {cost['seconds']:.0f} s | {torch} | {FOR[name]} |")

@@ -100,7 +100,7 @@ def test_every_extra_that_an_error_names_is_declared():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     named = re.findall(r"import_extra\(\s*[^,()]+,\s*\"([^\"]+)\"", source) + re.findall(
-        r"'handful\[([\w,-]+)\]'", source
+        r"install_command\(['\"]([\w-]+)['\"]\)", source
     )
     assert len(named) > 20
-    assert {extra for names in named for extra in names.split(",")} - {"extra"} <= set(declared)
+    assert {extra for names in named for extra in names.split(",")} <= set(declared)

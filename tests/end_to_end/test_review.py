@@ -14,6 +14,8 @@ api = pytest.importorskip("playwright.sync_api", reason="Playwright is not insta
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
 
+# A page needs neither a sandbox, which root cannot have, nor a graphics card, nor the network.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 SHOTS, EACH, KNOWN, PRESENT, GONE = 4, 24, 40, 8, 2
 
 
@@ -39,7 +41,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         yield started
         started.close()
 

@@ -76,5 +76,5 @@ def test_a_bucket_holds_whole_groups_whatever_the_block(world):
 
 def test_without_ray_the_extra_is_named(monkeypatch, world):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"handful\[ray\]"):
+    with pytest.raises(MissingExtraError, match=r"\[ray\]"):
         labelled_dataset(None, world[0], **WHERE)

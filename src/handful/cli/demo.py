@@ -126,12 +126,12 @@ def demo(
         page.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
     first = found[0]
     present = [classified.class_names[k] for k in classified.present()]
-    batch = (
+    about = (
         f"{ITEMS} sentences to a voice assistant; a catalogue of {bank.n_classes} intents, {SHOTS} examples of each. "
         f"{INSIDE} intents occur in the batch. Found: {', '.join(present)}."
     )
     data(
-        f"{fill(batch, WIDTH)}\n\n"
+        f"{fill(about, WIDTH)}\n\n"
         f"  one at a time    {first.right(first.alone)} of {ITEMS} labels right\n"
         f"  as one batch     {first.right(first.together)} of {ITEMS} labels right\n\n"
         f"{changes_said(first)}\n\n"

@@ -11,6 +11,7 @@ from typing import Any
 
 import handful
 from handful.cli.terminal import data
+from handful.machine.extras import install_command
 from handful.machine.threads import available_cores
 
 CORE = ("numpy", "scipy", "scikit-learn", "torch")
@@ -39,7 +40,7 @@ def doctor() -> None:
     found_extras = extras(versions)
     width = max(16, *(len(extra) + 4 for extra in found_extras))
     for extra, missing in found_extras.items():
-        said = "installed" if not missing else f"lacks {', '.join(missing)}; pip install 'handful[{extra}]'"
+        said = "installed" if not missing else f"lacks {', '.join(missing)}; {install_command(extra)}"
         data(f"{f'[{extra}]':<{width}}{said}")
     wanted = {name: torch_wanted_by(metadata.requires(name) or []) for name in BESIDE_TORCH if name in versions}
     found = findings(

@@ -66,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        return _complain("this command needs PyTorch, which is not installed; run: pip install 'handful[fewshot]'")
+        from handful.machine.extras import install_command
+
+        return _complain(f"this command needs PyTorch, which is not installed; run: {install_command('fewshot')}")
     return 0
 
 

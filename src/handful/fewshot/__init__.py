@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from handful.errors import MissingExtraError
+from handful.machine.extras import install_command
 
 if TYPE_CHECKING:
     from handful.fewshot.classifier import MethodClassifier
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from handful.fewshot.transforms import TRANSFORMS, transform
 
 if find_spec("torch") is None:
-    raise MissingExtraError(
-        "handful.fewshot needs PyTorch, which is not installed; run: pip install 'handful[fewshot]'"
-    )
+    raise MissingExtraError(f"handful.fewshot needs PyTorch, which is not installed; run: {install_command('fewshot')}")
 
 __all__ = [
     "METHODS",

@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 import importlib
+import json
+from importlib import metadata
+from pathlib import Path
+from shlex import quote
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from handful.errors import MissingExtraError
 
+# The repository, if handful runs from one.
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this handful, from where it was installed.
+
+    That is its repository, a wheel or an address, as pip notes it (`direct_url.json`); only without such a note is it
+    the registry.
+    """
+    if (ROOT / "pyproject.toml").is_file():
+        return f"pip install --editable {quote(f'{ROOT}[{extra}]')}"
+    try:
+        noted = json.loads(metadata.distribution("handful").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        noted = {}
+    address, wanted = noted.get("url", ""), f"handful[{extra}]"
+    if address.startswith("file:"):
+        wanted = f"{url2pathname(urlsplit(address).path)}[{extra}]"
+    elif address:
+        system = noted.get("vcs_info", {}).get("vcs")
+        wanted += f" @ {system}+{address}" if system else f" @ {address}"
+    return f"pip install {quote(wanted)}"
+
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import a module that belongs to `pip install 'handful[extra]'`."""
+    """Import a module that an extra of handful installs."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"this needs the package {error.name!r}, which is not installed; run: pip install 'handful[{extra}]'"
+            f"this needs the package {error.name!r}, which is not installed; run: {install_command(extra)}"
         ) from error
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from handful.errors import MissingExtraError, StorageError
-from handful.machine.extras import import_extra
+from handful.machine.extras import import_extra, install_command
 from handful.machine.whole_file import written_whole
 
 
@@ -202,7 +202,7 @@ def opened_system(start: str, process: int) -> Any:
         return fsspec.core.url_to_fs(start, use_listings_cache=False, skip_instance_cache=True)[0]
     except ImportError as error:
         raise MissingExtraError(
-            f"{start} needs a package that is not installed ({error}); for s3:// run: pip install 'handful[s3]'"
+            f"{start} needs a package that is not installed ({error}); for s3:// run: {install_command('s3')}"
         ) from error
 
 

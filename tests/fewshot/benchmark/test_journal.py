@@ -96,7 +96,7 @@ def test_folders_that_are_no_run_are_refused(tmp_path, journal, monkeypatch):
     with pytest.raises(PlanError, match="not empty"):
         Journal.create(journal.folder, journal.plan)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"handful\[parquet\]"):
+    with pytest.raises(MissingExtraError, match=r"\[parquet\]"):
         journal.table()
 
 

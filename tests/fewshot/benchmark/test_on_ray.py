@@ -57,7 +57,7 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     banks = small_banks()
-    with pytest.raises(MissingExtraError, match=r"handful\[ray\]"):
+    with pytest.raises(MissingExtraError, match=r"\[ray\]"):
         complete(Journal.create(tmp_path / "run", small_plan(banks)), banks, on_ray())
 
 

@@ -72,5 +72,5 @@ def test_the_label_cost_is_two_inside_and_one_at_the_ends():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"handful\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
         plots.label_cost()
