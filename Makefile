@@ -1,12 +1,15 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install format lint types test lowest docs slow perf pace
+.PHONY: help install lock format lint types test lowest docs slow perf pace
 
 help:      ## list the commands
 	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
 
-install:   ## the package and its tools, editable; install torch first
-	python -m pip install --editable . --requirement requirements-dev.txt --requirement requirements-docs.txt
+install:   ## the package and its tools, editable, as CI installs them
+	bash .ci/install
 	pre-commit install
+
+lock:      ## newer versions of everything into requirements-lock.txt, with their hashes
+	python tools/lock.py
 
 format:    ## rewrite to the house style
 	ruff format .

@@ -1,14 +1,14 @@
-"""Follow the first steps of a new user in new environments with only the wheel, and time them.
+"""Follow the first steps of a new user in new environments, and time them.
 
     python tools/from_nothing.py [--out TIMES.json]
 
-The wheel is built from this repository. *First steps*, *Install*, the tutorials and the README are then followed as
-written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and its Python
-(as doctests) where it begins. So every page must name the extras that it needs. Where the README's lines need a
-reader's own pictures, those drawn by the tutorial are used. Exits with 1 if anything fails.
+This repository is cloned, as it was last committed. *First steps*, *Install*, the tutorials and the README are then
+followed as written, each in an environment that has only torch: the lines of a page for a terminal, in their order, and
+its Python (as doctests) where it begins. So every page must name the extras that it needs. Where the README's lines
+need a reader's own pictures, those drawn by the tutorial are used. Exits with 1 if anything fails.
 
-`pip install handful` installs the wheel, `git clone` clones this repository, and torch stays the one that is there:
-nothing else is changed.
+Commands that install handful are run in the clone, all others in a folder of their own, and torch stays the one that
+is there: nothing else is changed. Once handful is published, its name stands for the clone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAGES = (
 )
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(handful (?:demo|doctor)|(?:handful\s[^`]*\s--|pip install\s)[^`]*)`")
-COMMANDS = ("handful ", "pip ", "git ", "cd ")
+COMMANDS = ("handful ", "pip ")
 PYTHON = "Python"
 
 
@@ -98,8 +98,8 @@ class Newcomer:
         return done.returncode == 0
 
     def prepare(self, torch: str) -> None:
-        """Build the wheel, and make the environment that has torch."""
-        self.do("build the wheel", [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", "wheel", str(ROOT)])
+        """Clone the repository, and make the environment that has torch."""
+        self.do("git clone", ["git", "clone", "--quiet", str(ROOT), "handful"])
         self.do("python -m venv", [sys.executable, "-m", "venv", "beneath"])
         self.do(f"pip install {torch}", [str(self.bin / "python"), "-m", "pip", "install", "--quiet", torch])
 
@@ -127,21 +127,16 @@ class Newcomer:
                 within = next(made, folder)
                 continue
             words = shlex.split(line, comments=True)
-            if words[0] == "cd":
-                within = within / words[1]
-                continue
-            self.do(f"{page}: {shlex.join(words)}", self.command(words), within)
+            installs = words[0] == "pip"
+            self.do(f"{page}: {shlex.join(words)}", self.command(words), self.place / "handful" if installs else within)
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """Return a command as it is run here: the wheel is handful, and this repository its source."""
-        if words[0] == "git":
-            return [str(ROOT) if word.startswith("https://") else word for word in words]
+        """Return a command as it is run here: in the clone, handful is what lies there."""
         if words[0] == "pip":
-            wheel = str(next((self.place / "wheel").glob("handful-*.whl")))
-            wanted = [re.sub(r"^handful(?=\[|$)", wheel, word) for word in words[2:]]
+            wanted = [re.sub(r"^handful(?=\[|$)", ".", word) for word in words[2:]]
             if "torch" in wanted:
                 wanted = ["torch"]
-            return [str(self.bin / "python"), "-m", "pip", "install", "--quiet", *wanted]
+            return [str(self.bin / "python"), "-m", *words[:2], "--quiet", *wanted]
         return [str(self.bin / words[0]), *words[1:]]
 
     def lend(self, folder: Path) -> None:

@@ -2,7 +2,10 @@
 
 import importlib
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -104,6 +107,98 @@ def test_the_version_is_the_same_everywhere():
     assert PROJECT["version"] == handful.__version__ == cited[1]
 
 
+def test_ci_installs_everything_but_torch_by_hash():
+    lock = importlib.import_module("lock")
+    assert lock.unmet() == [], "make lock"
+    text = lock.LOCK.read_text(encoding="utf-8")
+    packages = re.split(r"\n(?=\w)", text.partition("\n")[2])
+    assert len(packages) > 150
+    assert all("--hash=sha256:" in package for package in packages)
+    assert not re.search(r"^(torch|triton|nvidia\S*|cuda\S*)==", text, re.MULTILINE)
+    assert not re.search(r"https?:|file:|--(extra-)?index|--find-links", text)
+    install = (ROOT / ".ci" / "install").read_text()
+    (unhashed,) = set(re.findall(r"^\$install (.+)$", install, re.MULTILINE)) - {
+        "--require-hashes --no-deps --requirement requirements-lock.txt",
+        "--no-deps --no-build-isolation --editable .",
+    }
+    assert unhashed.startswith("torch==")
+    commands = [(ROOT / ".ci" / name).read_text() for name in ("run", "light")]
+    commands += [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml") if path.stem != "release"]
+    for command in commands:
+        for line in re.findall(r"(?:pip install|\$install) .*[^\"\n]$", command, re.MULTILINE):
+            assert (
+                "--require-hashes" in line or "--no-deps --no-build-isolation" in line or line.endswith("--editable .")
+            ), line
+
+
+def test_a_lock_file_that_lacks_a_requirement_is_noticed(monkeypatch, tmp_path):
+    lock = importlib.import_module("lock")
+    assert "numpy" in lock.required()
+    assert "torch" not in lock.required()
+    (tmp_path / "lock.txt").write_text("".join(f"{name}=={version} \\\n" for name, version in lock.required().items()))
+    monkeypatch.setattr(lock, "LOCK", tmp_path / "lock.txt")
+    assert lock.unmet() == []
+    text = lock.LOCK.read_text()
+    lock.LOCK.write_text(re.sub(r"^pillow==\d+", "pillow==9", text, flags=re.MULTILINE).replace("numpy==", "numbers=="))
+    assert {line.partition(">=")[0] for line in lock.unmet()} == {"numpy", "pillow"}
+
+
+def test_tools_and_package_ask_for_the_same_versions():
+    extras = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    claimed = dict(
+        re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups() for line in [*PROJECT["dependencies"], *extras]
+    )
+    for name in ("requirements-dev.txt", "requirements-docs.txt"):
+        found = dict(re.findall(r"^([\w-]+)(?:\[\w+\])?>=([\d.]+)", (ROOT / name).read_text(), re.MULTILINE))
+        assert {package: found[package] for package in found if package in claimed}.items() <= claimed.items(), name
+
+
+# Versions with a flaw in what SECURITY.md relies on; the first without it.
+SOUND = {
+    "torch": (2, 10),
+    "pillow": (13,),
+    "filelock": (3, 20, 3),
+    "pyarrow": (14, 0, 1),
+    "ray": (2, 56),
+    "transformers": (5, 3),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_no_version_with_a_known_flaw_is_allowed(name):
+    lines = [*PROJECT["dependencies"], *(line for lines in PROJECT["optional-dependencies"].values() for line in lines)]
+    lowest = [re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line).groups() for line in lines]
+    versions = [tuple(map(int, version.split("."))) for package, version in lowest if package == name]
+    assert versions
+    assert min(versions) >= SOUND[name]
+
+
+def chromium(tmp_path, *options, **found):
+    """Run .ci/chromium where only these programs are found."""
+    for name in ("bash", "id"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    for name, program in found.items():
+        (tmp_path / name.replace("_", "-")).write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / name.replace("_", "-")).chmod(0o755)
+    command = [shutil.which("bash"), str(ROOT / ".ci" / "chromium"), *options]
+    return subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+
+
+def test_ci_installs_a_browser_or_says_loudly_that_there_is_none(tmp_path):
+    for name in ("there", "nothing", "root", "other", "only_looks"):
+        (tmp_path / name).mkdir()
+    assert chromium(tmp_path / "there", chromium="exit 3").returncode == 0
+    without = chromium(tmp_path / "nothing")
+    assert without.returncode == 1
+    assert "NO BROWSER" in without.stdout
+    noted = f"echo $@ >> {tmp_path / 'noted'}"
+    if os.getuid() == 0:
+        assert chromium(tmp_path / "root", apt_get=noted).returncode == 0
+        assert "install --yes --no-install-recommends chromium" in (tmp_path / "noted").read_text()
+        assert chromium(tmp_path / "only_looks", "--found", apt_get="exit 5").returncode == 1
+    assert "bash .ci/chromium " in (ROOT / ".ci" / "run").read_text()
+
+
 def test_the_lowest_versions_that_are_run_are_those_that_are_claimed():
     claimed = {}
     extras = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
@@ -132,3 +227,17 @@ def test_the_page_about_installing_says_what_was_measured_and_what_is_tested():
     assert tested == {
         (system, python) for system in ends["Operating System"] for python in ends["Programming Language"]
     }
+
+
+def test_a_newcomer_runs_what_the_pages_say_in_a_clone(tmp_path):
+    from_nothing = importlib.import_module("from_nothing")
+    for page in from_nothing.PAGES:
+        steps = from_nothing.steps_of((ROOT / page).read_text(encoding="utf-8"))
+        installs = [step for step in steps if re.match(r"pip install '?(\.|handful)", step)]
+        assert installs, f"{page} does not say how to install handful"
+        assert steps.index(installs[0]) == 0, f"{page} needs handful before it says how to install it"
+    newcomer = from_nothing.Newcomer(tmp_path)
+    python = str(newcomer.bin / "python")
+    for said in (["pip", "install", ".[images]"], ["pip", "install", "handful[images]"]):
+        assert newcomer.command(said) == [python, "-m", "pip", "install", "--quiet", ".[images]"]
+    assert newcomer.command(["handful", "demo"]) == [str(newcomer.bin / "handful"), "demo"]
