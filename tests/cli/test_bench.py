@@ -1,16 +1,16 @@
+import hashlib
 import re
-from functools import partial
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 pytest.importorskip("typer")
 from handful import FeatureBank
 from handful.cli import bench
 from handful.cli.main import main
 from handful.datasets import load_clinc150
-from handful.fewshot import UnknownClasses
+from handful.fewshot import METHODS, Dirichlet, FixedSupport, ShotsPerClass, TaskSpec, UnknownClasses
+from handful.fewshot.benchmark import method_file
 from handful.fewshot.benchmark import run as benchmark_run
 from handful.fewshot.benchmark.completion import progress
 from handful.fewshot.benchmark.journal import Journal
@@ -25,7 +25,7 @@ def bank(tmp_path):
     return tmp_path / "toy"
 
 
-TASK_OPTIONS = ("--shots", "--k-eff", "--n-query", "--split", "--unknown-classes", "--unknown-share")
+TASK_OPTIONS = ("--shots", "--k-eff", "--n-query", "--n-classes", "--split", "--unknown-classes", "--unknown-share")
 CELL_OPTIONS = (*TASK_OPTIONS, "--tasks", "--seed", "--budget")
 
 
@@ -90,6 +90,73 @@ def test_classes_without_a_share_are_refused(bank, tmp_path, capsys):
     assert main(["bench", *map(str, arguments)]) != 0
     assert "unknown_classes and unknown_share go together" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_the_grid_takes_the_options_of_its_siblings(bank, tmp_path, capsys):
+    how = ("--query", "dirichlet", "--concentration", 1.5, "--n-classes", 4, "--transform", "l2")
+    options = ("--option", "max_iter=20", "--option", "tol=0,1e-3")
+    small = ("--bank", bank, "--method", "paddle", "--k-eff", 3, "--n-query", 6, "--tasks", "0:4")
+    run(capsys, "run", *small, *how, *options, "--out", tmp_path / "run")
+    plan = Journal(tmp_path / "run").plan
+    assert [dict(cell.options) for cell in plan] == [{"max_iter": 20, "tol": tol} for tol in (0, 1e-3)]
+    for cell in plan:
+        assert (cell.transform, cell.n_tasks) == ("l2", 4)
+        assert cell.spec == TaskSpec(ShotsPerClass(5), Dirichlet(3, 1.5), 6, 4)
+    for tasks in ("4", "0:4"):
+        run(capsys, "run", *small[:-1], tasks, "--out", tmp_path / f"run {tasks}")
+    first, second = (Journal(tmp_path / f"run {tasks}") for tasks in ("4", "0:4"))
+    assert first.plan == second.plan
+
+
+def test_a_grid_takes_its_support_from_another_bank(bank, tmp_path, capsys):
+    library = random_bank(5, n_classes=6).save(tmp_path / "library")
+    given = ("--bank", bank, "--support-bank", tmp_path / "library", "--method", "paddle", "--n-query", 6)
+    run(capsys, "run", *given, "--tasks", 2, "--out", tmp_path / "run")
+    (cell,) = Journal(tmp_path / "run").plan
+    assert cell.spec.support == FixedSupport.whole(library.labels)
+    run(capsys, "run", "--resume", "--out", tmp_path / "run")
+
+
+METHOD_FILE = """
+from __future__ import annotations
+import dataclasses
+from handful import fewshot
+
+@dataclasses.dataclass(frozen=True)
+class Options(fewshot.METHODS["nearest_prototype"].options):
+    sharpness: float = 1.0
+
+def solve(task, options):
+    return fewshot.solve("nearest_prototype", task)
+
+mine = fewshot.Method("of_a_file", Options, "l2", solve, "Ours.")
+"""
+
+
+def test_a_method_in_a_file_is_named_by_its_path(bank, tmp_path, capsys, monkeypatch):
+    file, out = tmp_path / "methods.py", tmp_path / "run"
+    file.write_text(METHOD_FILE)
+    given = ("--bank", bank, "--n-query", 6, "--method", f"{file}:mine", "--option", "sharpness=2", "--out", out)
+    lines = run(capsys, "run", *given, "--tasks", 3)
+    assert lines[1].startswith("  of_a_file ")
+    assert " 3/3 " in lines[1]
+    (cell,) = Journal(out).plan
+    assert cell.method_hash == hashlib.sha256(METHOD_FILE.encode()).hexdigest()[:16]
+    # A new process has not loaded the file: it can read the run, and says what it needs to continue.
+    monkeypatch.setattr(method_file, "_hashes", {})
+    monkeypatch.delitem(METHODS._values, "of_a_file")
+    assert run(capsys, "status", out) == lines
+    assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    capsys.readouterr()
+    run(capsys, "run", "--resume", "--out", out)  # nothing is left to do
+    Journal(out).shards()[-1].unlink()
+    assert "--method FILE.py:of_a_file" in refused(capsys, "run", "--resume", "--out", out)
+    file.write_text(METHOD_FILE + "# changed\n")
+    said = refused(capsys, "run", *given, "--tasks", 5, "--resume")
+    assert "the file of the method 'of_a_file' is not the one this run was started with" in said
+    file.write_text(METHOD_FILE)
+    assert " 5/5 " in run(capsys, "run", *given, "--tasks", 5, "--resume")[1]
+    assert "a cluster needs methods in a package" in refused(capsys, "run", *given, "--on", "ray")
 
 
 def test_a_run_without_an_answer_ends_with_1_and_says_why(bank, tmp_path, capsys):
@@ -370,14 +437,6 @@ def test_a_run_that_was_killed_before_it_had_a_plan_is_started(bank, tmp_path, c
     out.mkdir()
     (out / ".lock").touch()
     assert " 2/2 " in run(capsys, *grid(bank, out, "--tasks", 2, "--resume"))[1]
-
-
-def test_whoever_watches_sees_the_time_left(bank, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=150))
-    assert main(["bench", *map(str, grid(bank, tmp_path / "run", "--tasks", 3))]) == 0
-    said = capsys.readouterr().err
-    assert "all cells" in said
-    assert "0:00:00 left" in said
 
 
 def test_the_plans_of_the_paper_in_the_help_are_those_there_are():

@@ -56,7 +56,9 @@ print([name for name in ("torch", "numpy", "sklearn", "pyarrow") if name in sys.
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "x", "--shots", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["features", "info"], ["tasks", "draw", "--bank", "x", "--shots", "many"]]
+)
 def test_a_command_line_that_cannot_be_understood_exits_with_two(arguments, capsys):
     assert main(arguments) == 2
     streams = capsys.readouterr()

@@ -10,7 +10,7 @@ from tests.items_at_hand import image_folder
 
 BATCH = "classify --catalogue c.npz --batch b.npz --out p.csv"
 EXTRACT = "features extract --backbone minilm --out new --items"
-DRAW = "tasks draw toy --n-query 8 --k-eff 2"
+DRAW = "tasks draw --bank toy --n-query 8 --k-eff 2"
 GRID = "bench run --bank toy --method paddle --n-query 8 --k-eff 2 --out run"
 TRAIN = "train --items photos --out run"
 OF_SCORES = ("--sites sites.csv", "--annotate noted.json", "--scores s.json")
@@ -20,7 +20,11 @@ OF_A_BATCH = (
     *("--tasks tasks.json", "--device cuda"),
 )
 COLUMNS = ("--features more", "--labels kind", "--trust-pickle")
-OF_A_GRID = ("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1")
+OF_A_GRID = (
+    *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
+    *("--n-classes 4", "--query balanced", "--transform l2", "--option max_iter=20", "--support-bank other"),
+    *("--query range --k-eff-least 2", "--query dirichlet --concentration 0.5"),
+)
 # A command that would work, and the options that do not go with it.
 REFUSED = {
     BATCH: OF_SCORES,
@@ -36,7 +40,8 @@ REFUSED = {
     f"{DRAW} --query range": ("--concentration 0.5",),
     f"{DRAW} --query dirichlet": ("--k-eff-least 2",),
     f"{DRAW} --support-bank other": ("--shots 3",),
-    GRID: ("plan.toml", "--paper table1", "--mix-versions"),
+    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--k-eff-least 2", "--concentration 0.5"),
+    f"{GRID} --support-bank other": ("--shots 3",),
     "bench run plan.toml --out run": (*OF_A_GRID, "--paper table1", "--method tim"),
     "bench run --paper table1 --bank mini --out run": OF_A_GRID,
     TRAIN: ("--benchmark inat", "--lists lists"),

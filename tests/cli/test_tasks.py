@@ -23,7 +23,7 @@ def run(capsys, *arguments) -> list[str]:
 
 def test_rows_are_those_of_the_library(bank, tmp_path, capsys):
     options = ["--shots", 2, "--k-eff", 3, "--n-query", 10, "--seed", 7, "--tasks", "3:6"]
-    tasks = [json.loads(line) for line in run(capsys, tmp_path / "bank", *options)]
+    tasks = [json.loads(line) for line in run(capsys, "--bank", tmp_path / "bank", *options)]
     drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), UniformOverPool(3), 10), 7, range(3, 6))
     assert [task["task"] for task in tasks] == [3, 4, 5]
     for t, task in enumerate(tasks):
@@ -41,14 +41,25 @@ def test_rows_are_those_of_the_library(bank, tmp_path, capsys):
     ],
 )
 def test_ranges_and_arrivals_are_those_of_the_library(bank, tmp_path, capsys, options, rule):
-    lines = run(capsys, tmp_path / "bank", "--shots", 2, "--n-query", 10, "--tasks", "0:3", *options)
+    lines = run(capsys, "--bank", tmp_path / "bank", "--shots", 2, "--n-query", 10, "--tasks", "0:3", *options)
     drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), rule, 10), 0, range(3))
     assert [json.loads(line)["query"] for line in lines] == drawn.query.tolist()
 
 
 def test_a_preview_names_the_classes(bank, tmp_path, capsys):
     lines = run(
-        capsys, tmp_path / "bank", "--preview", "--k-eff", 2, "--n-query", 8, "--query", "balanced", "--tasks", "0:4"
+        capsys,
+        "--bank",
+        tmp_path / "bank",
+        "--preview",
+        "--k-eff",
+        2,
+        "--n-query",
+        8,
+        "--query",
+        "balanced",
+        "--tasks",
+        "0:4",
     )
     assert len(lines) == 4
     assert lines[0].startswith("task 0: 30 support rows of 6 classes, 8 queries of 2: class ")
@@ -57,18 +68,18 @@ def test_a_preview_names_the_classes(bank, tmp_path, capsys):
 
 def test_items_of_unknown_classes_are_drawn_and_counted(bank, tmp_path, capsys):
     unknown = ["--unknown-classes", 2, "--unknown-share", 0.25, "--k-eff", 2, "--n-query", 8, "--tasks", "0:4"]
-    for line in run(capsys, tmp_path / "bank", *unknown):
+    for line in run(capsys, "--bank", tmp_path / "bank", *unknown):
         task = json.loads(line)
         strangers = [row for row, label in zip(task["query"], task["query_labels"], strict=True) if label == -1]
         assert len(strangers) == 2
         assert not set(bank.labels[strangers].tolist()) & set(task["classes"])
-    preview = run(capsys, tmp_path / "bank", *unknown, "--preview")
+    preview = run(capsys, "--bank", tmp_path / "bank", *unknown, "--preview")
     assert preview[0].startswith("task 0: 20 support rows of 4 classes, 6 queries of ")
     assert preview[0].endswith("; 2 of classes without support")
 
 
 def test_unknown_classes_need_a_share(bank, tmp_path, capsys):
-    assert main(["tasks", "draw", str(tmp_path / "bank"), "--unknown-classes", "2"]) != 0
+    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--unknown-classes", "2"]) != 0
     assert "--unknown-classes and --unknown-share go together" in capsys.readouterr().err
 
 
@@ -86,23 +97,41 @@ def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
         "--n-classes",
         3,
     ]
-    tasks = [json.loads(line) for line in run(capsys, tmp_path / "bank", *options)]
+    tasks = [json.loads(line) for line in run(capsys, "--bank", tmp_path / "bank", *options)]
     assert len(tasks) == 10
     for task in tasks:
         assert library.labels[task["support"]].tolist() == [task["classes"][k] for k in task["support_labels"]]
         assert sorted(task["support"]) == np.flatnonzero(np.isin(library.labels, task["classes"])).tolist()
     assert FixedSupport.whole(library.labels).elsewhere
     random_bank(n_classes=3).save(tmp_path / "other")
-    assert main(["tasks", "draw", str(tmp_path / "bank"), "--support-bank", str(tmp_path / "other")]) == 1
+    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--support-bank", str(tmp_path / "other")]) == 1
     assert "must have the same classes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["3", "5:5", "-1:4", "a:b", ""])
+@pytest.mark.parametrize("text", ["0", "-3", "5:5", "-1:4", "a:b", "", ":"])
 def test_impossible_ranges_are_refused(bank, tmp_path, capsys, text):
-    assert main(["tasks", "draw", str(tmp_path / "bank"), "--tasks", text]) == 2
+    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--tasks", text]) == 2
     assert "FIRST:END" in capsys.readouterr().err
 
 
 def test_tasks_that_do_not_fit_are_refused_with_a_sentence(bank, tmp_path, capsys):
-    assert main(["tasks", "draw", str(tmp_path / "bank"), "--shots", "50"]) == 1
+    assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--shots", "50"]) == 1
     assert "fewer than the 50 shots asked for" in capsys.readouterr().err
+
+
+def test_a_number_of_tasks_is_the_range_from_zero(bank, tmp_path, capsys):
+    small = ("--bank", tmp_path / "bank", "--k-eff", 2, "--n-query", 6)
+    assert run(capsys, *small, "--tasks", 4) == run(capsys, *small, "--tasks", "0:4")
+
+
+def test_the_shipped_bank_has_a_name_here_too(capsys):
+    (line,) = run(capsys, "--bank", "clinc150", "--tasks", 1, "--preview")
+    assert line.startswith("task 0: 750 support rows of 150 classes, 75 queries of ")
+    assert run(capsys, "--bank", "mine=clinc150", "--tasks", 1, "--preview") == [line]
+
+
+def test_tasks_are_drawn_from_a_split(tmp_path, capsys):
+    random_bank(n_classes=6, least=12, most=20, splits={"test": [1, 2, 5]}).save(tmp_path / "split")
+    small = ("--bank", tmp_path / "split", "--split", "test", "--k-eff", 2, "--n-query", 6)
+    (line,) = run(capsys, *small, "--tasks", 1, "--preview")
+    assert line.startswith("task 0: 15 support rows of 3 classes, ")

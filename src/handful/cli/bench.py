@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handful.cli.cell_bars import bars
 from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
+from handful.cli.task_options import (
+    Banks,
+    Concentration,
+    KEff,
+    KEffLeast,
+    NClasses,
+    NQuery,
+    Query,
+    Seed,
+    Shots,
+    Split,
+    SupportBank,
+    Tasks,
+    UnknownCount,
+    UnknownShare,
+    named_place,
+    option_grid,
+    refuse_unused,
+    task_count,
+)
 from handful.cli.terminal import Interrupted, data
 from handful.errors import OptionError, PlanError
 
 if TYPE_CHECKING:
-    from handful.fewshot.benchmark.completion import CellProgress
-    from handful.fewshot.benchmark.plan import Banks, Plan
+    from handful.fewshot.benchmark.plan import Banks as BanksByName
+    from handful.fewshot.benchmark.plan import Plan
 
 # Plans of the paper. Written out here because the module that makes them imports torch, which help should not wait for;
 # a test compares.
@@ -30,7 +48,19 @@ PAPER_NAMES = (
 # Where a plan comes from.
 TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
 # Options that make a grid.
-OF_A_GRID = ("--shots", "--k-eff", "--n-query", "--split", "--unknown-classes", "--unknown-share")
+OF_A_GRID = (
+    *(
+        "--shots",
+        "--support-bank",
+        "--k-eff",
+        "--n-query",
+        "--n-classes",
+        "--query",
+        "--k-eff-least",
+        "--concentration",
+    ),
+    *("--unknown-classes", "--unknown-share", "--split", "--transform", "--option"),
+)
 # Options that cannot be combined with such a plan, and why.
 NOT_BESIDE: Mapping[str, tuple[str, Sequence[str]]] = {
     TOML: ("a plan in TOML is complete", ("--paper", "--method", *OF_A_GRID)),
@@ -60,32 +90,32 @@ def run(
     paper: Annotated[
         str | None, typer.Option(help=f"A plan of the paper: {', '.join(PAPER_NAMES)}.", show_default=False)
     ] = None,
-    bank: Annotated[
-        list[str] | None,
-        typer.Option(help="A bank, as PATH or NAME=PATH; clinc150 comes with the package. Repeat for several."),
-    ] = None,
+    bank: Banks = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A method; with --paper, only these of its methods. Repeat for several.")
+        list[str] | None,
+        typer.Option(
+            help="A method, or FILE.py:NAME of your own; with --paper, only these of its methods. Repeat for several."
+        ),
     ] = None,
-    shots: Annotated[list[int] | None, typer.Option(help="Support rows of each class. Repeat for several.")] = None,
-    k_eff: Annotated[list[int] | None, typer.Option(help="Classes that may occur in a query. Repeatable.")] = None,
-    n_query: Annotated[
-        int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the methods, as NAME=VALUE or NAME=VALUE,VALUE. Repeatable.")
     ] = None,
-    unknown_classes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
+    transform: Annotated[
+        str | None, typer.Option(help="Transform of the features; by default the one of each method's paper.")
     ] = None,
-    unknown_share: Annotated[
-        list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
-    ] = None,
-    tasks: Annotated[
-        int | None, typer.Option(min=1, help="Tasks of each cell; by default those of the plan.", show_default=False)
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)] = None,
+    shots: Shots = None,
+    support_bank: SupportBank = None,
+    k_eff: KEff = None,
+    n_query: NQuery = None,
+    n_classes: NClasses = None,
+    query: Query = None,
+    k_eff_least: KEffLeast = None,
+    concentration: Concentration = None,
+    unknown_classes: UnknownCount = None,
+    unknown_share: UnknownShare = None,
+    split: Split = None,
+    tasks: Tasks = None,
+    seed: Seed = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -108,6 +138,7 @@ def run(
     \b
     Examples:
       handful bench run --bank clinc150 --method paddle --method roll_call --k-eff 2 --k-eff 9 --tasks 50 --out runs/one
+      handful bench run --bank clinc150 --method tim --option marginal_weight=0.5 --transform l2 --out runs/two
       handful bench run --bank clinc150 --method oslo --unknown-classes 3 --unknown-share 0.3 --out runs/open
       handful bench run --paper table1 --bank mini=mini.bank --bank tiered=tiered.bank --budget 3600 --out runs/table1
       handful bench run --paper table1 --bank mini=mini.bank --method paddle --method baseline --out runs/two_rows
@@ -121,15 +152,22 @@ def run(
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
     options = {
-        **{"--paper": paper, "--method": method, "--shots": shots, "--k-eff": k_eff, "--n-query": n_query},
-        **{"--split": split, "--tasks": tasks, "--seed": seed, "--budget": budget},
+        **{"--paper": paper, "--method": method, "--option": option, "--transform": transform, "--shots": shots},
+        **{"--support-bank": support_bank, "--k-eff": k_eff, "--n-query": n_query, "--n-classes": n_classes},
+        **{"--query": query, "--k-eff-least": k_eff_least, "--concentration": concentration, "--split": split},
         **{"--unknown-classes": unknown_classes, "--unknown-share": unknown_share},
+        **{"--tasks": None if tasks is None else task_count(tasks), "--seed": seed, "--budget": budget},
     }
     given = {name: value for name, value in options.items() if value is not None and value != []}
     source = _source(context, plan, given, resume=resume)
+    in_files = [one for one in method or [] if ".py:" in one]
+    if in_files and on != HERE:
+        raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(in_files)}")
+    if source == GRID:
+        refuse_unused(context, query, support_bank)
     begun, there = False, (out / PLAN_FILE).exists()
     try:
-        places, banks, cells = _asked(source, plan, out, dict(map(_named, bank or [])), given)
+        places, banks, cells = _asked(source, plan, out, dict(map(named_place, bank or [])), given)
         go_on = resume and there
         journal = Journal(out) if cells is None or go_on else Journal.create(out, cells, _absolute(places))
         with journal.writing():
@@ -138,15 +176,16 @@ def run(
                     refuse_a_mix(journal, cells)  # before its plan is changed
                 journal.extend(cells, _absolute(places))
             begun = True
-            with _bars(progress(journal)) as on_progress:
+            with bars(progress(journal)) as on_progress:
                 complete(journal, banks, executor, mix_versions=mix_versions, on_progress=on_progress)
     except KeyboardInterrupt:
         command = ["handful", "bench", "run", "--resume", "--out", str(out)]
         command += ["--on", on] if on != HERE else []
         command += ["--workers", str(workers)] if workers > 1 else []
         command += ["--mix-versions"] if mix_versions else []
+        again = "the same command and --resume" if in_files else shlex.join(command)
         raise Interrupted(
-            f"interrupted; rows that were written are kept. Continue with: {shlex.join(command)}"
+            f"interrupted; rows that were written are kept. Continue with: {again}"
             if begun or (not there and (out / PLAN_FILE).exists())
             else "interrupted before anything was changed; run the same command again"
         ) from None
@@ -245,7 +284,7 @@ def _source(context: typer.Context, plan: Path | None, given: Mapping[str, Any],
 
 def _asked(
     source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
-) -> tuple[dict[str, str], Banks, Plan | None]:
+) -> tuple[dict[str, str], BanksByName, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
     from handful.cli.banks import open_bank
     from handful.fewshot.benchmark.journal import Journal
@@ -261,12 +300,14 @@ def _asked(
     elif source == GRID:
         if not places:
             raise PlanError("--method needs a bank to run on: give --bank as well")
-        defaults = {"--shots": [5], "--k-eff": [5], "--n-query": 75, "--split": ""}
-        chosen = {**defaults, **given}
-        kinds = {"shots": chosen["--shots"], "k_eff": chosen["--k-eff"], "method": chosen["--method"]}
-        keys = {"--unknown-classes": "unknown_classes", "--unknown-share": "unknown_share"}
-        kinds = {**{key: given[name] for name, key in keys.items() if name in given}, **kinds}
-        entries = [{"bank": list(places), "split": chosen["--split"], "n_query": chosen["--n-query"], **kinds}]
+        entry = {name.strip("-").replace("-", "_"): given[name] for name in OF_A_GRID if name in given}
+        options = option_grid(entry.pop("option", []))
+        varied = {key: entry.pop(key, 5) for key in ("shots", "k_eff")}
+        entry = {"bank": list(places), **entry, **varied, "method": given["--method"], "options": options}
+        if support := entry.get("support_bank"):
+            entry["support_bank"], place = named_place(support)
+            places = {**places, entry["support_bank"]: place}
+        entries = [entry]
     banks = {name: open_bank(place) for name, place in places.items()}
     keys = {"--tasks": "tasks", "--seed": "seed", "--budget": "cpu_budget"}
     changes = {key: given[name] for name, key in keys.items() if name in given}
@@ -283,7 +324,7 @@ def _asked(
     return places, banks, None if source == RUN else bound_plan(cells, banks)
 
 
-def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequence[str]) -> Plan:
+def _paper_plan(name: str, banks: BanksByName, given: dict[str, Any], methods: Sequence[str]) -> Plan:
     from handful.fewshot.benchmark.paper import PAPER_PLANS
 
     if name not in PAPER_PLANS:
@@ -296,81 +337,5 @@ def _paper_plan(name: str, banks: Banks, given: dict[str, Any], methods: Sequenc
     return tuple(cell for cell in plan if cell.method in (methods or there))
 
 
-def _named(text: str) -> tuple[str, str]:
-    name, equals, place = text.partition("=")
-    return (name, place) if equals else (Path(text).stem, text)
-
-
 def _absolute(places: Mapping[str, str]) -> dict[str, str]:
     return {name: str(Path(place).absolute()) for name, place in places.items()}
-
-
-@contextmanager
-def _bars(states: Sequence[CellProgress]) -> Iterator[Callable[[CellProgress], None]]:
-    """Show the progress of the run and of the current cell, with rate and time left, or a line now and then."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from handful.cli.passes import Rate
-    from handful.cli.terminal import now_and_then
-    from handful.fewshot.benchmark.completion import time_left
-
-    console = Console(stderr=True)
-    current = {state.cell.content_hash: state for state in states}
-    begun, spent_before = time.monotonic(), sum(state.cpu_seconds for state in states)
-    if not console.is_terminal:
-        with now_and_then("running") as news:
-
-            def tell(state: CellProgress) -> None:
-                current[state.cell.content_hash] = state
-                cell = f"{state.cell.method} on {state.cell.bank} {state.done} of {state.wanted} tasks"
-                done, wanted = (sum(getattr(one, name) for one in current.values()) for name in ("done", "wanted"))
-                news(f"{cell}, all cells {done} of {wanted}")
-
-            yield tell
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate("tasks"),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=console, speed_estimate_period=30) as bars:
-        overall = bars.add_task("all cells", completed=sum(state.done for state in states), left="")
-        one = bars.add_task("", left="")
-        shown = ""
-
-        def report(state: CellProgress) -> None:
-            nonlocal shown
-            key = state.cell.content_hash
-            if key != shown:
-                words = f"{state.cell.method} on {state.cell.bank}"
-                bars.reset(one, description=words, completed=current[key].done, total=state.wanted)
-                shown = key
-            current[key] = state
-            spent = sum(state.cpu_seconds for state in current.values()) - spent_before
-            pace = (time.monotonic() - begun) / spent if spent > 0 else 0.0
-
-            def left(of: Sequence[CellProgress]) -> str:
-                return time_said(*time_left(of), pace) if pace else ""
-
-            everything = list(current.values())
-            bars.update(one, completed=state.done, total=state.wanted, left=left([state]))
-            done, wanted = sum(state.done for state in everything), sum(state.wanted for state in everything)
-            bars.update(overall, completed=done, total=wanted, left=left(everything))
-
-        yield report
-
-
-def time_said(cpu_seconds: float, unknown_cells: int, pace: float) -> str:
-    """Format what `time_left` returned, at `pace` seconds of wall time per second of processor time.
-
-    Examples
-    --------
-    >>> time_said(90.0, 0, 0.5), time_said(90.0, 2, 0.5)
-    ('0:00:45 left', '0:00:45 left and 2 cells not timed yet')
-    """
-    known = f"{timedelta(seconds=round(cpu_seconds * pace))} left"
-    cells = "cell" if unknown_cells == 1 else "cells"
-    return known + (f" and {unknown_cells} {cells} not timed yet" if unknown_cells else "")

@@ -128,6 +128,9 @@ def test_a_toml_plan_is_a_grid(tmp_path):
         ("[[cells]]\nbank = 'toy'", "needs a method"),
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nquery = 'odd'", "no query rule is called 'odd'"),
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nunknown_share = 0.2", "go together, got 0 and 0.2"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nconcentration = 2.0", "'uniform' has no concentration, got 2.0"),
+        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nk_eff_least = 2", "has no k_eff_least, got 2; .* 'range'"),
+        ("[[cells]]\nbank = 'toy'\nmethod = ['paddle', 'x.py:x']", "a method in a Python file"),
     ],
 )
 def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentence):

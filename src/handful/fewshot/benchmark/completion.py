@@ -11,6 +11,7 @@ import numpy as np
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark.journal import Journal, remaining
+from handful.fewshot.benchmark.method_file import refuse_another_file
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan
 from handful.fewshot.benchmark.run import MACHINE, Material, Row, lost_range, run_range
 from handful.fewshot.benchmark.versions import changes_since, code_version, versions_text
@@ -122,6 +123,9 @@ def complete(
         if not mix_versions:
             refuse_a_mix(journal, journal.plan)
         states = list(_states(journal.plan, journal.columns()))
+        for one, done, _ in states:
+            if len(done) < one.wanted:
+                refuse_another_file(one.cell.method, one.cell.method_hash)
         by_cell = {state.cell.content_hash: (state, attempts) for state, _, attempts in states}
         waiting: list[Row] = []
         oldest = time.monotonic()

@@ -109,6 +109,13 @@ class Journal:
                         f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; "
                         "give that bank, give this one another name, or start another run"
                     )
+            files = {cell.method: cell.method_hash for cell in self.plan}
+            for cell in plan:
+                if files.get(cell.method, cell.method_hash) != cell.method_hash:
+                    raise PlanError(
+                        f"the file of the method {cell.method!r} is not the one this run was started with: its content "
+                        "differs; restore it, give the method another name, or start another run"
+                    )
             about = {**self._about, "cells": [cell.to_mapping() for cell in plan]}
             about["bank_places"] = {**self.bank_places, **bank_places}
             _write_plan(self.folder, about)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from handful.banks import FeatureBank
 from handful.errors import PlanError
+from handful.fewshot.benchmark.method_file import file_hash, is_place, load_method
 from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import (
     Arrivals,
@@ -67,7 +68,7 @@ class Cell:
     spec : TaskSpec
         What tasks are drawn.
     method : str
-        A key of `METHODS`.
+        A key of `METHODS`, or `FILE.py:NAME` for a method in a file.
     split : str
         Split of the bank whose classes take part; empty means all classes.
     transform : str
@@ -87,6 +88,8 @@ class Cell:
         Content hash of the features, once the cell is bound to banks.
     bank_shape : tuple of two int
         Classes that take part and dimension of their vectors, once the cell is bound to banks.
+    method_hash : str
+        Hash of the file that the method came from; empty if it came from none.
 
     Examples
     --------
@@ -110,11 +113,17 @@ class Cell:
     support_bank: str = ""
     bank_hash: str = ""
     bank_shape: tuple[int, int] = (0, 0)
+    method_hash: str = ""
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise PlanError(f"no method is called {self.method!r}; choose from {', '.join(METHODS)}")
-        METHODS[self.method].make_options(**self.options)
+        if is_place(self.method):
+            object.__setattr__(self, "method", load_method(self.method))
+        if not self.method_hash:
+            object.__setattr__(self, "method_hash", file_hash(self.method))
+        if self.method_hash == file_hash(self.method):  # else it is of a run that is only read, not continued
+            if self.method not in METHODS:
+                raise PlanError(f"no method is called {self.method!r}; choose from {', '.join(METHODS)}")
+            METHODS[self.method].make_options(**self.options)
         if not self.transform:
             object.__setattr__(self, "transform", METHODS[self.method].transform)
         unknown = set(self.parameters) - set(parameters_of(self.transform))
@@ -131,7 +140,10 @@ class Cell:
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
-        entries["options"] = dataclasses.asdict(METHODS[self.method].make_options(**self.options))
+        if self.method_hash:  # of a file that may not be there when rows are read; its hash covers the defaults
+            entries["method_hash"] = self.method_hash
+        else:
+            entries["options"] = dataclasses.asdict(METHODS[self.method].make_options(**self.options))
         del entries["n_tasks"], entries["cpu_budget"], entries["bank_shape"]  # the bank's hash covers its shape
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -146,6 +158,8 @@ class Cell:
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""
         entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if not self.method_hash:
+            del entries["method_hash"]
         query = self.spec.query
         rule = next(name for name, kind in QUERY_RULES.items() if type(query) is kind)
         entries["spec"] = {
@@ -237,6 +251,13 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
             f"{', '.join(sorted(content)) or 'nothing'}"
         )
     entries = [{**content.get("defaults", {}), **cells} for cells in content["cells"]]
+    for entry in entries:
+        named = entry.get("method")
+        if any(is_place(str(method)) for method in (named if isinstance(named, list) else [named])):
+            raise PlanError(
+                f"{path} names a method in a Python file; reading a plan runs no code. Give --bank and --method "
+                "FILE.py:NAME on the command line, or install the method with a package"
+            )
     paths = {name: str(file.parent / Path(place).expanduser()) for name, place in content.get("banks", {}).items()}
     return entries, paths
 
@@ -267,17 +288,9 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     for name in ("bank", "method"):
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
-    if entry["query"] not in QUERY_RULES:
-        raise PlanError(f"no query rule is called {entry['query']!r}; choose from {', '.join(QUERY_RULES)}")
-    rule = QUERY_RULES[entry["query"]]
-    query = rule(entry["k_eff"], **_rule_options(entry, rule))
-    support: SupportRule = ShotsPerClass(entry["shots"])
-    if entry["support_bank"]:
-        other = named_bank(banks, entry["support_bank"])
-        support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
     return Cell(
         entry["bank"],
-        TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry)),
+        task_spec(entry, banks),
         entry["method"],
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
@@ -285,15 +298,37 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     )
 
 
-def _rule_options(entry: Mapping[str, Any], rule: type[QueryRule]) -> dict[str, Any]:
+def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
+    """Make the spec of an entry's tasks from its keys; those that it lacks have the defaults of a plan.
+
+    Examples
+    --------
+    >>> task_spec({"shots": 1, "query": "balanced", "k_eff": 3}, {})
+    TaskSpec(support=ShotsPerClass(shots=1), query=Balanced(k_eff=3), n_query=75, n_classes=None, unknown=None)
+    """
+    entry = {**ENTRY_DEFAULTS, **given}
+    if entry["query"] not in QUERY_RULES:
+        raise PlanError(f"no query rule is called {entry['query']!r}; choose from {', '.join(QUERY_RULES)}")
+    query = QUERY_RULES[entry["query"]](entry["k_eff"], **_rule_options(entry))
+    support: SupportRule = ShotsPerClass(entry["shots"])
+    if entry["support_bank"]:
+        other = named_bank(banks, entry["support_bank"])
+        support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
+    return TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry))
+
+
+def _rule_options(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the other fields of the query rule, apart from k_eff, that the entry gives."""
-    if entry["k_eff_least"] is not None and rule is not RangeOverPool:
-        raise PlanError(
-            f"k_eff_least={entry['k_eff_least']!r} is where a range begins, and query = {entry['query']!r} has none; "
-            "leave it out, or set query = 'range'"
-        )
-    given = {"least": entry["k_eff_least"], "concentration": entry["concentration"]}
-    return {k: value for k, value in given.items() if value is not None and k in rule.__dataclass_fields__}
+    fields = {"k_eff_least": "least", "concentration": "concentration"}
+    given = [key for key in fields if entry[key] is not None]
+    for key in given:
+        rules = [name for name, one in QUERY_RULES.items() if fields[key] in one.__dataclass_fields__]
+        if entry["query"] not in rules:
+            raise PlanError(
+                f"query = {entry['query']!r} has no {key}, got {entry[key]!r}; leave it out, or set query to "
+                f"{' or '.join(map(repr, rules))}"
+            )
+    return {fields[key]: entry[key] for key in given}
 
 
 def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:

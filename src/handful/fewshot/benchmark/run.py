@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from handful.banks import FeatureBank
+from handful.fewshot.benchmark.method_file import refuse_another_file
 from handful.fewshot.benchmark.plan import Banks, Cell, named_bank
 from handful.fewshot.benchmark.score import Scores, score
 from handful.fewshot.benchmark.versions import code_version, versions_text
@@ -113,6 +114,7 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     >>> [row["task"] for row in rows], rows[0]["n_predicted"] >= 1
     ([0, 1], True)
     """
+    refuse_another_file(cell.method, cell.method_hash)
     with one_thread():
         try:
             return _rows(cell, material, indices)

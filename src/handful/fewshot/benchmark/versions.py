@@ -37,7 +37,7 @@ SHARED = (
     ),
     *("fewshot/solvers/*.py", "fewshot/tasks/*.py", "fewshot/methods/method.py"),
     *("fewshot/benchmark/plan.py", "fewshot/benchmark/run.py", "fewshot/benchmark/score.py"),
-    "fewshot/benchmark/versions.py",
+    *("fewshot/benchmark/versions.py", "fewshot/benchmark/method_file.py"),
 )
 
 

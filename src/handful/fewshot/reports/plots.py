@@ -198,8 +198,8 @@ def _panels(n: int) -> tuple[Any, list[Any]]:
 
 def _method(result: Result) -> str:
     """Name the method, and its transform if that is not its own."""
-    cell = result.cell
-    return cell.method if cell.transform == METHODS[cell.method].transform else f"{cell.method} ({cell.transform})"
+    cell, own = result.cell, METHODS.get(result.cell.method)
+    return cell.method if own is None or cell.transform == own.transform else f"{cell.method} ({cell.transform})"
 
 
 def _wide(positions: Sequence[float]) -> bool:

@@ -384,7 +384,7 @@ def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:
 def _variant(cell: Cell) -> str:
     """Name the method with what is not its default."""
     notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
-    if cell.transform != METHODS[cell.method].transform:
+    if cell.method in METHODS and cell.transform != METHODS[cell.method].transform:
         notes.append(cell.transform)
     return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
 

@@ -1,0 +1,153 @@
+"""Options that the commands about tasks share: the banks, how tasks are drawn, and which of them are meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from handful.cli.options import refuse
+from handful.errors import OptionError
+
+
+class Spread(StrEnum):
+    """Query rules by name."""
+
+    UNIFORM = "uniform"
+    RANGE = "range"
+    BALANCED = "balanced"
+    DIRICHLET = "dirichlet"
+    ARRIVALS = "arrivals"
+
+
+BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
+Banks: TypeAlias = Annotated[list[str] | None, typer.Option("--bank", help=f"A bank, {BANK}. Repeat for several.")]
+SupportBank: TypeAlias = Annotated[
+    str | None, typer.Option(help=f"Take all rows of another bank as the support instead of --shots: {BANK}.")
+]
+Split: TypeAlias = Annotated[
+    str | None, typer.Option(help="Split whose classes take part; all classes if left out.", show_default=False)
+]
+Shots: TypeAlias = Annotated[
+    list[int] | None, typer.Option(help="Support rows of each class, 5 if left out. Repeat for several.")
+]
+KEff: TypeAlias = Annotated[
+    list[int] | None, typer.Option(help="Classes that may occur in a query, 5 if left out. Repeat for several.")
+]
+NQuery: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Rows to label in each task; 75 if left out.", show_default=False)
+]
+NClasses: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, help="Classes of a task, drawn again for each; all if left out.", show_default=False),
+]
+Query: TypeAlias = Annotated[
+    Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
+]
+KEffLeast: TypeAlias = Annotated[
+    int | None, typer.Option(help="Smallest number of classes of the range rule; --k-eff is the largest.")
+]
+Concentration: TypeAlias = Annotated[
+    float | None, typer.Option(help="Concentration of the rules dirichlet (default 2) and arrivals (default 0.1).")
+]
+UnknownCount: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, help="Classes of each query that have no examples; none if left out.", show_default=False),
+]
+UnknownShare: TypeAlias = Annotated[
+    list[float] | None, typer.Option(help="Share of the query that these classes have, 0 to 1. Repeatable.")
+]
+Seed: TypeAlias = Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)]
+Tasks: TypeAlias = Annotated[
+    str | None, typer.Option(help="Which tasks: 20 are the first 20, as are 0:20.", show_default=False)
+]
+
+
+def named_place(text: str) -> tuple[str, str]:
+    """Return name and path of a bank given as `NAME=PATH` or `PATH`.
+
+    Examples
+    --------
+    >>> named_place("mini=banks/a.bank"), named_place("banks/birds.bank")
+    (('mini', 'banks/a.bank'), ('birds', 'banks/birds.bank'))
+    """
+    name, equals, place = text.partition("=")
+    return (name, place) if equals else (Path(text).stem, text)
+
+
+def task_numbers(text: str) -> range:
+    """Return the tasks that `COUNT` or `FIRST:END` names; END is not included.
+
+    Examples
+    --------
+    >>> task_numbers("20"), task_numbers("0:20"), task_numbers("5:20")
+    (range(0, 20), range(0, 20), range(5, 20))
+    """
+    first, colon, end = text.partition(":")
+    try:
+        numbers = range(int(first), int(end)) if colon else range(int(first))
+    except ValueError:
+        numbers = range(0)
+    if not numbers or numbers[0] < 0:
+        raise typer.BadParameter(
+            f"{text!r} is neither a number of tasks nor FIRST:END with 0 <= FIRST < END; give 100 or 0:100",
+            param_hint="--tasks",
+        )
+    return numbers
+
+
+def task_count(text: str) -> int:
+    """Return how many tasks of a run are wanted; a run begins with task 0."""
+    numbers = task_numbers(text)
+    if numbers[0]:
+        raise typer.BadParameter(
+            f"a run begins with task 0, got {text!r}; give {numbers[-1] + 1}", param_hint="--tasks"
+        )
+    return len(numbers)
+
+
+def option_grid(texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the options given as `NAME=VALUE`; values with commas between them are used in turn, in all combinations.
+
+    Examples
+    --------
+    >>> option_grid(["public_code=true", "sharpness=10,50.5"])
+    [{'public_code': True, 'sharpness': 10}, {'public_code': True, 'sharpness': 50.5}]
+    """
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not name or not values:
+            raise OptionError(f"--option must be NAME=VALUE, got {text!r}")
+        if name in found:
+            raise OptionError(f"--option {name} is given twice; give it once, with commas between its values")
+        found[name] = [_value(value.strip()) for value in values.split(",")]
+    return [dict(zip(found, values, strict=True)) for values in product(*found.values())]
+
+
+def _value(text: str) -> Any:
+    """Return a number, True, False or None if the text is one; else the text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        number = json.loads(text)
+    except ValueError:
+        return text
+    return number if isinstance(number, int | float) else text
+
+
+def refuse_unused(context: typer.Context, query: Spread | None, support_bank: str | None) -> None:
+    """Refuse options of tasks that the query rule or the support does not use."""
+    rule = query or Spread.UNIFORM
+    if support_bank is not None:
+        refuse(context, ("--shots",), "the support is the whole of --support-bank")
+    if rule is not Spread.RANGE:
+        refuse(context, ("--k-eff-least",), f"the rule {rule} has one number of classes, --k-eff")
+    if rule not in (Spread.DIRICHLET, Spread.ARRIVALS):
+        refuse(context, ("--concentration",), f"the rule {rule} has no concentration")
