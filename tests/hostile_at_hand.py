@@ -5,6 +5,7 @@ Each case is a name and what it does to a folder; it must end in one of handful'
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import resource
@@ -40,6 +41,37 @@ def outcomes(cases: Mapping[str, Callable[[Path], object]], folder: Path) -> dic
     if child.is_alive():
         child.kill()
     return {name: found.get(name, f"died, exit code {child.exitcode}") for name in cases}
+
+
+def grown(read: Callable[[Path], object], file: Path) -> tuple[str, float]:
+    """What became of reading a file in a process of its own, and by how many megabytes that process grew."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_measure, args=(read, file, sender))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child.start()
+    sender.close()
+    try:
+        found: tuple[str, float] = receiver.recv() if receiver.poll(PATIENCE) else ("hung", math.inf)
+    except EOFError:
+        found = ("died", math.inf)
+    child.kill()
+    child.join()
+    return found
+
+
+def _measure(read: Callable[[Path], object], file: Path, sender: object) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        outcome = f"returned {read(file)!r}"
+    except HandfulError as error:
+        outcome = f"refused: {error}"
+    except BaseException as error:
+        outcome = f"{type(error).__name__}: {error}"
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sender.send((outcome[:500], (after - before) / 1024))  # type: ignore[attr-defined]
+    os._exit(0)
 
 
 def _try(cases: Mapping[str, Callable[[Path], object]], folder: Path, sender: object) -> None:

@@ -1,5 +1,6 @@
 import os
 
+import numpy as np
 import pytest
 
 from handful.classification.corrections import read_corrections
@@ -14,6 +15,8 @@ from handful.fewshot.benchmark.plan import read_plan
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training.splits import BENCHMARKS, benchmark_rows
 from handful.machine.untrusted import (
+    Budget,
+    finite,
     lines_of,
     parse_json,
     printable,
@@ -35,11 +38,42 @@ def test_pipes_devices_and_folders_are_refused_and_files_are_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000, "9" * 5000, "{", b"\xff", "", "[1e400]"]
+    "text",
+    [
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        "[" * 200_000 + "]" * 200_000,
+        "9" * 5000,
+        "9" * 400,
+        "{",
+        b"\xff",
+        "",
+        "[1e400]",
+    ],
 )
 def test_whatever_is_wrong_with_json_is_a_value_error(text):
     with pytest.raises(ValueError):  # noqa: PT011 - Python says what is wrong in its own words
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "-Infinity", "1_0", "1e400", "\u0661", "\uff11", "0x10", "1,5", None, [], 10**400]
+)
+def test_what_is_no_finite_decimal_number_is_refused(text):
+    with pytest.raises(ValueError, match="is not a finite number"):
+        finite(text)
+
+
+def test_finite_decimal_numbers_are_read():
+    assert [finite(one) for one in ("1", "-.5", " 2.5e-3\t", "+7.", 3, np.float32(0.5))] == [1, -0.5, 0.0025, 7, 3, 0.5]
+
+
+def test_a_budget_is_spent_once_and_says_what_to_do():
+    budget = Budget("x.csv.gz", 10**7)
+    budget.spend(9 * 10**8)
+    budget.spend(cells=3 * 10**6)
+    with pytest.raises(BankError, match=r"x.csv.gz has 10,000,000 bytes and would expand to more than 1,000,000,000"):
+        budget.spend(-(10**7))  # a damaged size is spent as well
 
 
 def test_what_is_not_printable_is_written_out():

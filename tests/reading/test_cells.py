@@ -105,7 +105,7 @@ def test_a_small_file_with_a_large_sparse_matrix_is_refused_before_it_is_read(fi
         group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": shape})
         group["data"], group["indices"] = np.zeros(0), np.zeros(0, np.int32)
         group["indptr"] = np.zeros(n + 1, np.int32)
-    with pytest.raises(BankError, match=r"the file of /obsm/X_pca has .* bytes and would expand to 3200"):
+    with pytest.raises(BankError, match=r"sample.h5ad has [\d,]+ bytes and would expand to more than 67,108,864"):
         read(folder / "sample.h5ad")
 
 
@@ -125,7 +125,7 @@ def test_a_column_that_expands_is_refused_before_it_is_read(files):
         del file["obs/donor"]
         column = file["obs"].create_dataset("donor", (10**14,), "<i8", chunks=(10**6,), compression="gzip")
         column.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-    with pytest.raises(BankError, match=r"the file of /obs has .* bytes and would expand to"):
+    with pytest.raises(BankError, match="bytes and would expand to"):
         read(folder / "sample.h5ad")
 
 

@@ -44,6 +44,18 @@ def test_lines_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     assert (table.n_rows, table.rows[4]) == (66, 5)
 
 
+def test_numbers_that_no_vector_can_hold_are_skipped_and_listed(tmp_path):
+    lines = ['{"features": [1, 2]}'] * 80
+    lines[3:7] = [f'{{"features": [1, {one}]}}' for one in ("9" * 400, "1e400", "NaN", "-Infinity")]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    table = read(tmp_path / "x.jsonl")
+    assert table.vectors.tolist() == [[1, 2]] * 76
+    assert [str(one) for one in table.skipped[:3:2]] == [
+        f"line 4: it is not JSON, or no object ({'9' * 39!r:.40} is not a finite number)",
+        "line 6: it must have numbers in features",
+    ]
+
+
 def test_other_text_is_refused(tmp_path):
     for content, sentence in ((b"\xff", "not a table in UTF-8"), (b"", "has no rows"), (b"{", "is not JSON")):
         (tmp_path / "x.jsonl").write_bytes(content)

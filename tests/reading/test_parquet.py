@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from handful.banks import write_parquet
-from handful.errors import BankError, MissingExtraError
+from handful.errors import BankError, MissingExtraError, MissingLabelWarning
 from handful.reading import read, read_bank
 from handful.reading.choose import unlabelled
 from tests.banks_at_hand import random_bank
@@ -139,11 +139,48 @@ def test_a_flipped_bit_in_a_page_with_a_checksum_is_refused(tmp_path):
         read_bank(tmp_path / "bank.parquet")
 
 
-def test_files_without_the_columns_of_the_first_and_with_two_of_one_name_are_refused(tmp_path):
-    write(tmp_path / "a.parquet", embedding=VECTORS, label=[0, 1, 0])
-    write(tmp_path / "b.parquet", embedding=VECTORS, other=[0, 1, 0])
-    with pytest.raises(BankError, match=r"b\.parquet lacks columns"):
-        read_bank(tmp_path)
+@pytest.mark.parametrize("first", ["a", "c"])
+def test_a_file_without_a_column_of_the_others_has_missing_values(tmp_path, first):
+    write(tmp_path / f"{first}.parquet", embedding=VECTORS, site=["wood", "marsh", None], n=[1, 2, 3])
+    write(tmp_path / "b.parquet", embedding=VECTORS, label=["x", "y", "x"])
+    table = read(tmp_path)
+    assert table.n_rows == len(table.vectors) == 6
+    found = {name: table.values(name) for name in table.columns}
+    missing, sites, numbers, labels = [None] * 3, ["wood", "marsh", None], [1, 2, 3], ["x", "y", "x"]
+    if first == "a":
+        assert found == {"site": sites + missing, "n": numbers + missing, "label": missing + labels}
+    else:
+        assert found == {"label": labels + missing, "site": missing + sites, "n": missing + numbers}
+    with pytest.warns(MissingLabelWarning, match="3 of 6 rows have no label"):
+        assert read_bank(tmp_path).n_rows == 3
+
+
+@pytest.mark.parametrize("first", ["a", "c"])
+def test_a_file_without_the_vectors_of_the_others_is_named(tmp_path, first):
+    write(tmp_path / f"{first}.parquet", text=["a", "b", "c"])
+    write(tmp_path / "b.parquet", embedding=VECTORS, text=["a", "b", "c"])
+    with pytest.raises(BankError, match=rf"{first}\.parquet has no column 'embedding' for the vectors.*it has text"):
+        read(tmp_path)
+    assert read(tmp_path, text="text").values("text") == ["a", "b", "c"] * 2
+    write(tmp_path / f"{first}.parquet", e0=[1.0], e1=[2.0], e2=[3.0])
+    write(tmp_path / "b.parquet", e0=[1.0], e1=[2.0])
+    with pytest.raises(BankError, match=r"b\.parquet has no column 'e2' for the vectors"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "own"), [("label=z", "z"), ("label=1", 1), ("label=01", "01"), ("label=a%2Fb", "a/b")]
+)
+def test_a_folder_may_repeat_a_column_and_not_contradict_it(tmp_path, folder, own):
+    (tmp_path / folder).mkdir()
+    write(tmp_path / folder / "x.parquet", embedding=VECTORS, label=[own, own, None])
+    assert read(tmp_path).n_rows == 3
+    write(tmp_path / folder / "x.parquet", embedding=VECTORS, label=["a", str(own), "b"])
+    with pytest.raises(BankError, match=f"is in the folder {folder}, but its own column 'label' has 'a'; rename the"):
+        read(tmp_path)
+
+
+def test_files_with_two_columns_of_one_name_are_refused(tmp_path):
     twice = pa.table([pa.array(VECTORS), pa.array(VECTORS), pa.array([0, 1, 0])], ["embedding", "embedding", "label"])
     pyarrow.parquet.write_table(twice, tmp_path / "c.parquet")
     with pytest.raises(BankError, match="two columns of the same name"):

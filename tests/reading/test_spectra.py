@@ -93,6 +93,18 @@ def test_a_broken_spectrum_is_left_out_and_named(tmp_path):
     library = msp((f"s{k}", 195.0, PEAKS) for k in range(30))
     found = read(put(tmp_path, "a.msp", library.replace("Peaks: 7", "Peaks: 9", 1)))
     assert str(found.skipped[0]) == "line 1: it has 2 peaks less than it says"
+    scans = mzml([("bad", 195.0, [(60.5, -1.0)]), *((f"s{k}", 195.0, PEAKS) for k in range(30))])
+    found = read(put(tmp_path, "a.mzML", scans))
+    assert str(found.skipped[0]) == "line 0: peak 0 must have a mass and an intensity, got 60.5 and -1.0"
+
+
+@pytest.mark.parametrize("number", ["1_0", "nan", "inf", "1e400", "\u0661", "0x1p3"])
+def test_peaks_and_precursors_are_decimal_numbers(tmp_path, number):
+    many = mgf((f"s{k}", 195.0, PEAKS) for k in range(30))
+    for before, after in (("60.5000 4.00", f"60.5 {number}"), ("PEPMASS=195.0", f"PEPMASS={number}")):
+        assert read(put(tmp_path, "a.mgf", many.replace(before, after, 1))).n_rows == 29
+    library = msp((f"s{k}", 195.0, PEAKS) for k in range(30))
+    assert read(put(tmp_path, "a.msp", library.replace("60.5000\t4.00", f"60.5 {number}", 1))).n_rows == 29
 
 
 ONE = mgf(SPECTRA[:1])
@@ -141,11 +153,28 @@ def entities(folder):
     return read(put(folder, "a.mzML", text.replace("s0", "&y;")))
 
 
+def in_utf_16(folder):
+    text = mzml(SPECTRA).replace("<mzML", '<!-- <mzML --><!DOCTYPE x [<!ENTITY y "s0">]>\n<mzML', 1)
+    return read(put(folder, "a.mzML", text.replace('"utf-8"', '"utf-16"').replace("s0", "&y;").encode("utf-16")))
+
+
+def after_a_long_remark(folder):
+    text = mzml(SPECTRA).replace("<mzML", f'<!-- <mzML {"x" * 2**21} --><!DOCTYPE x [<!ENTITY y "s0">]>\n<mzML', 1)
+    return read(put(folder, "a.mzML", text.replace("s0", "&y;")))
+
+
+def test_a_run_in_utf_16_is_read(tmp_path):
+    text = mzml(SPECTRA).replace('"utf-8"', '"utf-16"')
+    assert read(put(tmp_path, "a.mzML", text.encode("utf-16"))).names == ("s0", "s1", "s2")
+
+
 def test_hostile_runs_are_refused(tmp_path):
     whole = mzml(SPECTRA)
     cases = {
         "bomb": bomb,
         "entities": entities,
+        "entities in UTF-16": in_utf_16,
+        "entities after a long remark": after_a_long_remark,
         "cut": lambda folder: read(put(folder, "a.mzML", whole[: len(whole) // 2])),
         "other": lambda folder: read(put(folder, "a.mzML", "<html></html>")),
         "no array": lambda folder: read(put(folder, "a.mzML", whole.replace("MS:1000514", "MS:1000516"))),

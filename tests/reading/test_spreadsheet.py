@@ -1,4 +1,6 @@
+import re
 import sys
+import zipfile
 
 import pytest
 
@@ -32,6 +34,15 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     table = read(xlsx(tmp_path / "x.xlsx", rows))
     assert [str(one) for one in table.skipped] == ["line 5: it must have numbers in e0, e1"]
     assert len(table.vectors) == table.n_rows == 29
+
+
+def test_rows_of_any_length_are_read_whatever_size_the_sheet_claims(tmp_path):
+    table = read(xlsx(tmp_path / "x.xlsx", [["id", "text", "label"], [1, "a"], [], [2, "b", "x", None, "a remark"]]))
+    assert table.columns == {"id": [1, 2], "text": ["a", "b"], "label": [None, "x"]}
+    with zipfile.ZipFile(tmp_path / "x.xlsx") as old, zipfile.ZipFile(tmp_path / "y.xlsx", "w") as new:
+        for entry in old.infolist():
+            new.writestr(entry, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:A1"', old.read(entry)))
+    assert read(tmp_path / "y.xlsx").columns == table.columns
 
 
 def test_other_files_are_refused(tmp_path, monkeypatch):

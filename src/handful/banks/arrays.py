@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from handful.errors import BankError
-from handful.machine.untrusted import refuse_irregular, refuse_unfolding
+from handful.machine.untrusted import Budget, refuse_irregular
 
 # NumPy itself reads no header longer than this.
 LONGEST_HEAD = 10_000
@@ -52,7 +52,7 @@ def opened_archive(file: Path, *, trust_pickle: bool = False) -> Iterator[Mappin
     refuse_irregular(file, BankError)
     try:
         with zipfile.ZipFile(file) as archive:
-            yield _Archive(archive, trust_pickle)
+            yield _Archive(archive, Budget.of(file), trust_pickle)
     # RuntimeError: an entry is encrypted, or, as NotImplementedError, compressed in a way Python does not know.
     except (
         ValueError,
@@ -73,14 +73,14 @@ def opened_archive(file: Path, *, trust_pickle: bool = False) -> Iterator[Mappin
 class _Archive(Mapping[str, np.ndarray]):
     """Arrays by name; entries that are not arrays are left out."""
 
-    def __init__(self, archive: zipfile.ZipFile, trust_pickle: bool) -> None:
-        self._archive, self._trusted = archive, trust_pickle
+    def __init__(self, archive: zipfile.ZipFile, budget: Budget, trust_pickle: bool) -> None:
+        self._archive, self._budget, self._trusted = archive, budget, trust_pickle
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
 
     def __getitem__(self, name: str) -> np.ndarray:
         entry = self._entries[name]
-        refuse_unfolding(f"array {name!r}", entry.compress_size, entry.file_size)
+        self._budget.spend(entry.file_size)
         with self._archive.open(entry) as stream:
             _check_head(stream, entry.file_size, self._trusted)
         with self._archive.open(entry) as stream:

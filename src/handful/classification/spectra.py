@@ -14,6 +14,7 @@ from handful.banks.columns import Columns
 from handful.classification.labelled import Classified
 from handful.errors import OptionError
 from handful.exchange.mgf import ENDING, Compound, write_mgf
+from handful.machine.untrusted import finite
 from handful.reading.choose import label_column
 from handful.reading.records import Records
 from handful.reading.spectra import PRECURSOR
@@ -62,9 +63,9 @@ def _masses(columns: Mapping[str, Any]) -> list[float | None]:
     found = list[float | None]()
     for value in values:
         try:
-            mass = math.nan if value is None else float(value)
-        except (TypeError, ValueError):
-            mass = math.nan
+            mass = finite(value)
+        except ValueError:
+            mass = 0.0
         found.append(mass if mass > 0 else None)
     return found
 

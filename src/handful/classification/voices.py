@@ -9,6 +9,7 @@ from typing import Any
 from handful.classification.labelled import Classified
 from handful.errors import FileFormatError
 from handful.exchange.rttm import ENDING, read_rttm, segments_of, write_rttm
+from handful.machine.untrusted import finite
 from handful.reading.records import Records
 
 # What voices are called that are not enrolled, with a number behind it.
@@ -50,8 +51,8 @@ def with_segments(table: Records, path: Path) -> Records:
 
 def _is_near(mine: Any, other: float) -> bool:
     try:
-        return abs(float(mine) - other) <= TOLERANCE
-    except (TypeError, ValueError):
+        return abs(finite(mine) - other) <= TOLERANCE
+    except ValueError:
         return False
 
 

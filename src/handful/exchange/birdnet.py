@@ -17,7 +17,7 @@ from typing import Any
 from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
-from handful.machine.untrusted import read_bytes, read_text
+from handful.machine.untrusted import finite, read_bytes, read_text
 from handful.machine.whole_file import written_whole
 
 # Columns of an answer.
@@ -89,7 +89,7 @@ def read_birdnet(path: Path) -> ToolScores:
         # As in the lists of species; Raven's tables have a code instead of the scientific name.
         species = f"{scientific}_{common}" if layout is TABLE else common
         try:
-            confidence = float(row[place["Confidence"]])
+            confidence = finite(row[place["Confidence"]])
         except ValueError:
             confidence = -1.0
         checked_scores([species], [confidence], f"row {number} of {path}")

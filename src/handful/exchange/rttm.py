@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handful.errors import FileFormatError, OptionError
-from handful.machine.untrusted import lines_of, read_text, writable
+from handful.machine.untrusted import finite, lines_of, read_text, writable
 from handful.machine.whole_file import written_whole
 
 ENDING = ".rttm"
@@ -25,6 +25,8 @@ OTHER_TYPES = (
     *("A/P", "SPKR-INFO"),
 )
 FEWEST_FIELDS, MOST_FIELDS, MISSING = 8, 10, "<NA>"
+# Seconds beyond which a double cannot hold milliseconds, about 300 years.
+LATEST = 1e10
 
 
 class Segment(NamedTuple):
@@ -71,11 +73,13 @@ def read_rttm(path: Path) -> dict[str, list[Any]]:
 
 def _seconds(text: str, where: str) -> float:
     try:
-        found = float(text)
+        found = finite(text)
     except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise FileFormatError(f"{where} must have start and duration in seconds, from 0 on, got {text!r:.40}")
+        found = -1.0
+    if not 0 <= found <= LATEST:
+        raise FileFormatError(
+            f"{where} must have start and duration in seconds, from 0 to {LATEST:,.0f}, got {text!r:.40}"
+        )
     return found
 
 
@@ -126,8 +130,8 @@ def segments_of(columns: Mapping[str, Sequence[Any]], names: Sequence[str], chan
     found = []
     for row, (start, end) in enumerate(zip(columns["start"], columns["end"], strict=True)):
         try:
-            times = float(start), float(end)
-        except (TypeError, ValueError):
+            times = finite(start), finite(end)
+        except ValueError:
             times = (math.nan, math.nan)
         channel = str(columns["channel"][row]) if "channel" in columns else "1"
         found.append(Segment(str(columns[file][row]), *times, names[row], chances[row], channel))

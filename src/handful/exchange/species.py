@@ -18,7 +18,7 @@ import numpy as np
 from handful.arguments import some_of
 from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
-from handful.machine.untrusted import lines_of, read_text
+from handful.machine.untrusted import finite, lines_of, read_text
 from handful.shapes import Float
 
 SPECIES_NAMES = ("species", "scientific name", "scientific_name", "class", "label", "name")
@@ -74,10 +74,10 @@ def read_weights(
     tables: dict[str, dict[str, float]] = {}
     for number, row in enumerate(_rows(path, text, len(header))):
         try:
-            value = float(row[weight])
+            value = finite(row[weight])
         except ValueError:
             value = -1.0
-        if not 0 <= value < np.inf:
+        if value < 0:
             raise FileFormatError(f"row {number} of {path} must have a weight of at least zero; fix or drop that row")
         tables.setdefault("" if group is None else row[group], {}).update(dict.fromkeys(names_of(row[species]), value))
     if group is None:

@@ -15,11 +15,51 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from handful.errors import HandfulError
+from handful.errors import BankError, HandfulError
 
-# Compressed data may always expand to this many bytes, and larger data to this many times its size. Features hardly
-# compress at all, and text about ten times.
-ALWAYS_UNFOLDED, MOST_UNFOLDING = 2**26, 100
+# Contents of a file may always take this many bytes, and those of a larger file this many times its size. Features
+# hardly compress at all, and text about ten times.
+ALWAYS_ALLOWED, MOST_PER_BYTE = 2**26, 100
+# What a value that is kept takes in memory, about.
+CELL_BYTES = 32
+# Digits of a whole number that surely does not overflow as a float.
+LONGEST_WHOLE = 308
+
+
+class Budget:
+    """What the contents of a file may take in memory: 64 MB, or 100 times its size if that is more.
+
+    Readers spend it while they read, before they keep anything.
+
+    Examples
+    --------
+    >>> budget = Budget("a.csv.gz", 30_000)
+    >>> budget.spend(1_000_000)
+    >>> budget.spend(cells=3_000_000)
+    Traceback (most recent call last):
+        ...
+    handful.errors.BankError: a.csv.gz has 30,000 bytes and would expand to more than 67,108,864, ...
+    """
+
+    def __init__(self, where: object, size: int) -> None:
+        """`where` is the file, for messages, and `size` how many bytes it has."""
+        self._where, self._size = where, size
+        self.left = max(ALWAYS_ALLOWED, MOST_PER_BYTE * size)
+
+    @classmethod
+    def of(cls, path: Path) -> Budget:
+        """Return the budget of a file."""
+        return cls(path, path.stat().st_size)
+
+    def spend(self, n_bytes: int = 0, *, cells: int = 0) -> None:
+        """Take this much of what is left, before it is kept; raise `BankError` if it is more."""
+        self.left -= abs(n_bytes) + CELL_BYTES * cells  # a damaged file can have negative sizes
+        if self.left < 0:
+            raise BankError(
+                f"{self._where} has {self._size:,} bytes and would expand to more than "
+                f"{max(ALWAYS_ALLOWED, MOST_PER_BYTE * self._size):,}, which no genuine file does; if this one is "
+                "genuine, save it uncompressed or in parts"
+            )
 
 
 def refuse_irregular(path: str | os.PathLike[str], error: type[HandfulError]) -> None:
@@ -116,27 +156,35 @@ def parse_json(text: str | bytes) -> Any:
     ValueError: it is nested too deep
     """
     try:
-        return json.loads(text, parse_float=_finite)
+        return json.loads(text, parse_float=finite, parse_int=_whole)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError(f"the number {digits:.20} is too large")
-    return number
+def finite(text: object) -> float:
+    """`float`, where everything but a finite decimal number in ASCII is a `ValueError`, as is what cannot be a number.
 
-
-def refuse_unfolding(what: str, packed: int, unfolded: int) -> None:
-    """Raise `ValueError` if a small file would expand to a suspiciously large one.
+    `float` itself also reads `nan`, `inf`, `1_0`, digits of other scripts, and what overflows.
 
     Examples
     --------
-    >>> refuse_unfolding("the table", packed=30_000, unfolded=3_000_000_000)
+    >>> finite("1.5e3"), finite(2)
+    (1500.0, 2.0)
+    >>> finite("1_0")
     Traceback (most recent call last):
         ...
-    ValueError: the table has 30000 bytes and would expand to 3000000000, which no genuine file does
+    ValueError: '1_0' is not a finite number
     """
-    if unfolded > max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed):
-        raise ValueError(f"{what} has {packed} bytes and would expand to {unfolded}, which no genuine file does")
+    try:
+        number = float(text) if not isinstance(text, str) or (text.isascii() and "_" not in text) else math.nan  # type: ignore[arg-type]  # a TypeError is expected here
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r:.40} is not a finite number")
+    return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_WHOLE:
+        finite(digits)
+    return int(digits)

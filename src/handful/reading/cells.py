@@ -15,7 +15,7 @@ from handful.banks.class_names import NO_LABEL
 from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
-from handful.machine.untrusted import refuse_irregular, refuse_unfolding
+from handful.machine.untrusted import Budget, refuse_irregular
 from handful.reading.records import Asked, Records
 from handful.shapes import Float
 
@@ -66,9 +66,10 @@ def opened_cells(path: Path) -> Iterator[tuple[Any, Any]]:
                     f"{path} has no group 'obs', as AnnData files have since 0.7; read and write it with anndata"
                 )
             _refuse_other_files(h5py, file, path)
+            budget = Budget.of(path)
 
             def read(element: Any) -> Any:
-                refuse_unfolding(f"the file of {element.name}", path.stat().st_size, _bytes_of(h5py, element))
+                budget.spend(_bytes_of(h5py, element))
                 return elements.read_elem(element)
 
             yield read, file

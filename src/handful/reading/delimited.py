@@ -9,7 +9,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import threading
+from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -22,12 +25,14 @@ from handful.arguments import some_of
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError
 from handful.machine.extras import import_extra
+from handful.machine.untrusted import Budget, finite
 from handful.reading.packed import opened_bytes
 from handful.reading.records import Asked, Records, Skipped, holds_items
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.
 BLOCK_BYTES, BLOCK_ROWS = 2**24, 4096
+_LOCK, _n_reading, _usual = threading.Lock(), 0, csv.field_size_limit()
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -40,14 +45,21 @@ class _Form(NamedTuple):
     header: list[str]
     chosen: list[str]
 
+    @property
+    def others(self) -> list[str]:
+        """Columns that are no vectors."""
+        chosen = set(self.chosen)
+        return [name for name in self.header if name not in chosen]
+
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows below the header, each with its first line; lines that are empty are none."""
         with io.TextIOWrapper(opened_bytes(self.path), encoding=self.encoding, newline="") as text:
             reader, line, seen = csv.reader(text, delimiter=self.delimiter), 1, False
-            for row in reader:
-                if row and seen:
-                    yield line, row
-                line, seen = reader.line_num + 1, seen or bool(row)
+            with _long_values():
+                for row in reader:
+                    if row and seen:
+                        yield line, row
+                    line, seen = reader.line_num + 1, seen or bool(row)
 
 
 def read_delimited(path: Path, asked: Asked) -> Records:
@@ -92,12 +104,29 @@ def _header(path: Path, encoding: str, delimiters: Sequence[str]) -> tuple[list[
     """Return the columns, and the delimiter that gives most of them."""
     found = []
     for delimiter in delimiters:
-        with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text:
+        with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text, _long_values():
             found.append((next((row for row in csv.reader(text, delimiter=delimiter) if row), []), delimiter))
     header, delimiter = max(found, key=lambda one: len(one[0]))
     if not header:
         raise BankError(f"{path} has no rows; expected a header, and one row per item")
     return header, delimiter
+
+
+@contextmanager
+def _long_values() -> Iterator[None]:
+    """Let `csv` read values of any length, for as long as some file is read: its limit is one for all threads."""
+    global _n_reading, _usual
+    with _LOCK:
+        if not _n_reading:
+            _usual = csv.field_size_limit(2**31 - 1)
+        _n_reading += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _n_reading -= 1
+            if not _n_reading:
+                csv.field_size_limit(_usual)
 
 
 def _read_by_arrow(form: _Form) -> Records | None:
@@ -109,13 +138,21 @@ def _read_by_arrow(form: _Form) -> Records | None:
                 stream,
                 arrow_csv.ReadOptions(block_size=BLOCK_BYTES, encoding=form.encoding.removesuffix("-sig")),
                 arrow_csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
-                arrow_csv.ConvertOptions(column_types=dict.fromkeys(form.header, pa.string())),
+                arrow_csv.ConvertOptions(
+                    column_types={
+                        **dict.fromkeys(form.header, pa.string()),
+                        **dict.fromkeys(form.chosen, pa.float32()),
+                    }
+                ),
             )
-            parts, blocks = [], list[np.ndarray]()
+            parts, blocks, budget, others = [], list[np.ndarray](), Budget.of(form.path), form.others
             for batch in batches:
-                numbers = [np.asarray(batch.column(name).cast(pa.float32())) for name in form.chosen]
+                budget.spend(4 * batch.num_rows * len(form.chosen), cells=batch.num_rows * (1 + len(others)))
+                numbers = [np.asarray(batch.column(name)) for name in form.chosen]  # NaN where there is none
                 blocks.append(np.stack(numbers, axis=1) if numbers else np.empty((batch.num_rows, 0), np.float32))
-                parts.append(batch.select([name for name in form.header if name not in form.chosen]))
+                if not np.isfinite(blocks[-1]).all():
+                    return None
+                parts.append(batch.select(others))
     except pa.ArrowInvalid:
         return None
     n_rows = sum(map(len, blocks))
@@ -132,12 +169,13 @@ def _read_by_arrow(form: _Form) -> Records | None:
 
 
 def _read_by_row(form: _Form) -> Records:
-    places = [form.header.index(name) for name in form.chosen]
-    others = [place for place in range(len(form.header)) if place not in set(places)]
-    columns = {form.header[place]: list[str]() for place in others}
-    blocks, part, positions = list[np.ndarray](), list[list[float]](), list[int]()
-    lines, skipped = list[int](), list[Skipped]()
+    place_of = {name: place for place, name in enumerate(form.header)}
+    places, others = [place_of[name] for name in form.chosen], form.others
+    columns = {name: list[str]() for name in others}
+    blocks, part, positions = list[np.ndarray](), list[list[float]](), array("q")
+    lines, skipped, budget = array("q"), list[Skipped](), Budget.of(form.path)
     for position, (line, row) in enumerate(form.rows()):
+        budget.spend(4 * len(places), cells=1 + len(others))
         lines.append(line)
         reason, numbers = _numbers(row, places, form.header)
         if reason:
@@ -145,8 +183,8 @@ def _read_by_row(form: _Form) -> Records:
             continue
         positions.append(position)
         part.append(numbers)
-        for place in others:
-            columns[form.header[place]].append(row[place])
+        for name in others:
+            columns[name].append(row[place_of[name]])
         if len(part) == BLOCK_ROWS:
             blocks, part = [*blocks, np.array(part, np.float32)], []
     if not lines:
@@ -164,7 +202,7 @@ def _numbers(row: Sequence[str], places: Sequence[int], header: Sequence[str]) -
     numbers = list[float]()
     for place in places:
         try:
-            numbers.append(float(row[place]))
+            numbers.append(finite(row[place]))
         except ValueError:
             return f"it must have a number in column {header[place]!r}, got {row[place]!r}", []
     return "", numbers

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from array import array
 from pathlib import Path
 from typing import Any
 
 from handful.errors import BankError
-from handful.machine.untrusted import parse_json
+from handful.machine.untrusted import Budget, parse_json
 from handful.reading.packed import opened_bytes
 from handful.reading.records import Asked, Records, Skipped, table_of_lists
 
@@ -18,11 +20,13 @@ def read_json_lines(path: Path, asked: Asked) -> Records:
             text = stream.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BankError(f"{path} is not a table in UTF-8 ({error}); write it again") from error
-    rows, positions, lines, skipped = list[dict[str, Any]](), list[int](), list[int](), list[Skipped]()
+    budget = Budget.of(path)
+    rows, positions, lines, skipped = list[dict[str, Any]](), array("q"), array("q"), list[Skipped]()
     # Not splitlines(): it also cuts at characters that may occur inside a JSON string, such as U+2028.
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
         if not line.strip():
             continue
+        budget.spend(cells=1 + sum(map(line.count, ",[{")))
         lines.append(number)
         try:
             row = parse_json(line)
@@ -36,6 +40,7 @@ def read_json_lines(path: Path, asked: Asked) -> Records:
     if not rows and skipped:
         raise BankError(f"{path}, {skipped[0]}; expected one object per line")
     names = dict.fromkeys(name for row in rows for name in row)
+    budget.spend(8 * len(names) * len(rows))
     columns = {name: [row.get(name) for row in rows] for name in names}
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
     return table_of_lists(columns, asked, str(path), **about).without({})

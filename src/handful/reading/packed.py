@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from handful.errors import BankError
-from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING, refuse_irregular, refuse_unfolding
+from handful.errors import BankError, HandfulError
+from handful.machine.untrusted import Budget, refuse_irregular
 
 
 def opened_bytes(path: Path) -> BinaryIO:
@@ -18,10 +18,12 @@ def opened_bytes(path: Path) -> BinaryIO:
     try:
         if path.suffix.lower() != ".gz":
             return path.open("rb")
-        packed = path.stat().st_size
+        budget = Budget.of(path)
         with gzip.open(path) as stream:
-            data = stream.read(max(ALWAYS_UNFOLDED, MOST_UNFOLDING * packed) + 1)
-        refuse_unfolding("it", packed, len(data))
+            data = stream.read(budget.left + 1)
+        budget.spend(len(data))
+    except HandfulError:
+        raise
     except FileNotFoundError as error:
         raise BankError(f"{path} does not exist; check the path") from error
     except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:

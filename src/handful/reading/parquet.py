@@ -6,10 +6,12 @@ dimension. Other columns are read when they are asked for.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -20,8 +22,8 @@ from handful.banks.store import FEATURE_TYPES
 from handful.banks.tables import FEATURE_NAMES, find_column
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError
-from handful.machine.extras import import_extra, import_pyarrow
-from handful.machine.untrusted import parse_json, refuse_irregular, refuse_unfolding
+from handful.machine.extras import import_pyarrow
+from handful.machine.untrusted import Budget, parse_json, refuse_irregular
 from handful.machine.whole_file import written_whole
 from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
 from handful.shapes import Float
@@ -31,6 +33,8 @@ ENDINGS = (".parquet", ".pq")
 ALWAYS_NUMBERS, NUMBERS_PER_BYTE = 2**24, 32
 # A table larger than this is read into an unnamed mapped file rather than into memory.
 MOST_BYTES_IN_MEMORY = 2**30
+# The value of a partition that stands for none.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Values that are scanned at once.
 SCANNED_AT_ONCE = 2**16
 
@@ -113,21 +117,30 @@ class _Columns(Mapping[str, Any]):
     ) -> None:
         pa, parquet = import_pyarrow()
         # Text is read as a dictionary, so that a long text that occurs in every row is held once.
-        self._texts = [field.name for field in schema if _is_text(pa, field.type)]
-        self._names = [name for name in schema.names if name not in vectors and name not in partitions]
+        texts = {field.name for field in schema if _is_text(pa, field.type)}
+        beside = {*vectors, *partitions}
+        self._names = dict.fromkeys(name for name in schema.names if name not in beside)
         self._partitions, self._files, self._where = partitions, files, where
         self._read: dict[str, Any] = {}
+        self._budgets = [Budget.of(file) for file in files]
         self.tables = []
-        for file in files:
-            table = parquet.ParquetFile(file, read_dictionary=self._texts, page_checksum_verification=True)
-            _check_columns(file, table, vectors, files[0])
-            numbers = _check_size(file, table, vectors)
+        for file, budget in zip(files, self._budgets, strict=True):
+            own = [name for name in parquet.read_schema(file).names if name in texts]
+            table = parquet.ParquetFile(file, read_dictionary=own, page_checksum_verification=True)
+            if lost := set(vectors) - set(table.schema_arrow.names):
+                raise BankError(
+                    f"{file} has no column {min(lost)!r} for the vectors, which {len(files)} files have in common; it "
+                    f"has {some_of(table.schema_arrow.names)}: name another one with `features`, or move the file"
+                )
+            numbers = _check_size(file, table, vectors, budget)
             if not table.metadata.num_rows >= 0 or (vectors and table.metadata.num_rows > numbers):
                 raise BankError(
                     f"{file} says that it has {table.metadata.num_rows} rows; it is damaged: write it again"
                 )
             self.tables.append(table)
         self.n_rows = sum(table.metadata.num_rows for table in self.tables)
+        for name in partitions:
+            self._check_partition(name)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self:
@@ -154,34 +167,48 @@ class _Columns(Mapping[str, Any]):
             sizes = [table.metadata.num_rows for table in self.tables]
             values = pa.array(self._partitions[name])
             return pa.chunked_array([values.take(pa.array(np.arange(len(sizes)).repeat(sizes)))])
-        parts = []
-        for file, table in zip(self._files, self.tables, strict=True):
-            _check_columns(file, table, [name], self._files[0])
-            _check_size(file, table, [name], numbers=False)
-            for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
-                batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
-                parts.append(batch.column(0))
+        parts = [part for place in range(len(self._files)) for part in self._parts(pa, place, name)]
         if sum(map(len, parts)) != self.n_rows:
             raise _other_number(self._where, self.n_rows)
         return _joined(pa, parts) if parts else pa.chunked_array([], pa.null())
 
+    def _parts(self, pa: Any, place: int, name: str) -> Iterator[Any]:
+        """Yield a column of one file in parts; in a file without it, all values are missing."""
+        table = self.tables[place]
+        if name not in table.schema_arrow.names:
+            yield pa.nulls(table.metadata.num_rows)
+            return
+        _check_size(self._files[place], table, [name], self._budgets[place], numbers=False)
+        for batch in table.iter_batches(BLOCK_ROWS, columns=[name]):
+            batch.validate(full=True)  # a damaged file can hold offsets that point outside the data
+            yield batch.column(0)
+
+    def _check_partition(self, name: str) -> None:
+        """Refuse files that have a column of the name of a folder, and other values in it."""
+        pa, _ = import_pyarrow()
+        for place, (file, value) in enumerate(zip(self._files, self._partitions[name], strict=True)):
+            if name in self.tables[place].schema_arrow.names:
+                folder = next((part for part in reversed(file.parent.parts) if part.startswith(f"{name}=")), "")
+                said = {str(value), unquote(folder.removeprefix(f"{name}="))}  # 1 and 01
+                found = {str(one) for part in self._parts(pa, place, name) for one in part.drop_null().to_pylist()}
+                if other := sorted(found - said):
+                    raise BankError(
+                        f"{file} is in the folder {folder}, but its own column {name!r} has {other[0]!r:.60}; "
+                        "rename the folder, or drop the column"
+                    )
+
 
 def _partitions(path: Path, files: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns that Hive partitions stand for, one value per file."""
+    """Return the columns that Hive partitions stand for, one value per file; whole numbers if all values are."""
     if not path.is_dir() or files[0].parent == path:
         return {}
-    dataset = import_extra("pyarrow.dataset", "parquet")
-    found = dataset.dataset(str(path), format="parquet", partitioning="hive")
-    keys = {Path(one.path): dataset.get_partition_keys(one.partition_expression) for one in found.get_fragments()}
-    if any(file not in keys for file in files):
-        raise BankError(f"{path} has Parquet files outside of its partitions; keep one kind of folders")
-    names = dict.fromkeys(name for file in files for name in keys[file])
-    return {name: [keys[file].get(name) for file in files] for name in names}
-
-
-def _check_columns(file: Path, table: Any, columns: Sequence[str], first: Path) -> None:
-    if not set(columns) <= set(table.schema_arrow.names):
-        raise BankError(f"{file} lacks columns that {first} has; it has {some_of(table.schema_arrow.names)}")
+    keys = [dict(part.split("=", 1) for part in file.relative_to(path).parts[:-1] if "=" in part) for file in files]
+    columns = dict[str, list[Any]]()
+    for name in dict.fromkeys(name for one in keys for name in one):
+        texts = [unquote(one.get(name, NO_VALUE)) for one in keys]
+        whole = all(text == NO_VALUE or re.fullmatch("-?[0-9]{1,18}", text) for text in texts)
+        columns[name] = [None if text == NO_VALUE else int(text) if whole else text for text in texts]
+    return columns
 
 
 def _vector_columns(pa: Any, schema: Any, asked: Asked, where: str) -> list[str]:
@@ -281,17 +308,21 @@ def is_number(pa: Any, kind: Any) -> bool:
 
 
 def _schema(files: Sequence[Path]) -> Any:
-    _, parquet = import_pyarrow()
+    """Return the columns of all files, and what is noted in the first of them."""
+    pa, parquet = import_pyarrow()
     for file in files:
         refuse_irregular(file, BankError)
-    with parquet.ParquetFile(files[0]) as table:
-        schema = table.schema_arrow
-    if len(set(schema.names)) != len(schema.names):
-        raise BankError(f"{files[0]} has two columns of the same name; it has {some_of(schema.names)}")
-    return schema
+    fields: dict[str, Any] = {}
+    for file in files:
+        schema = parquet.read_schema(file)
+        if len(set(schema.names)) != len(schema.names):
+            raise BankError(f"{file} has two columns of the same name; it has {some_of(schema.names)}")
+        for field in schema:
+            fields.setdefault(field.name, field)
+    return pa.schema(fields.values(), parquet.read_schema(files[0]).metadata)
 
 
-def _check_size(file: Path, table: Any, columns: Sequence[str], *, numbers: bool = True) -> int:
+def _check_size(file: Path, table: Any, columns: Sequence[str], budget: Budget, *, numbers: bool = True) -> int:
     """Return how many values the columns have, by the table of contents, if a file of that size can hold them.
 
     Equal numbers are stored as one number and a count, so 900 bytes can mean a vector of 200 million numbers. The
@@ -300,15 +331,13 @@ def _check_size(file: Path, table: Any, columns: Sequence[str], *, numbers: bool
     """
     size, about = file.stat().st_size, table.metadata
     paths = [table.schema.column(k).path for k in range(len(table.schema))]
-    wanted = [k for k, path in enumerate(paths) if path in columns or path.split(".")[0] in columns]
+    names = set(columns)
+    wanted = [k for k, path in enumerate(paths) if path in names or path.split(".")[0] in names]
     if not wanted:
         return 0
     table.reader.scan_contents(wanted, SCANNED_AT_ONCE)
     read = [about.row_group(k).column(place) for k in range(about.num_row_groups) for place in wanted]
-    try:
-        refuse_unfolding(str(file), size, sum(part.total_uncompressed_size for part in read))
-    except ValueError as error:
-        raise BankError(f"{file} cannot be read as Parquet ({error}); it is damaged or refused") from error
+    budget.spend(sum(part.total_uncompressed_size for part in read))
     values = int(sum(part.num_values for part in read))
     if numbers and values > max(ALWAYS_NUMBERS, NUMBERS_PER_BYTE * size):
         raise BankError(
@@ -323,7 +352,9 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 
 def _joined(pa: Any, parts: Sequence[Any]) -> Any:
-    """Put parts of a column one after another; parts of several files may differ in how they hold text."""
+    """Put parts of a column one after another; files may hold text differently, or have no values."""
+    typed = next((part.type for part in parts if not pa.types.is_null(part.type)), pa.null())
+    parts = [pa.nulls(len(part), typed) if pa.types.is_null(part.type) else part for part in parts]
     if len({part.type for part in parts}) == 1:
         return pa.chunked_array(parts).unify_dictionaries()
     plain = [part.dictionary_decode() if pa.types.is_dictionary(part.type) else part for part in parts]

@@ -5,6 +5,7 @@ Which column has the labels, groups, names or texts is chosen afterwards, by `fi
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -235,7 +236,8 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     if not n_rows:
         raise BankError(f"{where} has no rows; expected a header, and one row per item")
     chosen = [] if holds_items(list(columns), asked) else _vector_columns(columns, asked.features, where)
-    others = {name: column for name, column in columns.items() if name not in chosen}
+    beside = set(chosen)
+    others = {name: column for name, column in columns.items() if name not in beside}
     table = Records(where, n_rows, columns=others, **about)
     if not chosen:
         return table
@@ -257,4 +259,6 @@ def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: 
 
 
 def _is_vector(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) in (int, float) for v in values) and bool(values)
+    return (
+        isinstance(values, list) and all(type(v) in (int, float) and math.isfinite(v) for v in values) and bool(values)
+    )

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 import re
 import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from handful.banks.bank import Provenance
 from handful.banks.tables import LABEL_NAMES
 from handful.errors import BankError, HandfulError
-from handful.machine.untrusted import ALWAYS_UNFOLDED, MOST_UNFOLDING
+from handful.machine.untrusted import Budget, finite
 from handful.reading.delimited import encoding_of
 from handful.reading.packed import opened_bytes
 from handful.reading.records import Asked, Records, Skipped
@@ -47,49 +48,59 @@ BEGIN, END = "BEGIN IONS", "END IONS"
 # Terms of mzML by their accession.
 LEVEL, SELECTED, STATE, ENERGY = "MS:1000511", "MS:1000744", "MS:1000041", "MS:1000045"
 MASSES, INTENSITIES, SINGLE, ZLIB, PLAIN = "MS:1000514", "MS:1000515", "MS:1000521", "MS:1000574", "MS:1000576"
-# A peak of an .msp file: two numbers, and perhaps a remark in quotes; several may share a line.
-MSP_PEAK = re.compile(r'\s*([^\s;,:"]+)[\s,:]+([^\s;,:"]+)\s*(?:"[^"]*"|[^;]*)(?:;|$)')
+# Bytes of mzML that are parsed at once, and what a peak takes in memory.
+BLOCK_BYTES, PEAK_BYTES = 2**16, 16
 
 
 @dataclass(eq=False)
 class Spectrum:
-    """What a file says about a spectrum: the line where it begins, its parameters, its peaks, and what is wrong."""
+    """What a file says about a spectrum: the line where it begins, its parameters, its peaks, and what is wrong.
+
+    Masses and intensities of the peaks alternate.
+    """
 
     line: int
     said: dict[str, str] = field(default_factory=dict)
-    peaks: list[tuple[float, float]] = field(default_factory=list)
+    peaks: ArrayLike = field(default_factory=lambda: array("d"))
     wrong: str = ""
 
     def note(self, key: str, value: str) -> None:
         """Keep a parameter under the name of its column; the first one counts."""
-        letters = re.sub(r"[^a-z0-9]", "", key.lower())
-        self.said.setdefault(SAME.get(letters, key.strip().lower().replace(" ", "_")), value.strip())
+        self.said.setdefault(_column(key), value.strip())
 
-    def add(self, numbers: tuple[str, str], line: int) -> None:
+    def add(self, mass: str, intensity: str, line: int) -> None:
         """Keep a peak; what is no peak is the reason why the spectrum cannot be read."""
         try:
-            mass, intensity = float(numbers[0]), float(numbers[1])
+            numbers = finite(mass), finite(intensity)
         except ValueError:
-            mass = intensity = math.nan
-        if 0 < mass < math.inf and 0 <= intensity < math.inf:
-            self.peaks.append((mass, intensity))
+            numbers = -1.0, -1.0
+        if numbers[0] > 0 and numbers[1] >= 0:
+            self.peaks.extend(numbers)  # type: ignore[union-attr]
         else:
-            self.wrong = self.wrong or f"line {line} must have a mass and an intensity, got {' '.join(numbers)!r:.60}"
+            self.wrong = (
+                self.wrong or f"line {line} must have a mass and an intensity, got {f'{mass} {intensity}'!r:.60}"
+            )
+
+
+def _column(key: str) -> str:
+    """Return the name of the column of a parameter."""
+    return SAME.get(re.sub(r"[^a-z0-9]", "", key.lower()), key.strip().lower().replace(" ", "_"))
 
 
 def read_mgf(path: Path, asked: Asked) -> Records:
     """Read all spectra of an `.mgf` file."""
-    return _records(path, _mgf(path))
+    return _records(path, _mgf(path), Budget.of(path))
 
 
 def read_msp(path: Path, asked: Asked) -> Records:
     """Read all spectra of an `.msp` file, as NIST, MassBank, MoNA and GNPS have them."""
-    return _records(path, _msp(path))
+    return _records(path, _msp(path), Budget.of(path))
 
 
 def read_mzml(path: Path, asked: Asked) -> Records:
     """Read the spectra of fragments (MS2 and on) of an `.mzML` file; arrays are plain or compressed by zlib."""
-    return _records(path, _mzml(path))
+    budget = Budget.of(path)
+    return _records(path, _mzml(path, budget), budget)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -108,19 +119,17 @@ def _mgf(path: Path) -> Iterator[Spectrum]:
         elif line.upper() == END:
             if one is None:
                 raise BankError(f"{path}, line {number}: {END} without {BEGIN}; write it again")
-            for key, value in shared.items():
-                one.note(key, value)
+            one.said = {**shared, **one.said}
             yield one
             one = None
         elif not line or line[0] in "#;!/":
             continue
-        elif line[0].isdigit() and "=" not in line.split()[0] and one is not None:
-            fields = line.split()
-            one.add((fields[0], fields[1] if len(fields) > 1 else "1"), number)
+        elif line[0] in "0123456789" and "=" not in (fields := line.split(None, 2))[0] and one is not None:
+            one.add(fields[0], fields[1] if len(fields) > 1 else "1", number)
         elif "=" in line:
             key, _, value = line.partition("=")
             if one is None:
-                shared[key] = value
+                shared[_column(key)] = value.strip()
             else:
                 one.note(key, value)
         elif one is not None:
@@ -136,10 +145,10 @@ def _msp(path: Path) -> Iterator[Spectrum]:
     left = 0
     for number, line in _lines(path):
         if left and one is not None and line:
-            found = MSP_PEAK.findall(line)
-            for mass, intensity in found or [(line, "")]:
-                one.add((mass, intensity), number)
-            left -= max(len(found), 1)
+            found = _msp_peaks(line)
+            for mass, intensity in found:
+                one.add(mass, intensity, number)
+            left -= len(found)
             continue
         key, colon, value = line.partition(":")
         letters = key.replace(" ", "").lower()
@@ -155,7 +164,7 @@ def _msp(path: Path) -> Iterator[Spectrum]:
             raise BankError(f"{path}, line {number}: expected KEY: value, got {line!r:.60}; it is of another kind")
         one = one or Spectrum(number)
         if letters == "numpeaks":
-            left = int(value) if value.strip().isdecimal() and len(value) < 10 else 0
+            left = _count(value) or 0
             one.wrong = one.wrong or ("" if left else f"line {number} must have the number of peaks, got {value!r:.60}")
         else:
             one.note(key, value)
@@ -165,112 +174,187 @@ def _msp(path: Path) -> Iterator[Spectrum]:
         yield one
 
 
-def _mzml(path: Path) -> Iterator[Spectrum]:
-    with opened_bytes(path) as stream:
-        start = stream.read(2**20)
-    # A document type can name other files and grow without end, and no genuine file has one.
-    if b"<!DOCTYPE" in start or not (b"<mzML" in start or b"<indexedmzML" in start):
-        raise BankError(f"{path} does not begin as mzML does; it is of another kind")
-    left, groups = max(ALWAYS_UNFOLDED, MOST_UNFOLDING * path.stat().st_size), dict[str, dict[str, str]]()
+def _msp_peaks(line: str) -> list[tuple[str, str]]:
+    """Return the peaks of a line: two numbers, and perhaps a remark, also in quotes; `;` stands between peaks.
+
+    Examples
+    --------
+    >>> _msp_peaks('60 1 "a remark; of it"; 70:2;')
+    [('60', '1'), ('70', '2')]
+    """
+    unquoted = " ".join(line.split('"')[::2])
+    parts = [part.replace(",", " ").replace(":", " ").split(None, 2) for part in unquoted.split(";")]
+    return [(part[0], part[1] if len(part) > 1 else "") for part in parts if part] or [(line, "")]
+
+
+def _count(text: str) -> int | None:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text := text.strip()) else None
+
+
+def _mzml(path: Path, budget: Budget) -> Iterator[Spectrum]:
+    scans = _Scans(path, budget)
     try:
         with opened_bytes(path) as stream:
-            number = 0
-            for _, element in ElementTree.iterparse(stream):
-                kind = element.tag.rpartition("}")[2]
-                if kind == "referenceableParamGroup":
-                    groups[element.get("id", "")] = _terms(element, {})
-                elif kind in ("spectrum", "chromatogram"):
-                    terms = _terms(element, groups)
-                    if kind == "spectrum" and int(terms.get(LEVEL, "2")) > 1:
-                        one = _scan(element, terms, groups, number, left)
-                        left -= 16 * len(one.peaks)
-                        yield one
-                    number += kind == "spectrum"
-                    element.clear()  # a run has many
+            while block := stream.read(BLOCK_BYTES):
+                scans.parser.Parse(block)
+                yield from scans.taken()
+            scans.parser.Parse(b"", True)
+            yield from scans.taken()
     except HandfulError:
         raise
-    except (ElementTree.ParseError, ValueError, KeyError, zlib.error) as error:
+    except (expat.ExpatError, ValueError, zlib.error) as error:
         raise BankError(
             f"{path} cannot be read as mzML ({type(error).__name__}: {error}); it is cut short or of another kind"
         ) from error
 
 
-def _scan(element: Any, terms: dict[str, str], groups: dict[str, dict[str, str]], number: int, left: int) -> Spectrum:
-    """Read one spectrum; `left` is how many bytes its arrays may have."""
-    one, arrays = Spectrum(number), dict[str, list[float]]()
-    for array in element.iter():
-        if array.tag.rpartition("}")[2] == "binaryDataArray":
-            about = _terms(array, groups)
-            if what := next((accession for accession in (MASSES, INTENSITIES) if accession in about), None):
-                data = next((part.text or "" for part in array if part.tag.endswith("binary")), "")
-                arrays[what] = _unpacked(data, about, left)
-    masses, intensities = arrays[MASSES], arrays[INTENSITIES]
-    if len(masses) != len(intensities):
-        raise ValueError(f"spectrum {number} has {len(masses)} masses and {len(intensities)} intensities")
-    for numbers in zip(map(str, masses), map(str, intensities), strict=True):
-        one.add(numbers, number)
-    one.note(TITLE, element.get("id", ""))
-    for accession, column in ((SELECTED, PRECURSOR), (STATE, CHARGE), (ENERGY, "energy")):
-        if accession in terms:
-            one.note(column, terms[accession])
-    return one
+class _Scans:
+    """Spectra of fragments in mzML. Nothing else is kept, so memory does not depend on what else the file has."""
+
+    def __init__(self, path: Path, budget: Budget) -> None:
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._refuse  # it can name other files and grow without end
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
+        self.parser.CharacterDataHandler = self._text
+        self._path, self._budget, self._number = path, budget, -1
+        self._found, self._begun = list[Spectrum](), False
+        self._groups: dict[str, dict[str, str]] = {}
+        # What is open: the terms of a group, of a spectrum and of an array in it, and the text of that array.
+        self._group: dict[str, str] | None = None
+        self._spectrum: dict[str, str] | None = None
+        self._array: dict[str, str] | None = None
+        self._binary: list[str] | None = None
+        self._title, self._arrays = "", dict[str, np.ndarray]()
+
+    def taken(self) -> list[Spectrum]:
+        """Return the spectra that were found since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def _refuse(self, *_: object) -> None:
+        raise BankError(f"{self._path} does not begin as mzML does; it is of another kind")
+
+    def _start(self, tag: str, about: dict[str, str]) -> None:
+        kind = tag.rpartition(":")[2]
+        if not self._begun and kind not in ("mzML", "indexedmzML"):
+            self._refuse()
+        self._begun = True
+        terms = next((one for one in (self._array, self._spectrum, self._group) if one is not None), None)
+        if kind == "cvParam" and terms is not None:
+            terms.setdefault(about.get("accession", ""), about.get("value", ""))
+        elif kind == "referenceableParamGroupRef" and terms is not None:
+            group = self._groups.get(about.get("ref", ""), {})
+            self._budget.spend(cells=len(group))
+            for accession, value in group.items():
+                terms.setdefault(accession, value)
+        elif kind == "referenceableParamGroup":
+            self._group = self._groups[about.get("id", "")] = {}
+        elif kind == "spectrum":
+            self._number += 1
+            self._spectrum, self._title, self._arrays = {}, about.get("id", ""), {}
+        elif kind == "binaryDataArray" and self._spectrum is not None:
+            self._array = {}
+        elif kind == "binary" and self._array is not None:
+            self._binary = []
+
+    def _text(self, text: str) -> None:
+        if self._binary is not None:
+            self._binary.append(text)
+
+    def _end(self, tag: str) -> None:
+        kind = tag.rpartition(":")[2]
+        if kind == "binary" and self._array is not None and self._binary is not None:
+            data, self._binary = "".join(self._binary), None
+            if (what := next((one for one in (MASSES, INTENSITIES) if one in self._array), None)) and self._wanted():
+                self._arrays[what] = _unpacked(data, self._array, self._budget)
+        elif kind == "binaryDataArray":
+            self._array = None
+        elif kind == "referenceableParamGroup":
+            self._group = None
+        elif kind == "spectrum" and self._spectrum is not None:
+            if self._wanted():
+                self._found.append(self._scan(self._spectrum))
+            self._spectrum = self._array = self._binary = None
+
+    def _wanted(self) -> bool:
+        level = (self._spectrum or {}).get(LEVEL, "2")
+        if (number := _count(level)) is None:
+            raise ValueError(f"spectrum {self._number} must have a level, got {level!r:.40}")
+        return number > 1
+
+    def _scan(self, terms: dict[str, str]) -> Spectrum:
+        masses, intensities = self._arrays.get(MASSES), self._arrays.get(INTENSITIES)
+        if masses is None or intensities is None or len(masses) != len(intensities):
+            sizes = ["no" if values is None else len(values) for values in (masses, intensities)]
+            raise ValueError(f"spectrum {self._number} has {sizes[0]} masses and {sizes[1]} intensities")
+        one = Spectrum(self._number, peaks=np.stack([masses, intensities], axis=1, dtype=np.float64))
+        wrong = ~(np.isfinite(masses) & (masses > 0) & np.isfinite(intensities) & (intensities >= 0))
+        if wrong.any():
+            k = int(wrong.argmax())
+            one.wrong = f"peak {k} must have a mass and an intensity, got {masses[k]} and {intensities[k]}"
+        one.note(TITLE, self._title)
+        for accession, column in ((SELECTED, PRECURSOR), (STATE, CHARGE), (ENERGY, "energy")):
+            if accession in terms:
+                one.note(column, terms[accession])
+        return one
 
 
-def _terms(element: Any, groups: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Return the values of all terms below an element, by accession; the first one counts."""
-    found: dict[str, str] = {}
-    for part in element.iter():
-        kind = part.tag.rpartition("}")[2]
-        if kind == "cvParam":
-            found.setdefault(part.get("accession", ""), part.get("value", ""))
-        elif kind == "referenceableParamGroupRef":
-            found = {**groups.get(part.get("ref", ""), {}), **found}
-    return found
-
-
-def _unpacked(text: str, about: dict[str, str], most: int) -> list[float]:
-    """Return the numbers of an array of mzML, and no more of them than a genuine file has."""
-    data = base64.b64decode(text, validate=True)
+def _unpacked(text: str, about: dict[str, str], budget: Budget) -> np.ndarray:
+    """Return the numbers of an array of mzML, and no more of them than the budget allows."""
+    data = base64.b64decode("".join(text.split()), validate=True)
     if ZLIB in about:
         stream = zlib.decompressobj()
-        data = stream.decompress(data, max(most, 1))
+        data = stream.decompress(data, budget.left + 1)
+        budget.spend(len(data))
         if not stream.eof:
-            raise ValueError("a compressed array is cut short, or larger than any genuine one")
+            raise ValueError("a compressed array is cut short")
     elif PLAIN not in about:
         raise ValueError("an array is compressed in a way that is not known; write the file with zlib or without")
-    return np.frombuffer(data, "<f4" if SINGLE in about else "<f8").astype(np.float64).tolist()  # type: ignore[no-any-return]
+    numbers = np.frombuffer(data, "<f4" if SINGLE in about else "<f8")
+    budget.spend(PEAK_BYTES * len(numbers))
+    return numbers
 
 
-def _records(path: Path, spectra: Iterator[Spectrum]) -> Records:
-    found, lines, vectors, skipped = list[Spectrum](), list[int](), list[np.ndarray](), list[Skipped]()
-    positions, charges, masses = list[int](), list[int | None](), list[float | None]()
+def _records(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Records:
+    lines, positions, skipped, names = array("q"), array("q"), list[Skipped](), list[str]()
+    masses, charges, columns = list[float | None](), list[int | None](), dict[str, list[Any]]()
+    # Bins that are not zero, one spectrum after another: a spectrum may have few peaks, or none.
+    bins, values, sizes = array("H"), array("f"), array("q")
     for position, one in enumerate(spectra):
+        budget.spend(4 * (HIGHEST - LOWEST), cells=1 + len(one.said))
         lines.append(one.line)
         mass, charge = _precursor(one), _charge(one)
         if one.wrong:
             skipped.append(Skipped(position, f"line {one.line}", one.wrong))
             continue
-        found.append(one)
+        for name, value in one.said.items():
+            column = columns.setdefault(name, [])
+            _fill(column, len(positions), budget)
+            column.append(value)
+        names.append(one.said.get(TITLE) or one.said.get(NAME) or f"spectrum {position}")
         positions.append(position)
         masses.append(mass)
         charges.append(charge)
-        vectors.append(binned(one.peaks, mass, charge))
+        vector = binned(one.peaks, mass, charge)
+        places = vector.nonzero()[0]
+        bins.frombytes(places.astype(np.uint16).tobytes())
+        values.frombytes(vector[places].tobytes())
+        sizes.append(len(places))
     if not lines:
         raise BankError(f"{path} has no spectra; check that it is complete")
-    if not found:
+    if not positions:
         raise BankError(f"{path}: no spectrum can be read; the first is {skipped[0]}")
-    names = dict.fromkeys(name for one in found for name in one.said)
-    columns: dict[str, Any] = {name: [one.said.get(name) for one in found] for name in names}
-    columns |= {PRECURSOR: masses, CHARGE: charges}
-    called = [
-        one.said.get(TITLE) or one.said.get(NAME) or f"spectrum {p}" for one, p in zip(found, positions, strict=True)
-    ]
+    for column in columns.values():
+        _fill(column, len(positions), budget)
+    vectors = np.zeros((len(positions), HIGHEST - LOWEST), np.float32)
+    vectors[np.repeat(np.arange(len(sizes)), sizes), np.asarray(bins)] = values
     return Records(
         str(path),
-        len(found),
-        vectors=np.stack(vectors),
-        columns=columns,
-        names=tuple(called),
+        len(positions),
+        vectors=vectors,
+        columns={**columns, PRECURSOR: masses, CHARGE: charges},
+        names=tuple(names),
         skipped=tuple(skipped),
         label_names=COMPOUND_NAMES,
         provenance=Provenance(dataset=path.name, backbone=MADE_BY),
@@ -279,16 +363,22 @@ def _records(path: Path, spectra: Iterator[Spectrum]) -> Records:
     ).without({})
 
 
+def _fill(column: list[Any], n_rows: int, budget: Budget) -> None:
+    """Fill a column with missing values up to a row."""
+    budget.spend(8 * (n_rows - len(column)))
+    column.extend([None] * (n_rows - len(column)))
+
+
 def _precursor(one: Spectrum) -> float | None:
     """Mass of the precursor; None if it is not said. An intensity may stand behind it."""
     text = (one.said.get(PRECURSOR) or "").split()
     if not text:
         return None
     try:
-        mass = float(text[0])
+        mass = finite(text[0])
     except ValueError:
-        mass = math.nan
-    if 0 < mass < math.inf:
+        mass = -1.0
+    if mass > 0:
         return mass
     if mass != 0:  # zero stands for a mass that is not known
         one.wrong = one.wrong or f"its precursor must be a mass, got {text[0]!r:.40}"
@@ -297,16 +387,14 @@ def _precursor(one: Spectrum) -> float | None:
 
 def _charge(one: Spectrum) -> int | None:
     """`2+`, `+2` and `2` are 2, `1-` is -1; None for anything else, such as `2+ and 3+`."""
-    match = re.fullmatch(r"([+-]?)(\d{1,3})([+-]?)", (one.said.get(CHARGE) or "").strip())
+    match = re.fullmatch(r"([+-]?)([0-9]{1,3})([+-]?)", (one.said.get(CHARGE) or "").strip())
     if match is None:
         return None
     return int(match[2]) * (-1 if "-" in (match[1], match[3]) else 1)
 
 
-def binned(
-    peaks: list[tuple[float, float]], precursor: float | None = None, charge: int | None = None
-) -> Float[np.ndarray, "dim"]:
-    """Return the vector of a spectrum.
+def binned(peaks: ArrayLike, precursor: float | None = None, charge: int | None = None) -> Float[np.ndarray, "dim"]:
+    """Return the vector of a spectrum, of which masses and intensities are given in pairs, or alternate.
 
     Examples
     --------
@@ -315,9 +403,9 @@ def binned(
     ([60, 88], ['0.6', '0.8'])
     """
     vector = np.zeros(HIGHEST - LOWEST, np.float32)
-    if not peaks:
+    mass, intensity = np.asarray(peaks, np.float64).reshape(-1, 2).T
+    if not len(mass):
         return vector
-    mass, intensity = np.array(peaks).T
     kept = (mass >= LOWEST) & (mass < HIGHEST)
     if precursor is not None:
         several = charge is not None and abs(charge) > 1
