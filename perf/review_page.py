@@ -76,7 +76,7 @@ def made_up(contents: Any) -> Classified:
         diagnostics=(),
     )
     names = tuple(f"item {i}" for i in range(N_ITEMS))
-    batch = Batch(range(N_ITEMS), names, contents, (), fingerprint="made up")
+    batch = Batch(range(N_ITEMS), names, contents, (), content=str)
     return Classified(batch, answer, n_examples=5 * N_CLASSES, backbone="")
 
 

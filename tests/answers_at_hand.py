@@ -51,7 +51,7 @@ def classified(
     answer = answer_of(table, names, sites, **(about or {}))
     called = tuple(items or (f"item {i}" for i in range(len(answer.codes))))
     return Classified(
-        batch=Batch(range(len(called)), called, contents, tuple(skipped), fingerprint="12ab"),
+        batch=Batch(range(len(called)), called, contents, tuple(skipped), content=str),
         answer=answer,
         group_by=() if sites is None else ("site",),
         **{"n_examples": 20, "backbone": "minilm, weights 12ab"} | changes,

@@ -5,10 +5,12 @@ A whole number is what `operator.index` accepts, except a bool: NumPy integers p
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import types
 import typing
+import unicodedata
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any
@@ -79,3 +81,20 @@ def some_of(names: Iterable[Any]) -> str:
     if len(listed) <= MOST_NAMED:
         return ", ".join(listed)
     return f"{', '.join(listed[:FEW_NAMED])} and {len(listed) - FEW_NAMED:,} more"
+
+
+def did_you_mean(name: object, names: Iterable[Any]) -> str:
+    """Return a question with the name that is spelled most alike, to go on with in an error; empty if none is.
+
+    Examples
+    --------
+    >>> did_you_mean("Lost luggage", ["recipe", "lost_luggage"]), did_you_mean("recipe", ["weather"])
+    (" (did you mean 'lost_luggage'?)", '')
+    """
+    alike = {_folded(one): one for one in names}
+    found = difflib.get_close_matches(_folded(name), alike, n=1)
+    return f" (did you mean {alike[found[0]]!r}?)" if found else ""
+
+
+def _folded(name: object) -> str:
+    return unicodedata.normalize("NFKC", str(name)).casefold().strip()

@@ -1,21 +1,22 @@
-"""Corrections as a file: taken back for the same batch, refused with a sentence for any other."""
+"""Corrections as a file: items are found again in a batch that changed, and what is not found is listed."""
 
+import csv
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from handful.classification import Corrections, GivenLabel, classify, read_corrections
 from handful.classification.page_data import page_data
-from handful.errors import FileFormatError, LabelError
+from handful.cli.main import main
+from handful.errors import FileFormatError, LabelError, OptionError
 
-ITEM = {"row": 1, "item": "b"}
+ITEM = {"row": 1, "item": "b", "content": "b1"}
 
 
 def written(tmp_path, **content):
     kinds = {kind: [] for kind in ("corrections", "new_classes", "confirmed", "none_of_these")}
-    whole = {"handful_corrections": 2, "batch": "12ab", **kinds} | content
+    whole = {"handful_corrections": 3, **kinds} | content
     place = tmp_path / "c.json"
     place.write_text(json.dumps(whole), encoding="utf-8")
     return place
@@ -24,19 +25,23 @@ def written(tmp_path, **content):
 def test_all_kinds_are_read(tmp_path):
     place = written(
         tmp_path,
-        corrections=[{"row": 1, "item": "b", "label": "cat"}],
-        new_classes=[{"label": "שלום </script>", "items": [{"row": 0, "item": "a"}, {"row": 5, "item": "f"}]}],
-        confirmed=[{"row": 2, "item": "c", "label": "dog"}],
-        none_of_these=[{"row": 3, "item": "d"}],
+        corrections=[{"row": 1, "item": "b", "content": "b1", "label": "cat"}],
+        new_classes=[
+            {
+                "label": "שלום </script>",
+                "items": [{"row": 0, "item": "a", "content": "a1"}, {"row": 5, "item": "f", "content": "f1"}],
+            }
+        ],
+        confirmed=[{"row": 2, "item": "c", "content": "c1", "label": "dog"}],
+        none_of_these=[{"row": 3, "item": "d", "content": "d1"}],
     )
     assert read_corrections(place) == Corrections(
-        "12ab",
         (
-            GivenLabel(1, "b", "cat", False),
-            GivenLabel(2, "c", "dog", False),
-            GivenLabel(3, "d", None, None),
-            GivenLabel(0, "a", "שלום </script>", True),
-            GivenLabel(5, "f", "שלום </script>", True),
+            GivenLabel(1, "b", "b1", "cat", False),
+            GivenLabel(2, "c", "c1", "dog", False),
+            GivenLabel(3, "d", "d1", None, None),
+            GivenLabel(0, "a", "a1", "שלום </script>", True),
+            GivenLabel(5, "f", "f1", "שלום </script>", True),
         ),
     )
 
@@ -44,9 +49,9 @@ def test_all_kinds_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        {"handful_corrections": 1},
-        {"batch": 7},
+        {"handful_corrections": 2},
         {"corrections": [ITEM]},
+        {"corrections": [{"row": 1, "item": "b", "label": "cat"}]},
         {"corrections": [{**ITEM, "label": ""}]},
         {"corrections": [{**ITEM, "row": "1", "label": "cat"}]},
         {"corrections": [{**ITEM, "row": -1, "label": "cat"}]},
@@ -96,12 +101,16 @@ def files(tmp_path_factory):
         id=[f"i{i}" for i in range(60)],
         site=np.array(["x", "y"])[np.arange(60) % 2],
     )
-    np.savez(folder / "other.npz", features=features[::-1], id=[f"i{i}" for i in range(60)])
+    np.savez(folder / "other.npz", features=features + 0.1, id=[f"i{i}" for i in range(60)])
     return folder, names[truth]
 
 
 def of(found, *labels) -> Corrections:
-    return Corrections(found.batch.fingerprint, tuple(GivenLabel(*label) for label in labels))
+    """Corrections of the items in these rows: row, name, label, and whether that is new."""
+    places = {row: place for place, row in enumerate(found.batch.rows)}
+    return Corrections(
+        tuple(GivenLabel(row, item, found.batch.content(places[row]), *rest) for row, item, *rest in labels)
+    )
 
 
 @pytest.mark.parametrize("group_by", [None, "site"])
@@ -182,36 +191,131 @@ def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     assert np.mean(np.array(labels[49:]) == "class 11") > 0.8
 
 
-@pytest.mark.parametrize(
-    ("label", "said"),
-    [
-        ((0, "i0", "nothing", False), "which the catalogue does not have"),
-        ((0, "i0", "class 3", True), "but the catalogue has it"),
-        ((0, "i1", "class 3", False), "'i1' in row 0, but it is not there"),
-        ((99, "i1", "class 3", False), "row 99"),
-    ],
-)
-def test_what_does_not_fit_is_refused(files, label, said):
+def test_labels_are_classes_or_new(files):
     folder, _ = files
     found = classify(folder / "c.npz", folder / "b.npz")
-    with pytest.raises(LabelError, match=said):
-        of(found, label).of_batch(found.batch, found.class_names)
+    with pytest.raises(
+        LabelError, match=r"item 'i0' was given the label 'Class 3', .* 11 classes \(did you mean 'class 3'"
+    ):
+        classify(folder / "c.npz", folder / "b.npz", given=of(found, (0, "i0", "Class 3", False)))
+    for said in (of(found, (0, "i0", "Class 3", None)), {0: "Class 3"}):
+        with pytest.raises(LabelError, match="did you mean 'class 3'"):
+            classify(folder / "c.npz", folder / "b.npz", given=said)
+        again = classify(folder / "c.npz", folder / "b.npz", given=said, new_classes=["Class 3"])
+        assert (again.predictions()["label"][0], again.n_named) == ("Class 3", 1)
+    # The catalogue has got examples of a class that was new on the page.
+    again = classify(folder / "c.npz", folder / "b.npz", given=of(found, (0, "i0", "class 3", True)))
+    assert (again.predictions()["label"][0], again.n_named) == ("class 3", 0)
+    with pytest.raises(LabelError, match="row 0 was given the label ' '; give a class, or None"):
+        classify(folder / "c.npz", folder / "b.npz", given={0: " "})
+    with pytest.raises(OptionError, match="no label is given; leave it out"):
+        classify(folder / "c.npz", folder / "b.npz", new_classes=["Class 3"])
 
 
-def test_another_batch_is_refused(files):
+def changed(folder, name, rows, features=None, **columns):
+    """The batch with some of its rows."""
+    with np.load(folder / "b.npz") as batch:
+        vectors = batch["features"][rows] if features is None else features
+        np.savez(folder / name, features=vectors, **{key: np.asarray(values) for key, values in columns.items()})
+    return folder / name
+
+
+def test_items_are_found_again_where_others_have_come_and_gone(files):
     folder, _ = files
     found = classify(folder / "c.npz", folder / "b.npz")
-    with pytest.raises(LabelError, match="for another batch"):
-        classify(folder / "c.npz", folder / "other.npz", given=of(found, (0, "i0", "class 3", False)))
-    with pytest.raises(LabelError, match="for another batch"):
-        of(found).of_batch(replace(found.batch, fingerprint="34cd"), found.class_names)
+    said = of(found, (0, "i0", "class 5", False), (7, "i7", "class 11", True), (9, "i9", None, None))
+    rows = [59, 9, *range(1, 8)]
+    place = changed(folder, "less.npz", rows, id=[f"i{row}" for row in rows])
+    again = classify(folder / "c.npz", place, given=said)
+    table = again.predictions()
+    assert (table["label"][8], table["rejected"][1]) == ("class 11", True)
+    assert again.given == {8: 11, 1: None}
+    assert [str(one) for one in again.not_applied] == ["i0: it is not in the batch"]
+
+
+def test_a_name_alone_is_not_enough(files):
+    """The next card of a camera has names like the last one; and some items have changed."""
+    folder, _ = files
+    found = classify(folder / "c.npz", folder / "b.npz")
+    said = of(found, (0, "i0", "class 5", False), (1, "i1", "class 6", False))
+    with pytest.raises(
+        LabelError, match=r"for another batch: none of the 2 items is in this one, .* i0: it has changed"
+    ):
+        classify(folder / "c.npz", folder / "other.npz", given=said)
+    with np.load(folder / "b.npz") as batch:
+        features = batch["features"].copy()
+    features[0] *= 1.1
+    place = changed(folder, "touched.npz", slice(None), features, id=[f"i{i}" for i in range(60)])
+    again = classify(folder / "c.npz", place, given=said)
+    assert again.given == {1: again.class_names.index("class 6")}
+    assert [str(one) for one in again.not_applied] == ["i0: it has changed since"]
+
+
+def test_items_without_names_are_found_by_their_content(files):
+    folder, _ = files
+    first = changed(folder, "rows.npz", slice(None))
+    said = of(classify(folder / "c.npz", first), (10, "row 10", "class 5", False), (0, "row 0", "class 6", False))
+    again = classify(folder / "c.npz", changed(folder, "later.npz", slice(1, None)), given=said)
+    assert again.predictions()["label"][9] == "class 5"
+    assert again.given == {9: again.class_names.index("class 5")}
+    # Another item is called "row 0" now.
+    assert [str(one) for one in again.not_applied] == ["row 0: it has changed since"]
+
+
+def test_copies_are_told_apart_by_name_and_row_or_not_at_all(files):
+    folder, _ = files
+    rows = [0, 0, 0, *range(1, 20)]
+    place = changed(folder, "copies.npz", rows, id=["x", "y", "y", *(f"i{row}" for row in rows[3:])])
+    found = classify(folder / "c.npz", place)
+    said = of(found, (0, "x", "class 5", False), (1, "y", "class 6", False), (2, "y", "class 7", False))
+    labels = classify(folder / "c.npz", place, given=said).predictions()["label"]
+    assert labels[:3] == ["class 5", "class 6", "class 7"]
+    both = Corrections((*said.labels, *of(found, (5, "i3", "class 8", False)).labels))
+    place = changed(folder, "moved.npz", [5, *rows], id=["new", "x", "y", "y", *(f"i{row}" for row in rows[3:])])
+    again = classify(folder / "c.npz", place, given=both)
+    assert again.predictions()["label"][1] == "class 5"
+    # Rows have moved by one: the row that says which copy it was is another copy now, or none.
+    assert [(one.name, one.row) for one in again.not_applied] == [("y", 1)]
+    place = changed(folder, "one.npz", rows[2:], id=["y", *(f"i{row}" for row in rows[3:])])
+    again = classify(folder / "c.npz", place, given=both)
+    assert again.given == {3: again.class_names.index("class 8")}
+    assert {one.reason for one in again.not_applied} == {"it was given more than one label, 'class 5' and 'class 6'"}
+
+
+def test_a_photograph_that_is_gone_or_renamed(tmp_path, capsys):
+    from tests.items_at_hand import image_bytes, image_folder
+
+    pytest.importorskip("torch")
+    image_folder(tmp_path / "c", n_classes=3, each=4)
+    (tmp_path / "b").mkdir()
+    for i in range(6):
+        (tmp_path / "b" / f"{i}.png").write_bytes(image_bytes(900 + i))
+    (tmp_path / "b" / "broken.png").write_bytes(b"no picture")
+    words = ["classify", "--catalogue", tmp_path / "c", "--batch", tmp_path / "b", "--out", tmp_path / "o.csv"]
+    found = classify(tmp_path / "c", tmp_path / "b")
+    assert [one.name for one in found.batch.skipped] == ["broken.png"]
+    content = {name: found.batch.content(place) for place, name in enumerate(found.batch.names)}
+    said = [{"row": i, "item": f"{i}.png", "content": content[f"{i}.png"], "label": f"class{i % 3}"} for i in (1, 3, 4)]
+    given = written(tmp_path, corrections=said)
+    (tmp_path / "b" / "broken.png").unlink()
+    (tmp_path / "b" / "3.png").unlink()
+    (tmp_path / "b" / "1.png").rename(tmp_path / "b" / "renamed.png")
+    assert main([*map(str, [*words, "--given", given, "--report", tmp_path / "page.html"])]) == 0
+    error = capsys.readouterr().err
+    assert "warning: 1 correction could not be applied:\n  3.png: it is not in the batch\n" in error
+    assert "1 correction could not be applied</summary><ul><li>3.png: it is not in the batch" in (
+        tmp_path / "page.html"
+    ).read_text(encoding="utf-8")
+    with (tmp_path / "o.csv").open() as stream:
+        labels = {row["item"]: row["label"] for row in csv.DictReader(stream)}
+    assert (labels["renamed.png"], labels["4.png"]) == ("class1", "class1")
 
 
 def exported(tmp_path, *choices, row=1):
     """An export of Label Studio with one task for each choice."""
     tasks = [
         {
-            "data": {"row": row, "item": "b", "handful_batch": "12ab"},
+            "data": {"row": row, "item": "b", "handful_content": "b1"},
             "annotations": [{"result": [{"type": "choices", "value": {"choices": [choice]}}]}],
         }
         for choice in choices
@@ -223,7 +327,7 @@ def exported(tmp_path, *choices, row=1):
 def test_two_tasks_of_label_studio_that_contradict_each_other_are_refused(tmp_path):
     with pytest.raises(FileFormatError, match="gives item 'b' more than one label, 'cat' and 'dog'; keep one"):
         read_corrections(exported(tmp_path, "cat", "dog"))
-    assert read_corrections(exported(tmp_path, "cat", "cat")).labels == (GivenLabel(1, "b", "cat", None),)
+    assert read_corrections(exported(tmp_path, "cat", "cat")).labels == (GivenLabel(1, "b", "b1", "cat", None),)
 
 
 def test_two_annotations_of_one_task_that_contradict_each_other_are_refused(tmp_path):

@@ -401,7 +401,7 @@ def test_a_batch_with_an_executor_is_streamed_whatever_its_size(vectors):
 def test_what_a_person_said_cannot_be_ruled_out(vectors):
     folder, _, _, truth, _ = vectors
     batch = classify(folder / "c.npz", folder / "b.npz").batch
-    said = Corrections(batch.fingerprint, (GivenLabel(0, batch.names[0], truth[0], False),))
+    said = Corrections((GivenLabel(0, batch.names[0], batch.content(0), truth[0], False),))
     with pytest.raises(LabelError, match="a class that prior or candidates exclude"):
         classify(folder / "c.npz", folder / "b.npz", given=said, candidates=folder / "list.txt")
 
@@ -418,8 +418,9 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):
-    content = {"corrections": [], "new_classes": [], "confirmed": [], "none_of_these": []}
-    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 2, "batch": "12ab", **content}))
+    item = {"row": 0, "item": "0.png", "content": "12ab", "label": "red"}
+    content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
+    (pictures / "other.json").write_text(json.dumps({"handful_corrections": 3, **content}))
     monkeypatch.setattr(label, "extract", None)
     ((name, value),) = asked.items()
     with pytest.raises(error, match=sentence):
@@ -493,7 +494,7 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
         assert table["runner_up_probability"][i] == pytest.approx(known_chance)
     # What a person says about an item counts more.
     first = int(np.flatnonzero(rejected)[0])
-    given = GivenLabel(first, found.batch.names[first], truth[0], False)
-    said = Corrections(found.batch.fingerprint, (given,))
+    given = GivenLabel(first, found.batch.names[first], found.batch.content(first), truth[0], False)
+    said = Corrections((given,))
     again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
     assert again.predictions()["label"][first] == truth[0]

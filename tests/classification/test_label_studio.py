@@ -1,5 +1,6 @@
 """A labelled batch to Label Studio and back: what people chose there counts as corrections."""
 
+import csv
 import json
 from dataclasses import replace
 
@@ -33,15 +34,18 @@ def test_there_and_back_by_two_commands(files, capsys):
     tasks = json.loads((files / "tasks.json").read_text())
     assert len(tasks) == 24
     data = {"shop": "b", "text": "sentence 3", "row": 3, "item": "row 3"}
-    assert tasks[3]["data"] == {**data, "handful_batch": tasks[0]["data"]["handful_batch"]}
+    assert tasks[3]["data"] == {**data, "handful_content": tasks[3]["data"]["handful_content"]}
     assert '<Text name="item" value="$text"/>' in (files / "tasks.xml").read_text()
     first = tasks[0]["predictions"][0]["result"][0]
     said = [{**tasks[0], "annotations": [{"result": [{**first, "value": {"choices": ["a class of its own"]}}]}]}]
     (files / "export.json").write_text(json.dumps(said))
-    found = classify(files / "c.npz", files / "b.npz", given=files / "export.json")
-    assert found.predictions()["label"][0] == "a class of its own"
-    assert found.class_names[-1] == "a class of its own"
-    said[0]["data"]["handful_batch"] = "another"
+    given = [*arguments, "--out", str(files / "p.csv"), "--given", str(files / "export.json")]
+    assert main(given) == 1
+    assert "'row 0' was given the label 'a class of its own'" in " ".join(capsys.readouterr().err.split())
+    assert main([*given, "--new-class", "a class of its own"]) == 0
+    with (files / "p.csv").open() as stream:
+        assert next(csv.DictReader(stream))["label"] == "a class of its own"
+    said[0]["data"]["handful_content"] = "another"
     (files / "export.json").write_text(json.dumps(said))
     with pytest.raises(LabelError, match="another batch"):
         classify(files / "c.npz", files / "b.npz", given=files / "export.json")

@@ -15,7 +15,6 @@ from handful.errors import OptionError, TaskError
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.batches import CatalogueItems, answered, by_group, labels_alone
 from handful.estimators.context import Known
-from handful.estimators.sequences import known_together
 
 N_CLASSES, DIM = 30, 16
 
@@ -183,7 +182,8 @@ def test_units_of_one_item_change_nothing(tracks):
 @pytest.mark.filterwarnings("ignore::handful.errors.HandfulWarning")
 def test_units_within_groups_are_those_of_each_group_alone(tracks):
     classifier, batch, unit, _ = tracks
-    groups = np.arange(96) % 2  # units are cut in two
+    groups = np.arange(96) % 2
+    unit = np.stack([groups, unit], axis=1)  # their numbers start again in each group
     found = classifier.infer(batch, groups=groups, sequence=unit)
     for group in (0, 1):
         mine = groups == group
@@ -226,12 +226,3 @@ def test_scores_of_items_that_belong_together_have_one_label(tracks):
     assert (found.labels == truth).mean() > (alone.labels == truth).mean() + 0.1
     with pytest.raises(OptionError, match="sequence says that items have one class"):
         infer_scores(1 / (1 + np.exp(-logits)), kind="sigmoid", several=True, sequence=unit)
-
-
-def test_what_is_known_about_items_is_known_about_their_sequence():
-    sequence_of = np.array([0, 0, 1, 1])
-    allowed = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]], bool)
-    found = known_together(Context(allowed=allowed, given=np.array([-1, 1, -1, -1])), sequence_of)
-    assert found.given.tolist() == [1, 1, -1, -1]
-    # Where candidates contradict each other, each item keeps its own.
-    assert found.allowed.astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]]

@@ -15,6 +15,7 @@ VALUES = {
     "prior": {3: 5.0},
     "candidates": [3, 7, 9],
     "given": {0: 7},
+    "new_classes": [50],
     "sequence": np.arange(N_ITEMS) // 2,
     "pool": GROUPS % 2,
     "order": GROUPS,
@@ -40,15 +41,20 @@ def test_there_is_a_value_for_every_argument():
 @pytest.mark.parametrize("name", Known.__annotations__)
 def test_every_door_takes_every_argument_and_says_the_same(world, name):
     classifier, batch, _, scores = world
-    known = {name: VALUES[name]} | ({"pool": VALUES["pool"]} if name == "order" else {})
+    needed = {"order": {"pool": VALUES["pool"]}, "new_classes": {"given": {0: 50, 1: 7}}}
+    known = {name: VALUES[name], **needed.get(name, {})}
     groups = GROUPS if name in ABOUT_GROUPS else None
     found = classifier.infer(batch, groups, **known)
     np.testing.assert_array_equal(classifier.predict(batch, groups, **known), found.labels)
     np.testing.assert_array_equal(classifier.predict_proba(batch, groups, **known), found.probabilities)
-    by_scores = infer_scores(scores, kind="similarities", groups=groups, **known)
-    assert by_scores.probabilities.shape == (N_ITEMS, N_CLASSES)
-    if name == "candidates":
-        assert set(by_scores.labels.tolist()) <= {3, 7, 9}
+    if name == "new_classes":
+        assert found.labels[:2].tolist() == [50, 7]
+        with pytest.raises(OptionError, match="a new class has no scores"):
+            infer_scores(scores, kind="similarities", groups=groups, **known)
+    else:
+        by_scores = infer_scores(scores, kind="similarities", groups=groups, **known)
+        assert by_scores.probabilities.shape == (N_ITEMS, N_CLASSES)
+        assert name != "candidates" or set(by_scores.labels.tolist()) <= {3, 7, 9}
     if name in ABOUT_GROUPS:
         assert found.pooling is not None
         assert by_scores.pooling is not None
@@ -144,13 +150,13 @@ def test_candidates_of_items_that_do_not_fit_are_refused(world):
         classifier.infer(batch, candidates=[[]] + [None] * 23)
     with pytest.raises(LabelError, match="candidates exclude"):
         classifier.infer(batch, given={1: 5}, candidates=[[3]] * 24)
-    with pytest.raises(OptionError, match="given has a class that prior or candidates rule out"):
+    with pytest.raises(LabelError, match="candidates exclude"):
         infer_scores(scores, kind="similarities", given={1: 5}, candidates=[[3]] * 24)
     for door in (
         lambda known: classifier.infer(batch, **known),
         lambda known: infer_scores(scores, kind="similarities", **known),
     ):
-        with pytest.raises(OptionError, match="prior rules out every class among the candidates of row 2"):
+        with pytest.raises(OptionError, match="prior and candidates leave no class for row 2, and for 7 more rows"):
             door({"prior": {3: 0}, "candidates": [[3, 4], None, [3]] * 8})
 
 

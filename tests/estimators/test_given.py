@@ -1,11 +1,12 @@
 """Items whose class a person gave: their label is fixed, they are examples, and the rest of the batch gains."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from handful.catalogue import Catalogue
 from handful.engine.model import NO_CLASS
-from handful.errors import LabelError
+from handful.errors import LabelError, OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.given import with_given
 
@@ -38,7 +39,7 @@ def test_the_rest_of_the_batch_gains(shifted):
 def test_a_new_class_has_a_column_and_takes_its_items(shifted):
     classifier, batch, _truth = shifted
     given = dict.fromkeys(range(0, 5), 77)
-    found = classifier.infer(batch, given=given)
+    found = classifier.infer(batch, given=given, new_classes=[77])
     assert found.probabilities.shape == (200, 31)
     assert (found.labels[:5] == 77).all()
     assert (found.labels[5:25] == 77).mean() > 0.8
@@ -51,7 +52,7 @@ def test_groups_have_their_given_items_and_share_the_examples(shifted):
     classifier, batch, truth = shifted
     site = np.arange(200) % 3
     given = {4: 77, 60: 29, 199: truth[199]}
-    found = classifier.infer(batch, groups=site, given=given)
+    found = classifier.infer(batch, groups=site, given=given, new_classes=[77])
     assert [found.labels[row] for row in given] == list(given.values())
     for place in range(3):
         rows = np.flatnonzero(site == place)
@@ -108,7 +109,7 @@ def test_a_label_that_cannot_occur_is_refused(shifted):
 
 def test_items_that_are_given_are_examples_of_their_class():
     catalogue, batch = Catalogue.of(np.eye(3), np.array([0, 1, 2])), np.eye(3)
-    more, same, codes = with_given(catalogue, batch, {1: 3})
+    more, same, codes = with_given(catalogue, batch, {1: 3}, [3])
     assert same is batch
     assert more.n_classes == 4
     assert codes.tolist() == [-1, 3, -1]
@@ -116,3 +117,45 @@ def test_items_that_are_given_are_examples_of_their_class():
     less, _, codes = with_given(catalogue, batch, {0: None})
     assert less is catalogue
     assert codes.tolist() == [NO_CLASS, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({3: "C2"}, r"row 3 was given the label 'C2', which is none of the 5 classes \(did you mean 'c2'\?\)"),
+        ({3: "zebra"}, "row 3 was given the label 'zebra', which is none of the 5 classes; correct it"),
+        ({3: ""}, "row 3 was given the label ''; give a class, or None"),
+        ({3: " \n"}, "give a class, or None"),
+        ({3: float("nan")}, "row 3 was given the label nan"),
+        ({3: pd.NA}, "row 3 was given the label <NA>"),
+        ({3: 2}, "convert them first"),
+        (["c2"], "given must map positions of rows"),
+        (pd.Series({3: "c2"}), "given must map positions of rows"),
+    ],
+)
+def test_labels_that_are_no_class_are_refused(given, said):
+    rng = np.random.default_rng(0)
+    classifier = BatchClassifier().fit(rng.normal(size=(10, 4)), [f"c{k}" for k in range(5)] * 2)
+    doors = (
+        classifier.infer,
+        classifier.predict,
+        classifier.predict_proba,
+        classifier.questions,
+        lambda batch, **known: classifier.predict(batch, [0, 1] * 3, **known),
+        lambda batch, **known: classifier.explain(batch, 0, **known),
+    )
+    for door in doors:
+        with pytest.raises(LabelError, match=said):
+            door(rng.normal(size=(6, 4)), given=given)
+        with pytest.raises(LabelError, match=said.replace("5 classes", "6 classes")):
+            door(rng.normal(size=(6, 4)), given=given, new_classes=["hyena"])
+
+
+def test_a_class_is_new_if_that_is_said(shifted):
+    classifier, batch, _ = shifted
+    assert classifier.infer(batch, given={0: 77, 1: 5}, new_classes=[77, 78, 5]).classes.tolist() == [*range(30), 77]
+    for new_classes, said in ((77, "must be a list of labels, got 77"), ("77", "must be a list of labels, got '77'")):
+        with pytest.raises(OptionError, match=said):
+            classifier.infer(batch, given={0: 77}, new_classes=new_classes)
+    with pytest.raises(OptionError, match="no label is given; leave it out"):
+        classifier.infer(batch, new_classes=[77])

@@ -188,9 +188,9 @@ def test_labelled_items_set_the_scale_and_keep_their_label():
     assert many.probabilities[20:].max(1).mean() > few.probabilities[20:].max(1).mean()
     with pytest.raises(LabelError, match="not in the catalogue"):
         handful.infer_scores(logits, kind="logits", given={0: 999})
-    with pytest.raises(TaskError, match="position 40"):
+    with pytest.raises(LabelError, match="row 40, but the batch has rows 0 to 39"):
         handful.infer_scores(logits, kind="logits", given={40: 3})
-    with pytest.raises(OptionError, match="rule out"):
+    with pytest.raises(LabelError, match="row 0 was given 3, a class that prior or candidates exclude"):
         handful.infer_scores(logits, kind="logits", given={0: 3}, candidates=[7, 8])
 
 

@@ -15,8 +15,8 @@ def exported(one, choice, **more):
     return {"id": 7, **one, "annotations": [{"id": 3, "completed_by": 1, "result": [result], **more}], "meta": {}}
 
 
-def a_task(row=0, batch="b1"):
-    return task({"text": f"text {row}"}, "ant", 0.75, row=row, item=f"T{row}", batch=batch, version="handful")
+def a_task(row=0, content="b1"):
+    return task({"text": f"text {row}"}, "ant", 0.75, row=row, item=f"T{row}", content=content, version="handful")
 
 
 def test_the_sdk_accepts_tasks_and_interface():
@@ -26,7 +26,7 @@ def test_the_sdk_accepts_tasks_and_interface():
     one = a_task()
     assert config.validate_task({"data": one["data"]})
     assert config.validate_prediction(one["predictions"][0])
-    strange = task({"text": "x"}, "crab", 0.5, row=0, item="T", batch="", version="handful")
+    strange = task({"text": "x"}, "crab", 0.5, row=0, item="T", content="", version="handful")
     assert not config.validate_prediction(strange["predictions"][0])
 
 
@@ -38,8 +38,7 @@ def test_tasks_there_and_annotations_back(tmp_path):
     back[2]["annotations"].append({**back[0]["annotations"][0], "was_cancelled": True})
     (tmp_path / "export.json").write_text(json.dumps(back))
     found = annotated(json.loads((tmp_path / "export.json").read_text()), "export.json")
-    assert found.batch == "b1"
-    assert found.labels == ((0, "T0", "bee"), (2, "T2", "ant"))
+    assert found == [(0, "T0", "b1", "bee"), (2, "T2", "b1", "ant")]
 
 
 def test_an_image_is_a_file_that_label_studio_serves():
@@ -60,7 +59,6 @@ def test_an_image_is_a_file_that_label_studio_serves():
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": "ant"}]}]}], "one choice, got 'ant'"),
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": 7}]}]}], "one choice, got 7"),
         ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "not one that handful wrote"),
-        ([exported(a_task(0, "b1"), ["ant"]), exported(a_task(1, "b2"), ["ant"])], "tasks of 2 batches"),
     ],
 )
 def test_any_other_file_is_refused(content, sentence):

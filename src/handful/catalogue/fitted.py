@@ -192,14 +192,6 @@ class Catalogue:
 
     def label_points(self, points: Float[np.ndarray, "item dim"], context: Context) -> JointAnswer:
         """Label one batch of rows that `points` returned."""
-        if context.given is not None:
-            rows = np.flatnonzero(context.given >= 0)
-            fixed = context.given[rows]
-            excluded = context.log_shares is not None and bool(np.isneginf(context.log_shares[fixed]).any())
-            if excluded or (context.allowed is not None and not bool(context.allowed[rows, fixed].all())):
-                raise LabelError(
-                    "an item was given the label of a class that prior or candidates exclude; include that class"
-                )
         if self.only_names:
             return label_by_names(points, self.head.means, context)
         return label_batch(points, self.reference, context)

@@ -1,9 +1,12 @@
 """Corrections: what a person said about items of a batch, as the page saves it and `classify` takes it back.
 
-A file is JSON, `{"handful_corrections": 2, "batch": …, "corrections": […], "new_classes": […], "confirmed": […],
-"none_of_these": […]}`. `batch` is the fingerprint of the batch. An item is its row in the batch and its name there,
-`{"row": 12, "item": "a.jpg"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …,
-"items": […]}`. Items under `none_of_these` belong to no class.
+A file is JSON, `{"handful_corrections": 3, "corrections": […], "new_classes": […], "confirmed": […], "none_of_these":
+[…]}`. An item is its row in the batch, its name there, and a hash of its content, `{"row": 12, "item": "a.jpg",
+"content": "5d41…"}`; one that is corrected or confirmed also has a `label`. A new class is `{"label": …, "items":
+[…]}`. Items under `none_of_these` belong to no class.
+
+The batch may have changed since. An item is found by its content, among several of equal content by its name, and
+among several of equal name by its row. What is not found is not applied, and listed.
 """
 
 from __future__ import annotations
@@ -14,100 +17,108 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handful.banks.class_names import plain_label
+from handful.banks.class_names import is_missing, plain_label
 from handful.classification.labelled import NONE, Batch
 from handful.errors import FileFormatError, LabelError
+from handful.estimators.given import no_such_class
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
+from handful.reading.records import Skipped
 
-FORMAT, VERSION = "handful_corrections", 2
+FORMAT, VERSION = "handful_corrections", 3
 
 
 class GivenLabel(NamedTuple):
-    """The label that a person gave to the item of a row; None for none of the classes.
+    """The label that a person gave to an item; None for none of the classes.
 
-    `new` says whether the catalogue lacks the class; None if the file does not say.
+    `content` is a hash of the item's content. `new` says whether the class is new; None if the file does not say.
     """
 
     row: int
     item: str
+    content: str
     label: str | None
     new: bool | None
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """Labels that a person gave to items of one batch.
+    """Labels that a person gave to items of a batch.
 
     Attributes
     ----------
-    batch : str
-        Fingerprint of the batch.
     labels : tuple of GivenLabel
         One entry per item, confirmed ones included.
     """
 
-    batch: str
     labels: tuple[GivenLabel, ...]
 
-    @classmethod
-    def of(cls, labels: Mapping[int, Any], rows: Sequence[int], names: Sequence[str], fingerprint: str) -> Corrections:
-        """Take them from a mapping of rows to labels, or to None for none of the classes."""
-        names_of = dict(zip(rows, names, strict=True))
-        wrong = next((row for row in labels if row not in names_of), None)
-        if wrong is not None:
-            raise LabelError(f"a label was given for row {wrong!r}, but the batch has no such row, counted from 0")
-        said = (
-            GivenLabel(row, names_of[row], None if k is None else str(plain_label(k)), None)
-            for row, k in labels.items()
-        )
-        return cls(fingerprint, tuple(said))
+    def found_in(self, batch: Batch) -> tuple[dict[int, GivenLabel], tuple[Skipped, ...]]:
+        """Return what was said about items of this batch, by their positions in it, and what was not found there.
 
-    def check(self, fingerprint: str) -> None:
-        """Refuse them if they are for another batch than the one with this fingerprint."""
-        if self.batch != fingerprint:
-            raise LabelError(
-                "the corrections are for another batch, or its items have changed since; use the page that was written "
-                "for this batch"
-            )
-
-    def of_batch(self, batch: Batch, class_names: Sequence[str]) -> tuple[dict[int, int | None], tuple[str, ...]]:
-        """Return positions of items to positions of classes, and the names of the new classes that follow the others.
-
-        An item of no class has None.
-
-        Parameters
-        ----------
-        batch
-            The batch that the corrections are for; another one is refused.
-        class_names
-            Names of the classes of the catalogue.
+        If nothing is found, the corrections are for another batch, which is refused.
         """
-        self.check(batch.fingerprint)
-        places = {row: position for position, row in enumerate(batch.rows)}
-        codes = {name: k for k, name in enumerate(class_names)}
-        named: dict[str, int] = {}
-        given = dict[int, int | None]()
+        if not self.labels:
+            return {}, ()
+        of_content, names = dict[str, list[int]](), set(batch.names)
+        for place in range(len(batch.rows)):
+            of_content.setdefault(batch.content(place), []).append(place)
+        said, lost = dict[int, list[GivenLabel]](), list[Skipped]()
         for one in self.labels:
-            if one.row not in places or batch.names[places[one.row]] != one.item:
-                raise LabelError(f"the corrections name the item {one.item!r} in row {one.row}, but it is not there")
-            # An export of Label Studio has it as a choice like any other.
-            if one.label is None or (one.new is None and one.label == NONE not in codes):
-                given[places[one.row]] = None
-                continue
-            if one.new and one.label in codes:
-                raise LabelError(
-                    f"the corrections have a new class {one.label!r}, but the catalogue has it; "
-                    "write its items under 'corrections'"
+            equal = of_content.get(one.content, [])
+            for value, values in ((one.item, batch.names), (one.row, batch.rows)):
+                equal = equal if len(equal) < 2 else [place for place in equal if values[place] == value]
+            if len(equal) == 1:
+                said.setdefault(equal[0], []).append(one)
+            elif one.content in of_content:
+                lost.append(
+                    Skipped(
+                        one.row,
+                        one.item,
+                        "several items of the batch have this content, and its name does not tell which",
+                    )
                 )
-            if one.new is False and one.label not in codes:
-                raise LabelError(
-                    f"the corrections give item {one.item!r} the label {one.label!r}, which the catalogue does not "
-                    "have; use the catalogue that the page was made with, or write it under 'new_classes'"
-                )
-            code = codes.get(one.label)
-            given[places[one.row]] = named.setdefault(one.label, len(codes) + len(named)) if code is None else code
-        return given, tuple(named)
+            else:
+                reason = "it has changed since" if one.item in names else "it is not in the batch"
+                lost.append(Skipped(one.row, one.item, reason))
+        for place, told in [(place, told) for place, told in said.items() if len({one.label for one in told}) > 1]:
+            labels = " and ".join(repr(one.label) for one in told[:2])
+            lost += [Skipped(one.row, one.item, f"it was given more than one label, {labels}") for one in told]
+            del said[place]
+        if not said:
+            raise LabelError(
+                f"the corrections are for another batch: none of the {len(self.labels):,} items is in this one, for "
+                f"instance {lost[0]}; use corrections of this batch"
+            )
+        return {place: told[0] for place, told in said.items()}, tuple(lost)
+
+
+def given_to_rows(labels: Mapping[int, Any], batch: Batch) -> dict[int, GivenLabel]:
+    """Return what was said about rows of this batch, by the positions of the items."""
+    places, said = {row: place for place, row in enumerate(batch.rows)}, dict[int, GivenLabel]()
+    for row, label in labels.items():
+        if row not in places:
+            raise LabelError(f"a label was given for row {row!r}, but the batch has no such row, counted from 0")
+        if label is not None and is_missing(label):
+            raise LabelError(f"row {row} was given the label {label!r}; give a class, or None for none of them")
+        name = batch.names[places[row]]
+        said[places[row]] = GivenLabel(row, name, "", None if label is None else str(plain_label(label)), None)
+    return said
+
+
+def labels_of(
+    found: Mapping[int, GivenLabel], classes: Sequence[str], new_classes: Sequence[str]
+) -> dict[int, str | None]:
+    """Return the label of each item, None for none of the classes; refuse those that are neither classes nor new."""
+    known, labels = {*classes, *new_classes}, dict[int, str | None]()
+    for place, one in found.items():
+        if one.label is None or (one.new is None and one.label == NONE not in known):
+            labels[place] = None  # an export of Label Studio has it as a choice like any other
+        elif one.new or one.label in known:
+            labels[place] = one.label
+        else:
+            raise no_such_class(f"item {one.item!r}", one.label, known)
+    return labels
 
 
 def read_corrections(path: str | os.PathLike[str]) -> Corrections:
@@ -117,48 +128,52 @@ def read_corrections(path: str | os.PathLike[str]) -> Corrections:
     --------
     >>> import json, tempfile
     >>> place = Path(tempfile.mkdtemp()) / "today.corrections.json"
-    >>> item = {"row": 12, "item": "a.jpg"}
+    >>> item = {"row": 12, "item": "a.jpg", "content": "5d41402abc4b2a76"}
     >>> content = {"corrections": [], "new_classes": [{"label": "crab", "items": [item]}], "confirmed": []}
-    >>> content = {"handful_corrections": 2, "batch": "12ab", **content, "none_of_these": []}
-    >>> _ = place.write_text(json.dumps(content))
+    >>> _ = place.write_text(json.dumps({"handful_corrections": 3, **content, "none_of_these": []}))
     >>> read_corrections(place).labels
-    (GivenLabel(row=12, item='a.jpg', label='crab', new=True),)
+    (GivenLabel(row=12, item='a.jpg', content='5d41402abc4b2a76', label='crab', new=True),)
     """
     place = Path(path)
     content = read_json(place, FileFormatError, "a file of corrections, or an export of Label Studio,")
     try:
         if isinstance(content, list):
-            said = annotated(content, str(place))
-            batch = said.batch
-            labels = tuple(GivenLabel(_whole(row), item, label, None) for row, item, label in said.labels)
+            labels = tuple(
+                GivenLabel(_whole(one.row), one.item, one.content, one.label, None)
+                for one in annotated(content, str(place))
+            )
         else:
             if content[FORMAT] != VERSION:
                 raise ValueError(f"it says version {content[FORMAT]!r}, expected {VERSION}")
-            batch, labels = _text(content["batch"]), tuple(_labels(content))
+            labels = tuple(_labels(content))
     except FileFormatError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{place} is not a file of corrections ({type(error).__name__}: {error}); save it again from the page"
         ) from error
-    first: dict[int, GivenLabel] = {}
+    first: dict[tuple[int, str, str], GivenLabel] = {}
     for one in labels:
-        if first.setdefault(one.row, one) != one:
+        if first.setdefault(one[:3], one) != one:
             raise FileFormatError(
-                f"{place} gives item {one.item!r} more than one label, {first[one.row].label!r} and {one.label!r}; "
+                f"{place} gives item {one.item!r} more than one label, {first[one[:3]].label!r} and {one.label!r}; "
                 "keep one"
             )
-    return Corrections(batch, tuple(first.values()))
+    return Corrections(tuple(first.values()))
 
 
 def _labels(content: dict[str, Any]) -> Iterator[GivenLabel]:
     for one in (*content["corrections"], *content["confirmed"]):
-        yield GivenLabel(_whole(one["row"]), _text(one["item"]), _label(one["label"]), False)
+        yield GivenLabel(*_item(one), _label(one["label"]), False)
     for one in content["none_of_these"]:
-        yield GivenLabel(_whole(one["row"]), _text(one["item"]), None, None)
+        yield GivenLabel(*_item(one), None, None)
     for new in content["new_classes"]:
         for one in new["items"]:
-            yield GivenLabel(_whole(one["row"]), _text(one["item"]), _label(new["label"]), True)
+            yield GivenLabel(*_item(one), _label(new["label"]), True)
+
+
+def _item(one: Any) -> tuple[int, str, str]:
+    return _whole(one["row"]), _text(one["item"]), _text(one["content"])
 
 
 def _text(value: Any) -> str:

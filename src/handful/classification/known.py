@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from handful.banks.class_names import is_missing, plain_label
 from handful.banks.columns import Columns
-from handful.classification.corrections import Corrections, read_corrections
+from handful.classification.corrections import Corrections, given_to_rows, labels_of, read_corrections
 from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known
+from handful.estimators.given import listed_classes
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
 from handful.reading.choose import label_column
-from handful.reading.records import Records
+from handful.reading.records import Records, Skipped
 
 PathLike = str | os.PathLike[str]
 Names = str | Sequence[str]
@@ -37,10 +38,14 @@ class KnownFiles(TypedDict, total=False):
         batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
     given : path, Corrections or mapping from rows to labels
         What a person said about items of this batch, for instance on its page. These items keep that label, and count
-        as examples of their class; new classes are added.
+        as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
+        in `Classified.not_applied`.
+    new_classes : sequence of str
+        Labels of `given` that the catalogue may not have yet. The page marks its new classes itself.
     sequence : str or sequence of str
         Column of the batch that marks items of the same class: the photographs of one sequence, the segments of one
-        voice. An item without a value stands alone.
+        voice. An item without a value stands alone. Where its numbers start again in every group, the columns of the
+        group are part of it.
     pool : True, str or sequence of str
         Column with the same value for groups that are siblings; True if all are.
     order : str
@@ -54,6 +59,7 @@ class KnownFiles(TypedDict, total=False):
     prior: Any
     candidates: Any
     given: Any
+    new_classes: Sequence[str] | None
     sequence: Names | None
     pool: bool | Names | None
     order: str | None
@@ -140,23 +146,41 @@ def _coarse(said: PathLike, classes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def given_labels(
-    known: KnownFiles, batch: Batch, classes: Sequence[str]
-) -> tuple[dict[int, int | None], tuple[str, ...]]:
-    """Return what a person said, as positions of items to positions of classes, and names of new classes."""
-    said = known.get("given")
+class Given(NamedTuple):
+    """What a person said: labels by positions of items, None for none of the classes, and what was not applied."""
+
+    labels: dict[int, str | None]
+    not_applied: tuple[Skipped, ...] = ()
+
+    def new_classes(self, classes: Collection[str]) -> tuple[str, ...]:
+        """Return the labels that are no classes yet."""
+        return tuple(
+            dict.fromkeys(label for label in self.labels.values() if label is not None and label not in classes)
+        )
+
+    def of_items(self, batch: Batch, items: Sequence[int]) -> Given:
+        """Keep these items; what was said about others is not applied."""
+        place_of = {item: place for place, item in enumerate(items)}
+        lost = [
+            Skipped(batch.rows[item], batch.names[item], "it could not be read")
+            for item in self.labels
+            if item not in place_of
+        ]
+        labels = {place_of[item]: label for item, label in self.labels.items() if item in place_of}
+        return Given(labels, (*self.not_applied, *lost))
+
+
+def given_labels(known: KnownFiles, batch: Batch, classes: Sequence[str]) -> Given:
+    """Read what a person said, and find the items in the batch."""
+    said, new_classes = known.get("given"), listed_classes(known.get("new_classes"))
     if said is None:
-        return {}, ()
-    return labels_said(said, batch.rows, batch.names, batch.fingerprint).of_batch(batch, classes)
-
-
-def labels_said(said: Any, rows: Sequence[int], names: Sequence[str], fingerprint: str) -> Corrections:
-    """Read what a person said; refuse it if it is about another batch."""
+        if new_classes:
+            raise OptionError("new_classes says which labels of given are new, and no label is given; leave it out")
+        return Given({})
     if isinstance(said, Mapping):
-        return Corrections.of(said, rows, names, fingerprint)
-    found = said if isinstance(said, Corrections) else read_corrections(said)
-    found.check(fingerprint)
-    return found
+        return Given(labels_of(given_to_rows(said, batch), classes, list(map(str, new_classes))))
+    found, lost = (said if isinstance(said, Corrections) else read_corrections(said)).found_in(batch)
+    return Given(labels_of(found, classes, list(map(str, new_classes))), lost)
 
 
 def _names(asked: Names) -> tuple[str, ...]:
@@ -167,19 +191,19 @@ def _values(columns: Mapping[str, Any], name: str) -> list[Any]:
     return Columns({name: columns[name]}).values()[name]
 
 
-def _sequence(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return a number for each item, the same for equal values; an item without a value has one of its own."""
-    numbers: dict[Any, int] = {}
-    found = []
-    for item, row in enumerate(zip(*(_values(columns, name) for name in names), strict=True)):
-        odd = next((value for value in row if isinstance(value, (list, dict))), None)
+def _sequence(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the value of each item, or None; a tuple of several columns."""
+    found = _column(columns, names)
+    for item, value in enumerate(found.tolist()):
+        parts = value if isinstance(value, tuple) else (value,)
+        odd = next((part for part in parts if isinstance(part, (list, dict))), None)
         if odd is not None:
             raise FileFormatError(
                 f"column {names[0]!r} must contain text or numbers, got {odd!r:.80}; name another column"
             )
-        gap = any(value is None or value == "" or value != value for value in row)
-        found.append(numbers.setdefault((item,) if gap else ("", *row), len(numbers)))
-    return np.array(found)
+        if "" in parts:
+            found[item] = None
+    return found
 
 
 def _column(columns: Mapping[str, Any], names: Sequence[str]) -> npt.NDArray[Any]:

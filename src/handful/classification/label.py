@@ -27,19 +27,19 @@ from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
-from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of, labels_said
-from handful.classification.labelled import Batch, Classified, Shown, fixed
+from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of
+from handful.classification.labelled import HASH_DIGITS, Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.spectra import by_precursor, is_mgf
 from handful.classification.tables import asked_columns
 from handful.classification.voices import with_segments
+from handful.engine.model import NO_CLASS
 from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
-from handful.estimators.context import BatchContexts, Known, is_by_item
+from handful.estimators.context import BatchContexts
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
-from handful.estimators.prior_weights import weights_of
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, Kind, list_items
 from handful.machine.executors import Executor, in_process
@@ -47,7 +47,6 @@ from handful.machine.extras import import_extra
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
-from handful.reading.contents import pick
 from handful.reading.read import has_columns, may_hold_pickles, read
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
@@ -57,8 +56,6 @@ EXTRAS: dict[Kind, str] = {"image": "images", "text": "text"}
 MOST_DENSE_BYTES = 2**28
 # Items beside which the page shows the nearest example.
 MOST_ITEMS = 240
-# Vectors that the fingerprint of a batch is made from.
-MOST_HASHED = 4096
 
 
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
@@ -136,7 +133,7 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
     **known : object
-        What is known about the batch: `prior`, `candidates`, `given`, `sequence`, `pool`, `order` and
+        What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order` and
         `coarse`, see `KnownFiles`.
 
     Returns
@@ -209,19 +206,12 @@ def classify(
     listed = bank or items.get("catalogue")
     classes = tuple(dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ()))))
     of_batch = vectors or items["batch"]
-    fingerprint = _fingerprint(vectors) if vectors else items["batch"].data_hash
+    whole = _of_vectors(vectors, batch) if vectors else _of_items(items["batch"])
     grouping = Grouping.of({name: of_batch.groups[name] for name in by}, str(batch)) if by else None
     # Refused before the work, which would be lost.
-    if known.get("given") is not None:
-        labels_said(known["given"], of_batch.rows, of_batch.names, fingerprint)
-    about_items = _known(known, of_batch.columns.by_name, of_batch.names, classes, grouping)
-    BatchContexts(
-        about_items,
-        np.array(classes, dtype=object),
-        None if grouping is None else grouping.names,
-        np.zeros(len(of_batch.names), np.int64) if grouping is None else grouping.group_of,
-        None,
-    )
+    given = given_labels(known, whole, classes)
+    classes = (*classes, *given.new_classes(set(classes)))
+    contexts = _contexts(known, whole, classes, grouping, {**dict.fromkeys(no_candidate), **given.labels})
     first = bank.provenance.backbone if bank else "" if named is None else named.made_by
     recorded = (first, vectors.backbone if vectors else "")
     of_texts = named is not None and named.texts is not None
@@ -232,8 +222,8 @@ def classify(
     n_items, dim = vectors.features.shape if vectors else (len(items["batch"]), network.dim)
     size = dense_bytes(n_items, len(classes), len(listed.labels) if listed else 0, dim)
     streams = grouping is None and (executor is not None or size > MOST_DENSE_BYTES)
-    unfit = [name for name in about_items if name not in ("prior", "candidates")]
-    if is_by_item(about_items.get("candidates"), np.array(classes)):
+    unfit = [name for name in ("sequence", "pool", "order", "coarse") if known.get(name)]
+    if contexts.allowed is not None:
         unfit.append("candidates of single items")
     if streams and unfit:
         raise OptionError(
@@ -265,64 +255,74 @@ def classify(
             fitted, class_names = with_names(fitted, class_names, named, network)
         assert fitted is not None
         if vectors is None:
-            ready, points = _of_items(items["batch"], embedded["batch"]), embedded["batch"].features
+            ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
+            kept: Sequence[int] = _kept(items["batch"], embedded["batch"])
         else:
-            ready, points = _of_vectors(vectors, batch), vectors.features
+            ready, points, kept = whole, vectors.features, range(n_items)
         if points.shape[1] != fitted.dim:
             raise BankError(
                 f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
                 "both must come from the same backbone"
             )
-        given, new_classes = given_labels(known, ready, class_names)
-        fitted, _, codes = with_given(fitted, points, {**dict.fromkeys(no_candidate), **given})
+        given = given.of_items(whole, kept)
+        # A class of which no example could be read is one that a person named, if an item was given it.
+        new_classes = given.new_classes(set(class_names))
         class_names = (*class_names, *new_classes)
+        codes = {name: k for k, name in enumerate(class_names)}
+        by_code = {item: None if label is None else codes[label] for item, label in given.labels.items()}
+        places = {name: k for k, name in enumerate(classes)}
+        contexts = contexts.of(kept, [places[name] for name in class_names])
+        fitted, _, codes_of = with_given(
+            fitted, points, {**dict.fromkeys(no_candidate), **by_code}, range(len(class_names))
+        )
         made_by = network.name if network else next(filter(None, recorded), "")
         about: dict[str, Any] = {
-            "n_examples": n_examples + sum(k is not None for k in given.values()),
+            "n_examples": n_examples + sum(k is not None for k in by_code.values()),
             "backbone": made_by,
             "unknown_label": unknown,
-            "given": given,
+            "given": by_code,
             "n_named": len(new_classes),
             "similar": tuple(similar_names(class_names, fitted.shots.tolist())),
+            "not_applied": given.not_applied,
         }
-        if grouping is not None and vectors is None:
-            grouping = grouping.of_items(_kept(items["batch"], embedded["batch"]))
-        about_items = _known(known, ready.columns.by_name, ready.names, class_names, grouping)
-        every = np.empty(len(class_names), dtype=object)
-        every[:] = class_names
         if streams:
             place = Path(work) / "run" if folder is None else Path(folder)
-            weights = weights_of(about_items.get("prior"), about_items.get("candidates"), every, None)
             run = large.solve(
                 fitted,
                 points,
                 place,
-                prior=None if weights is None else weights[0],
+                prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
                 executor=executor,
                 on_progress=on_progress,
             )
-            answer = fixed(run.answer(every, diagnose(fitted.head, len(points), run.confidence)), given)
+            answer = fixed(run.answer(contexts.classes, diagnose(fitted.head, len(points), run.confidence)), by_code)
             return Classified(ready, answer, streamed=True, shown=_shown(items, embedded, answer, points), **about)
-        groups = None if grouping is None else grouping.names[grouping.group_of]
-        batches = Batches(CatalogueItems(fitted, points, codes, every), groups, about_items)
+        batches = Batches(CatalogueItems(fitted, points, codes_of, contexts.classes), contexts)
         # Without groups the table is small; a file of cells has room for it in any case.
         answer = batches.answer(keep=grouping is None or is_h5ad(batch))
         shown = _shown(items, embedded, answer if grouping is None else None, points)
         return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
 
 
-def _known(
+def _contexts(
     known: KnownFiles,
-    columns: Mapping[str, Any],
-    names: Sequence[str],
-    classes: Sequence[str],
+    batch: Batch,
+    class_names: Sequence[str],
     grouping: Grouping | None,
-) -> Known:
-    """Return what is known about the items; their names are a column too."""
+    given: Mapping[int, str | None],
+) -> BatchContexts:
+    """Read and check what is known about the items; their names are a column too."""
     column = grouping.columns[0] if grouping is not None and len(grouping.columns) == 1 else ""
-    return known_of(
-        known, {"item": list(names), **columns}, classes, None if grouping is None else grouping.names, column
-    )
+    columns = {"item": list(batch.names), **batch.columns.by_name}
+    about = known_of(known, columns, class_names, None if grouping is None else grouping.names, column)
+    classes = np.empty(len(class_names), dtype=object)
+    classes[:] = class_names
+    codes = None
+    if given:
+        places, codes = {name: k for k, name in enumerate(class_names)}, np.full(len(batch.rows), -1)
+        codes[list(given)] = [NO_CLASS if label is None else places[label] for label in given.values()]
+    groups = None if grouping is None else grouping.names[grouping.group_of]
+    return BatchContexts(about, classes, len(batch.rows), groups, codes)
 
 
 def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> Callable[[int, int], None] | None:
@@ -344,7 +344,7 @@ def _shown(
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
     if "catalogue" not in items:
         return None
-    bank, catalogue = embedded["catalogue"], _of_items(items["catalogue"], embedded["catalogue"])
+    bank, catalogue = embedded["catalogue"], _readable(items["catalogue"], embedded["catalogue"])
     assert catalogue.contents is not None
     # A class of which no example could be read has no place among the answers.
     codes = np.cumsum(bank.class_sizes > 0) - 1
@@ -401,18 +401,21 @@ def _refuse_equal_names(names: Sequence[str]) -> None:
 
 def _of_vectors(vectors: Vectors, path: Path) -> Batch:
     source = path if is_h5ad(path) or is_mgf(path) else None
-    fingerprint = _fingerprint(vectors)
-    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.columns, source, fingerprint)
+
+    def content(item: int) -> str:
+        """Hash the text of an item; its vector, where it has none."""
+        said = vectors.texts[item].encode("utf-8", "surrogatepass") if vectors.texts else None
+        vector = np.ascontiguousarray(vectors.features[item], np.float32)
+        return hashlib.sha256(vector.data if said is None else said).hexdigest()[:HASH_DIGITS]
+
+    return Batch(vectors.rows, vectors.names, vectors.texts, vectors.skipped, vectors.columns, source, content)
 
 
-def _fingerprint(vectors: Vectors) -> str:
-    """SHA-256 of the shape, and of names and vectors: all of them, or some of a large batch."""
-    n_rows = len(vectors.features)
-    digest = hashlib.sha256(repr(vectors.features.shape).encode())
-    for row in np.unique(np.linspace(0, n_rows - 1, min(n_rows, MOST_HASHED)).astype(np.int64)).tolist():
-        digest.update(vectors.names[row].encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(vectors.features[row], np.float32).data)
-    return digest.hexdigest()
+def _of_items(items: Items) -> Batch:
+    def content(item: int) -> str:
+        return items.hashes[item][:HASH_DIGITS]
+
+    return Batch(items.rows, items.names, items.source, items.skipped, items.columns, content=content)
 
 
 def _kept(items: Items, bank: FeatureBank) -> list[int]:
@@ -424,15 +427,7 @@ def _kept(items: Items, bank: FeatureBank) -> list[int]:
     return rows
 
 
-def _of_items(items: Items, bank: FeatureBank) -> Batch:
+def _readable(items: Items, bank: FeatureBank) -> Batch:
     """Leave out the items that could not be read."""
-    kept = _kept(items, bank)
     skipped = [replace(item, row=items.rows[item.row]) for item in skipped_items(bank)]
-    return Batch(
-        [items.rows[item] for item in kept],
-        tuple(items.names[item] for item in kept),
-        pick(items.source, kept),
-        (*items.skipped, *skipped),
-        items.columns.of_items(kept),
-        fingerprint=items.data_hash,
-    )
+    return replace(_of_items(items).of_items(_kept(items, bank)), skipped=(*items.skipped, *skipped))

@@ -58,7 +58,7 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
                 found["unknown" if rejected[place] else "probability"][place],
                 row=row,
                 item=item,
-                batch=batch.fingerprint,
+                content=batch.content(place),
                 version=f"handful {__version__}",
             )
         )

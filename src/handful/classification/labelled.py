@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,10 @@ from handful.shapes import Int
 
 # What an item is called that looks like no class.
 NONE = "none of these"
+# What is said about corrections of items that are not in the batch.
+NOT_APPLIED = "could not be applied"
+# Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
+MOST_HASHED, HASH_DIGITS = 4096, 16
 # Backbone of answers that come from scores.
 BY_SCORES = "scores of another model"
 # Columns of the predictions and of the table of groups, with their types as Arrow names them.
@@ -65,8 +70,8 @@ class Batch:
         The other columns of what was given, which come back with the predictions.
     source : Path or None
         The file they came from, where answers can go back into a file of its kind.
-    fingerprint : str
-        Tells one batch from another: a hash of its items.
+    content : callable
+        Returns a hash of the content of the item at a position: of its image, text, vector or scores.
     """
 
     rows: Sequence[int]
@@ -75,7 +80,17 @@ class Batch:
     skipped: tuple[Skipped, ...]
     columns: Columns = field(default_factory=Columns)
     source: Path | None = None
-    fingerprint: str = ""
+    content: Callable[[int], str] = lambda _: ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells one batch from another: a hash of names and contents of its items, or of some of many."""
+        n_items = len(self.rows)
+        digest = hashlib.sha256(str(n_items).encode())
+        for item in np.unique(np.linspace(0, n_items - 1, min(n_items, MOST_HASHED)).astype(np.int64)).tolist():
+            digest.update(self.names[item].encode("utf-8", "surrogatepass"))
+            digest.update(self.content(item).encode())
+        return digest.hexdigest()
 
     def of_items(self, items: Sequence[int]) -> Batch:
         """Keep these items alone."""
@@ -85,6 +100,7 @@ class Batch:
             None if self.contents is None else pick(self.contents, items),
             (),
             self.columns.of_items(items),
+            content=lambda i: self.content(items[i]),
         )
 
 
@@ -136,6 +152,8 @@ class Classified:
         Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
     similar : tuple of SimilarNames
         Classes with names that look alike, with their numbers of examples; of scores, of items that list them.
+    not_applied : tuple of Skipped
+        What a person said about items that are not in the batch, or not as they were then, each with the reason.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
         labelled by scores.
@@ -154,6 +172,7 @@ class Classified:
     given: Mapping[int, int | None] = field(default_factory=dict)
     n_named: int = 0
     similar: tuple[SimilarNames, ...] = ()
+    not_applied: tuple[Skipped, ...] = ()
     batches: Batches | None = None
 
     def __getitem__(self, group: Any) -> Classified:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.classification.labelled import NONE, Classified
+from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
 from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
@@ -100,7 +100,8 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
         f"{' The batch was streamed.' if classified.streamed else ''}</p>",
         *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
-        skipped_said(classified.batch.skipped),
+        listed(classified.batch.skipped, "item", "could not be read and got no label"),
+        listed(classified.not_applied, "correction", NOT_APPLIED),
         f"<p{style}>{escape(unknown)}</p>" if unknown else "",
         _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else "",
     ]
@@ -129,15 +130,12 @@ def _packaged(name: str) -> str:
     return resources.files("handful.classification").joinpath(name).read_text(encoding="utf-8")
 
 
-def skipped_said(skipped: Sequence[Skipped]) -> str:
-    """List the items that could not be read; empty if there are none."""
+def listed(skipped: Sequence[Skipped], what: str, reason: str) -> str:
+    """List what was left out; empty if nothing was."""
     if not skipped:
         return ""
     lines = "".join(f"<li>{escape(str(item))}</li>" for item in skipped)
-    return (
-        f"<details class='alarm'><summary>{counted(len(skipped), 'item')} could not be read and got no label</summary>"
-        f"<ul>{lines}</ul></details>"
-    )
+    return f"<details class='alarm'><summary>{counted(len(skipped), what)} {reason}</summary><ul>{lines}</ul></details>"
 
 
 def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:

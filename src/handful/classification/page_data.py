@@ -53,6 +53,7 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "n_known": len(classified.class_names) - classified.n_named,
         "rows": [batch.rows[i] for i in items],
         "names": [batch.names[i] for i in items],
+        "contents": [batch.content(i) for i in items],
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
         "label": answer.codes[on_page, 0].tolist(),

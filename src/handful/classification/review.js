@@ -91,10 +91,10 @@
   // -- the file -------------------------------------------------------------------------------------------------------
 
   function corrections() {
-    const file = { handful_corrections: 2, batch: data.batch, corrections: [], new_classes: [], confirmed: [], none_of_these: [] };
+    const file = { handful_corrections: 3, corrections: [], new_classes: [], confirmed: [], none_of_these: [] };
     const classes = new Map();
     for (const [item, { kind, label }] of [...decisions].sort((one, other) => one[0] - other[0])) {
-      const where = { row: data.rows[item], item: data.names[item] };
+      const where = { row: data.rows[item], item: data.names[item], content: data.contents[item] };
       if (kind === "new") {
         if (!classes.has(label)) classes.set(label, []);
         classes.get(label).push(where);

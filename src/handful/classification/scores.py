@@ -16,7 +16,7 @@ from handful.banks.class_names import similar_names
 from handful.banks.columns import Columns
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
-from handful.classification.labelled import BY_SCORES, Batch, Classified
+from handful.classification.labelled import BY_SCORES, HASH_DIGITS, Batch, Classified
 from handful.classification.tables import asked_columns, write_group_table, write_predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import TopScores, infer_scores
@@ -87,18 +87,23 @@ def classify_scores(
         raise OptionError(f"there is no column {lost!r} of the items; there is {there}, and what a table of sites has")
     uses = Counter(name for listed in tool.classes for name in listed)
     classes = tuple(sorted(uses))
-    digest = hashlib.sha256(repr((tool.names, tool.classes, tool.scores)).encode("utf-8", "surrogatepass"))
+
+    def content(item: int) -> str:
+        said = repr((tool.classes[item], tool.scores[item]))
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
+
     images = _images(tool.files, path, pictures)
-    batch = Batch(range(len(tool.names)), tool.names, images, (), Columns(columns), fingerprint=digest.hexdigest())
+    batch = Batch(range(len(tool.names)), tool.names, images, (), Columns(columns), content=content)
     grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
     groups = None if grouping is None else grouping.names
     items = {"item": list(tool.names), "file": list(tool.files), **columns}
     about = known_of(known, items, classes, groups, asked[0] if len(asked) == 1 else "")
-    given, new = given_labels(known, batch, classes)
+    given = given_labels(known, batch, classes)
+    new = given.new_classes(set(classes))
     if new:
         raise LabelError(f"scores have no class {new[0]!r}, which was given to an item; give one that has scores")
-    if given:
-        about["given"] = {item: None if k is None else classes[k] for item, k in given.items()}
+    if given.labels:
+        about["given"] = given.labels
     with warnings.catch_warnings(action="ignore", category=OverturnedScoresWarning):  # they come with the answer
         answer = infer_scores(
             TopScores(tool.classes, tool.scores),
@@ -107,8 +112,17 @@ def classify_scores(
             groups=None if groups is None or grouping is None else groups[grouping.group_of],
             **about,
         )
-    similar = tuple(similar_names(classes, [uses[name] for name in classes]))
-    return Classified(batch, answer, 0, BY_SCORES, group_by=asked, given=given, similar=similar)
+    codes = {name: k for k, name in enumerate(classes)}
+    return Classified(
+        batch,
+        answer,
+        0,
+        BY_SCORES,
+        group_by=asked,
+        given={item: None if label is None else codes[label] for item, label in given.labels.items()},
+        similar=tuple(similar_names(classes, [uses[name] for name in classes])),
+        not_applied=given.not_applied,
+    )
 
 
 def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] | None) -> PerhapsFiles | None:

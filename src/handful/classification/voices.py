@@ -64,7 +64,7 @@ def write_voices(classified: Classified, out: Path) -> None:
     """
     table, names = classified.predictions(), list[str]()
     keys = {name: table[name] for name in classified.group_by}
-    units = None if classified.batches is None else classified.batches.sequence_of
+    units = None if classified.batches is None else classified.batches.contexts.sequence_of
     groups = classified.answer.group_of
     word, numbers = classified.unknown_label or UNKNOWN, dict[tuple[Any, ...], int]()
     taken = {"_".join(name.split()) for name in classified.class_names}

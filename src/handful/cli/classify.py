@@ -94,8 +94,11 @@ def classify_command(
         ),
     ] = None,
     sequence: Annotated[
-        str | None,
-        typer.Option(help="Column that marks items of the same class: a sequence of photographs, a voice."),
+        list[str] | None,
+        typer.Option(
+            help="Column that marks items of the same class: a sequence of photographs, a voice. Repeat it for several "
+            "columns, for example if numbers start again at every site."
+        ),
     ] = None,
     pool: Annotated[
         str | None,
@@ -176,6 +179,14 @@ def classify_command(
         Path | None,
         typer.Option(help="Corrections saved on the page of this batch, or an export of Label Studio: .json."),
     ] = None,
+    new_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL",
+            help="A label of --given that the catalogue does not have yet, for an export of Label Studio; the page "
+            "marks its new classes itself. Repeat it for several.",
+        ),
+    ] = None,
     tasks: Annotated[
         Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
     ] = None,
@@ -236,7 +247,8 @@ def classify_command(
         "candidates": candidates,
         "prior": prior,
         "given": given,
-        "sequence": sequence,
+        "new_classes": new_class or None,
+        "sequence": sequence or None,
         "pool": pool,
         "order": order,
         "coarse": coarse,

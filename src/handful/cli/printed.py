@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from handful.classification.labelled import NONE
+from handful.classification.labelled import NONE, NOT_APPLIED
 from handful.cli.terminal import show
 from handful.estimators.answer import counted
 from handful.machine.untrusted import printable
@@ -38,7 +38,7 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
     files : sequence of path and str
         Files that were written, and what is in them.
     """
-    _complain(found.batch.skipped, found.messages())
+    _complain(found)
     n_doubtful = int(found.doubtful_items.sum())
     are = "is" if n_doubtful == 1 else "are"
     head, table = _groups(found) if found.group_by else _classes(found)
@@ -121,13 +121,20 @@ def complain_of_skipped(skipped: Sequence[object], n_items: int) -> None:
         sys.stderr.writelines(f"  {line}\n" for line in named)
 
 
-def _complain(skipped: Iterable[object], warnings: Iterable[str]) -> None:
-    """Name items that could not be read, and what looks wrong, on standard error."""
-    lost = [f"skipped {item}" for item in skipped]
-    if len(lost) > MOST_SKIPPED:
-        lost[MOST_SKIPPED:] = [f"and {len(lost) - MOST_SKIPPED:,} more"]
-    for line in (*lost, *(f"warning: {message}" for message in warnings)):
+def _complain(found: Classified) -> None:
+    """Name what was left out, and what looks wrong, on standard error."""
+    lines = _first("skipped", found.batch.skipped)
+    if found.not_applied:
+        lines.append(f"warning: {counted(len(found.not_applied), 'correction')} {NOT_APPLIED}:")
+        lines += _first(" ", found.not_applied)
+    for line in (*lines, *(f"warning: {message}" for message in found.messages())):
         sys.stderr.write(f"{printable(line)}\n")
+
+
+def _first(word: str, items: Sequence[object]) -> list[str]:
+    """Return a line for each of the first items, and one for all others."""
+    more = len(items) - MOST_SKIPPED
+    return [f"{word} {item}" for item in items[:MOST_SKIPPED]] + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def _table(*columns: tuple[str, str]) -> Table:

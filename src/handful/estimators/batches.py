@@ -6,7 +6,7 @@ all are labelled once alone, and again with what their siblings hold as a prior.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,17 +16,15 @@ import numpy.typing as npt
 from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer, label_batches
-from handful.errors import OptionError
 from handful.estimators.answer import Answer, best_two
 from handful.estimators.coarse import Coarse
-from handful.estimators.columns import column_of
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
 from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
 from handful.estimators.pooling import Pooling
 from handful.estimators.proposals import Proposal
-from handful.estimators.sequences import averaged, known_together
+from handful.estimators.sequences import averaged
 from handful.shapes import Bool, Float, Int
 
 # Rows of a batch, and what is known about it.
@@ -82,11 +80,9 @@ class CatalogueItems:
     several = False
 
     @classmethod
-    def of(
-        cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], given: Mapping[int, Any] | None
-    ) -> CatalogueItems:
+    def of(cls, catalogue: Catalogue, features: Float[np.ndarray, "item dim"], known: Known) -> CatalogueItems:
         """Add the items whose labels are given to the catalogue."""
-        return cls(*with_given(catalogue, features, given or {}))
+        return cls(*with_given(catalogue, features, known.get("given"), known.get("new_classes")))
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -128,20 +124,20 @@ def answered(
     items: GroupedItems, groups: Any, known: Known, frame_of: FrameOf = new_frame, *, keep: bool = True
 ) -> Answer:
     """Label every group jointly, or all items as one batch, see `Batches.answer`."""
-    return Batches(items, groups, known).answer(frame_of, keep=keep)
+    return Batches.of(items, groups, known).answer(frame_of, keep=keep)
 
 
 def by_group(
     items: GroupedItems, groups: Any, known: Known | None = None
 ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
     """Label every group as one joint batch: yield its place, the rows of its items, and the answer about it."""
-    return Batches(items, groups, known or Known()).labelled()
+    return Batches.of(items, groups, known or Known()).labelled()
 
 
 def labels_alone(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the labels and the rejected items alone: probabilities are never held for all rows at once."""
     codes, rejected = np.empty(len(items), np.int64), np.empty(len(items), dtype=bool)
-    for _, rows, found in Batches(items, groups, known).labelled():
+    for _, rows, found in Batches.of(items, groups, known).labelled():
         codes[rows], rejected[rows] = found.probabilities.argmax(1), found.rejected
     return items.classes[codes], rejected
 
@@ -153,39 +149,21 @@ class Batches:
     ----------
     items : GroupedItems
         All items.
-    groups : object
-        The group of each item, as in `BatchClassifier.infer`; None for a single batch.
-    known : Known
-        What is known about the items.
+    contexts : BatchContexts
+        Their groups, and what is known about them.
     """
 
-    def __init__(self, items: GroupedItems, groups: Any, known: Known) -> None:
-        n_items = len(items)
-        self.items = items
+    def __init__(self, items: GroupedItems, contexts: BatchContexts) -> None:
+        self.items, self.contexts = items, contexts
         self.pooling: Pooling | None = None
-        self.names: npt.NDArray[Any] | None
-        self.group_of: Int[np.ndarray, "item"]
-        self.names, self.group_of = (
-            (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
-        )
-        self.contexts = BatchContexts(known, items.classes, self.names, self.group_of, items.given)
-        self.sequence_of = None
-        if "sequence" in known:
-            if items.several:
-                raise OptionError("sequence says that items have one class, and several says that they may have more")
-            self.sequence_of = column_of(known["sequence"], n_items, "sequence")[1]
-        self.coarse = known.get("coarse")
-        if self.coarse is not None and items.several:
-            raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
-        self.rows_of = rows_by_group(self.group_of)
-        if self.contexts.siblings is not None:
+        self.rows_of = rows_by_group(contexts.group_of)
+        if contexts.siblings is not None:
             self._pool()
 
-    def context(self, place: int) -> Context:
-        """Return what is known about the items of one group."""
-        rows = self.rows_of[place]
-        context = self.contexts.of_group(place, rows)
-        return context if self.sequence_of is None else known_together(context, self._sequences(rows))
+    @classmethod
+    def of(cls, items: GroupedItems, groups: Any, known: Known) -> Batches:
+        """Check what is known about the items; `groups` is the group of each, None for a single batch."""
+        return cls(items, BatchContexts(known, items.classes, len(items), groups, items.given, several=items.several))
 
     def label(self, place: int) -> JointAnswer:
         """Label one group."""
@@ -196,23 +174,20 @@ class Batches:
     ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group, or some: yield its place, the rows of its items, and the answer about it."""
         places = range(len(self.rows_of)) if places is None else places
-        batches = [(self.rows_of[place], self.context(place)) for place in places]
+        batches = [(rows := self.rows_of[place], self.contexts.of_group(place, rows)) for place in places]
         if isinstance(self.items, CatalogueItems):
             answers = self.items.label_all(batches)
         else:
             answers = (self.items.label(*batch) for batch in batches)
         for place, (rows, _), found in zip(places, batches, answers, strict=True):
-            yield place, rows, found if self.sequence_of is None else averaged(found, self._sequences(rows))
-
-    def _sequences(self, rows: Int[np.ndarray, "some"]) -> Int[np.ndarray, "some"]:
-        """Return the sequence of each item of a group, counted from zero."""
-        assert self.sequence_of is not None
-        return np.asarray(np.unique(self.sequence_of[rows], return_inverse=True)[1])
+            if self.contexts.sequence_of is not None:
+                found = averaged(found, np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1])
+            yield place, rows, found
 
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
         """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
-        items, n_items = self.items, len(self.items)
-        coarse = None if self.coarse is None else Coarse.of(self.coarse, items.classes, n_items)
+        items, n_items, names = self.items, len(self.items), self.contexts.groups
+        coarse = None if self.contexts.coarse is None else Coarse.of(self.contexts.coarse, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
         codes, chances, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
         unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
@@ -227,7 +202,7 @@ class Batches:
             if table is not None:
                 table[rows] = q
             of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
-        n_zero = np.bincount(self.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
+        n_zero = np.bincount(self.contexts.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
         answer = Answer(
             classes=items.classes,
             codes=codes,
@@ -246,13 +221,13 @@ class Batches:
                 diagnose(items.head, len(rows), float(found.confidence.mean()), n_zero=int(zero))
                 for rows, found, zero in zip(self.rows_of, of_groups, n_zero, strict=True)
             ),
-            groups=self.names,
-            group_of=self.group_of,
+            groups=names,
+            group_of=self.contexts.group_of,
             pooling=self.pooling,
             coarse=coarse,
             frame_of=frame_of,
         )
-        return answer if self.names is not None else answer.at(0)
+        return answer if names is not None else answer.at(0)
 
     def _pool(self) -> None:
         """Label all groups alone, and take what siblings hold as a prior."""

@@ -287,8 +287,8 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         groups : [row], [row, column] or None
             One value per row, or one row of values; every group is labelled as a separate batch.
         **known : object
-            What is known about the batch in advance: `prior`, `candidates`, `given`, `sequence`, `pool` and `order`,
-            see `Known`.
+            What is known about the batch in advance: `prior`, `candidates`, `given`, `new_classes`, `sequence`,
+            `pool`, `order` and `coarse`, see `Known`.
 
         Returns
         -------
@@ -390,7 +390,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         outside = [place for place in chosen if place >= len(items)]
         if outside:
             raise TaskError(f"the batch has the items 0 to {len(items) - 1}, got {outside[0]}")
-        batches = Batches(items, None, checked(known))
+        batches = Batches.of(items, None, checked(known))
         said = explained(batches, 0, batches.answer(), chosen)
         return said[0] if isinstance(item, int | np.integer) else said
 
@@ -428,7 +428,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
         89% of the labels are right, and 100% after three answers
         """
-        n, batches = whole("n", n, least=1, error=OptionError), Batches(self._items(X, known), None, checked(known))
+        n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), None, checked(known))
         return questions_of(batches, 0, batches.answer(), n)
 
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
@@ -553,7 +553,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, known: Known) -> CatalogueItems:
         """Return a batch, beside the catalogue with the examples that are given."""
-        return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), known.get("given"))
+        return CatalogueItems.of(self._current(), checked_features(self, X, reset=False), checked(known))
 
     def _answered(self, X: Any, groups: Any, known: Known) -> Answer:
         """Label a batch, or every group; the caller warns, so that a warning names the line of the user."""

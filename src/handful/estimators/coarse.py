@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.banks.class_names import plain_label
+from handful.banks.class_names import is_missing, plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.logistic import class_sums
 from handful.errors import OptionError
@@ -21,6 +21,27 @@ from handful.shapes import Float, Int
 
 # An answer is given at a level if its chance is at least this.
 SURE = 0.95
+
+
+def coarse_names(coarse: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the coarse class of each class; one that is not mentioned is its own.
+
+    A coarse class that has the name of another class is refused: an answer would not say which of the two is meant.
+    """
+    if not isinstance(coarse, Mapping):
+        raise OptionError(f"coarse must be a mapping from classes to coarse classes, got {type(coarse).__name__}")
+    names, known = classes.astype(object), set(classes.tolist())
+    for place, given in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
+        own, name = names[place], plain_label(given)
+        if is_missing(name):
+            raise OptionError(f"the coarse class of {own!r} is {name!r}; give it a name, or leave the class out")
+        if name != own and name in known:
+            raise OptionError(
+                f"the coarse class of {own!r} is {name!r}, which is another class, so that answers could mean either; "
+                f"call it otherwise, for example {f'any {name}'!r}"
+            )
+        names[place] = name
+    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +64,8 @@ class Coarse:
     chances: Float[np.ndarray, "item"]
 
     @classmethod
-    def of(cls, coarse: Any, classes: npt.NDArray[Any], n_items: int) -> Coarse:
-        """Make one for items that are not labelled yet; a class that is not mentioned is its own coarse class."""
-        if not isinstance(coarse, Mapping):
-            raise OptionError(f"coarse must be a mapping from classes to coarse classes, got {type(coarse).__name__}")
-        names = classes.astype(object)
-        for place, name in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
-            names[place] = plain_label(name)
+    def of(cls, names: npt.NDArray[Any], n_items: int) -> Coarse:
+        """Make one for items that are not labelled yet, from the coarse class of each class."""
         every, of_class = distinct(names)
         return cls(every, of_class, np.zeros(n_items, np.int64), np.zeros(n_items))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -10,9 +11,12 @@ import numpy.typing as npt
 
 from handful.engine.model import Context
 from handful.engine.prior import Prior
-from handful.errors import OptionError
+from handful.errors import LabelError, OptionError
+from handful.estimators.coarse import coarse_names
+from handful.estimators.columns import column_of
 from handful.estimators.pooling import Siblings, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
+from handful.estimators.sequences import allowed_for_all, given_to_all, sequences_of
 from handful.shapes import Int
 
 
@@ -31,12 +35,17 @@ class Known(TypedDict, total=False):
         with the only classes that this item can have; None there means all.
     given : mapping from rows to labels
         Labels that a person gave to some items: positions of rows, counted from 0, to labels. These items keep that
-        label, and count as examples of their class in this call; an item with None belongs to no class. A label that
-        the catalogue does not have is a new class; `probabilities` then have a column for it, in the order of all
-        labels. The catalogue stays as it is: to keep the examples, call `partial_fit`.
+        label, and count as examples of their class in this call; an item with None belongs to no class. The catalogue
+        stays as it is: to keep the examples, call `partial_fit`.
+    new_classes : list of labels
+        Labels of `given` that the catalogue may not have yet; any other label that it does not have is refused, so that
+        a typing mistake does not become a class. `probabilities` have a column for each new class that was given, in
+        the order of all labels.
     sequence : [row] or [row, column]
         Items with the same value have the same class: the photographs of one sequence, the segments of one voice. They
-        get the mean of their answers.
+        get the mean of their answers. What is known about one of them holds for all. A row without a value (None, NaN)
+        stands alone. A sequence that has items in several groups is refused: if its numbers start again in every
+        group, give the columns of the group as well.
     pool : True, [row] or [row, column]
         Groups with the same value are siblings: each is labelled with the help of the others where that improves it,
         see `Answer.pooling`. True means that all are siblings.
@@ -45,8 +54,8 @@ class Known(TypedDict, total=False):
         if the data suggest so.
     coarse : mapping from classes to coarse classes
         The genus of each species, the tissue of each cell type. Answers then have a coarse class as well, and
-        `Answer.sure_labels` says at which level it is sure. A class that is not mentioned is its own. Labels stay the
-        same.
+        `Answer.sure_labels` says at which level it is sure. A class that is not mentioned is its own. No other class
+        may have the name of a coarse class. Labels stay the same.
 
     Examples
     --------
@@ -61,6 +70,7 @@ class Known(TypedDict, total=False):
     prior: Any
     candidates: Any
     given: Mapping[int, Any] | None
+    new_classes: Any
     sequence: Any
     pool: Any
     order: Any
@@ -79,7 +89,7 @@ def checked(known: Mapping[str, Any]) -> Known:
 
 
 class BatchContexts:
-    """What is known about every group, in the terms of the engine.
+    """What is known about every group, in the terms of the engine; what contradicts itself is refused.
 
     Parameters
     ----------
@@ -87,35 +97,52 @@ class BatchContexts:
         As the caller gave it.
     classes : ndarray [class]
         All classes.
-    groups, group_of : ndarray [group] or None, ndarray [item]
-        Names of the groups, and the group of each item.
+    n_items : int
+        Number of items.
+    groups : [row], [row, column] or None
+        The group of each item.
     given : ndarray [item] or None
         Class of each item that has one for certain.
+    several : bool
+        Whether an item may hold several classes.
     """
 
     def __init__(
         self,
         known: Known,
         classes: npt.NDArray[Any],
-        groups: npt.NDArray[Any] | None,
-        group_of: Int[np.ndarray, "item"],
-        given: Int[np.ndarray, "item"] | None,
+        n_items: int,
+        groups: Any = None,
+        given: Int[np.ndarray, "item"] | None = None,
+        *,
+        several: bool = False,
     ) -> None:
         if groups is None and ("pool" in known or "order" in known):
             raise OptionError("pool and order need groups, and there are none; give the argument groups")
+        if several and "sequence" in known:
+            raise OptionError("sequence says that items have one class, and several says that they may have more")
+        if several and "coarse" in known:
+            raise OptionError("the chances of several classes per item cannot be added up; leave coarse out")
+        self.classes = classes
+        self.groups: npt.NDArray[Any] | None
+        self.group_of: Int[np.ndarray, "item"]
+        self.groups, self.group_of = (
+            (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
+        )
         candidates = known.get("candidates")
         by_item = is_by_item(candidates, classes)
-        self.allowed = allowed_of(candidates, classes, len(group_of)) if by_item else None
-        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, groups)
-        n_groups = 1 if groups is None else len(groups)
+        self.allowed = allowed_of(candidates, classes, n_items) if by_item else None
+        weights = weights_of(known.get("prior"), None if by_item else candidates, classes, self.groups)
+        n_groups = 1 if self.groups is None else len(self.groups)
         self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
-        if self.allowed is not None and self.prior is not None:
-            possible = self.allowed & np.isfinite(self.prior.log_shares)[group_of]
-            if not possible.any(1).all():
-                row = int(np.flatnonzero(~possible.any(1))[0])
-                raise OptionError(f"prior rules out every class among the candidates of row {row}; correct one of them")
-        self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), len(group_of), group_of)
+        self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)
+        self.coarse = coarse_names(known["coarse"], classes) if "coarse" in known else None
         self.given = given
+        self._refuse_impossible("row", range(n_items), np.arange(n_items))
+        self.sequence_of: Int[np.ndarray, "item"] | None = None
+        if "sequence" in known:
+            self._take_sequences(*sequences_of(known["sequence"], n_items))
+        self._refuse_excluded()
 
     def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Context:
         """Return what is known about the items of one group."""
@@ -123,6 +150,100 @@ class BatchContexts:
         if self.allowed is None:
             return context
         return Context(context.log_shares, context.concentration, self.allowed[rows], context.given)
+
+    def of(self, items: Sequence[int], classes: Sequence[int]) -> BatchContexts:
+        """Return what is known about some of the items and classes, in this order, for instance all that can be read.
+
+        What is known about a sequence stays, though some of its items are left out.
+        """
+        if len(items) == len(self.group_of) and list(classes) == list(range(len(self.classes))):
+            return self
+        same, rows, left = copy(self), np.asarray(items, np.int64), np.asarray(classes, np.int64)
+        places, same.group_of = np.unique(self.group_of[rows], return_inverse=True)
+        same.classes = self.classes[left]
+        same.groups = None if self.groups is None else self.groups[places]
+        same.coarse = None if self.coarse is None else self.coarse[left]
+        same.allowed = None if self.allowed is None else self.allowed[np.ix_(rows, left)]
+        same.sequence_of = None if self.sequence_of is None else self.sequence_of[rows]
+        same.siblings = None if self.siblings is None else self.siblings.of(places)
+        if self.prior is not None:
+            weights = np.exp(self.prior.log_shares[np.ix_(places, left)])
+            if not weights.any(1).all():
+                raise OptionError("no class is left: prior or candidates exclude all that could be read")
+            same.prior = Prior.of(weights, self.prior.concentration[places])
+        if self.given is not None:
+            new = np.full(len(self.classes), -1)
+            new[left] = np.arange(len(left))
+            given = self.given[rows]
+            same.given = np.where(given >= 0, new[given], given)
+        same._refuse_impossible("row", items, np.arange(len(rows)))
+        return same
+
+    def _take_sequences(self, names: list[Any], sequence_of: Int[np.ndarray, "item"]) -> None:
+        """Say of all items of a sequence what is known about one of them."""
+        self.sequence_of = sequence_of
+        _refuse_several_groups(names, sequence_of, self.groups, self.group_of)
+        self.allowed = None if self.allowed is None else allowed_for_all(self.allowed, sequence_of)
+        self.given = None if self.given is None else given_to_all(self.given, names, sequence_of)
+        self._refuse_impossible("sequence", names, sequence_of)
+
+    def _refuse_impossible(self, what: str, names: Sequence[Any], of: Int[np.ndarray, "item"]) -> None:
+        """Refuse items that can have no class, by the name of their row or sequence."""
+        if self.allowed is None:
+            return
+        possible = self.allowed
+        if self.prior is not None:
+            possible = possible & np.isfinite(self.prior.log_shares)[self.group_of]
+        lost = np.unique(of[~possible.any(1)])
+        if len(lost):
+            by = "candidates" if self.prior is None or not self.allowed.any(1).all() else "prior and candidates"
+            raise OptionError(
+                f"{by} leave no class for {what} {names[lost[0]]!r}{_more(len(lost), what)}; correct them"
+            )
+
+    def _refuse_excluded(self) -> None:
+        """Refuse labels of a person that prior or candidates rule out."""
+        rows = np.flatnonzero(self.given >= 0) if self.given is not None else np.zeros(0, np.int64)
+        if len(rows) == 0:
+            return
+        assert self.given is not None
+        own = self.given[rows]
+        excluded = np.zeros(len(rows), bool) if self.allowed is None else ~self.allowed[rows, own]
+        if self.prior is not None:
+            excluded |= np.isneginf(self.prior.log_shares[self.group_of[rows], own])
+        if excluded.any():
+            first = int(np.flatnonzero(excluded)[0])
+            raise LabelError(
+                f"row {rows[first]} was given {self.classes.tolist()[own[first]]!r}, a class that prior or candidates "
+                f"exclude for it{_more(int(excluded.sum()), 'row')}; correct one of them"
+            )
+
+
+def _more(n: int, what: str) -> str:
+    return "" if n == 1 else f", and for {n - 1:,} more {what}{'s' if n > 2 else ''}"
+
+
+def _refuse_several_groups(
+    names: list[Any],
+    sequence_of: Int[np.ndarray, "item"],
+    groups: npt.NDArray[Any] | None,
+    group_of: Int[np.ndarray, "item"],
+) -> None:
+    """Refuse sequences that have items in several groups, which are labelled separately."""
+    if groups is None:
+        return
+    first = np.empty(len(names), np.int64)
+    first[sequence_of[::-1]] = group_of[::-1]
+    elsewhere = np.flatnonzero(group_of != first[sequence_of])
+    if len(elsewhere):
+        n, item = len(np.unique(sequence_of[elsewhere])), int(elsewhere[0])
+        places = [groups.tolist()[place] for place in (first[sequence_of[item]], group_of[item])]
+        also = "" if n == 1 else f", and {n - 1:,} more {'sequence spans' if n == 2 else 'sequences span'} groups"
+        raise OptionError(
+            f"sequence {names[sequence_of[item]]!r} has items in the groups {places[0]!r} and {places[1]!r}{also}; "
+            "groups are labelled separately, and a sequence has one class. If its numbers start again in every group, "
+            "name the columns of both: sequence=['site', 'number'] (--sequence site --sequence number)"
+        )
 
 
 def is_by_item(candidates: Any, classes: npt.NDArray[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from handful.catalogue.labels import distinct
 from handful.engine.pooling import FOLLOW, pooled
 from handful.engine.prior import CONCENTRATION, Prior
 from handful.errors import OptionError, TaskError
-from handful.estimators.columns import column_of
+from handful.estimators.columns import column_of, column_values, gaps_in, places_in
 from handful.shapes import Float, Int
 
 ALL = "all"
@@ -68,6 +69,24 @@ class Siblings:
     pool_of: Int[np.ndarray, "group"]
     step_of: Int[np.ndarray, "group"] | None
 
+    @classmethod
+    def ranked(
+        cls, names: npt.NDArray[Any], pool_of: Int[np.ndarray, "group"], moment: Int[np.ndarray, "group"] | None
+    ) -> Siblings:
+        """Count the steps of every pool from zero, by the moments of its groups."""
+        if moment is None:
+            return cls(names, pool_of, None)
+        step_of = np.empty(len(pool_of), np.int64)
+        for place in range(len(names)):
+            mine = pool_of == place
+            step_of[mine] = distinct(moment[mine])[1]
+        return cls(names, pool_of, step_of)
+
+    def of(self, groups: Int[np.ndarray, "some"]) -> Siblings:
+        """Return those of some of the groups."""
+        left, pool_of = np.unique(self.pool_of[groups], return_inverse=True)
+        return Siblings.ranked(self.names[left], pool_of, None if self.step_of is None else self.step_of[groups])
+
     def prior(
         self, counts: Float[np.ndarray, "group class"], labels: Float[np.ndarray, "group class"], known: Prior | None
     ) -> tuple[Prior, Pooling]:
@@ -99,14 +118,40 @@ def siblings_of(pool: Any, order: Any, n_items: int, group_of: Int[np.ndarray, "
     else:
         names, codes = column_of(pool, n_items, "pool")
         pool_of = _of_groups(codes, group_of, n_groups, "pool")
-    if order is None:
-        return Siblings(names, pool_of, None)
-    moment = _of_groups(column_of(order, n_items, "order")[1], group_of, n_groups, "order")
-    step_of = np.empty(n_groups, np.int64)
-    for place in range(len(names)):
-        mine = pool_of == place
-        step_of[mine] = distinct(moment[mine])[1]
-    return Siblings(names, pool_of, step_of)
+    moment = None if order is None else _of_groups(_moments(order, n_items), group_of, n_groups, "order")
+    return Siblings.ranked(names, pool_of, moment)
+
+
+def _moments(order: Any, n_items: int) -> Int[np.ndarray, "item"]:
+    """Return the place of each item's time among all; text must be numbers or dates, which other text would hide."""
+    values = column_values(order, n_items, "order")
+    if gaps_in(values).any():
+        raise TaskError("some rows have no value in order; fill in the column or drop these rows")
+    listed = values.tolist()
+    if all(isinstance(value, str) for value in listed):
+        values = np.empty(n_items, dtype=object)
+        values[:] = _numbers(listed) or _dates(listed)
+    elif any(isinstance(value, tuple) for value in listed):
+        raise TaskError("order must be one column of numbers or dates, got several")
+    return places_in(values, "order")[1]
+
+
+def _numbers(listed: list[str]) -> list[float] | None:
+    try:
+        found = [float(value) for value in listed]
+    except ValueError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _dates(listed: list[str]) -> list[datetime]:
+    found = list[datetime]()
+    for value in listed:
+        try:
+            found.append(datetime.fromisoformat(value.strip()))
+        except ValueError as error:
+            raise TaskError(f"order must have numbers, or dates such as 2026-05-31, got {value!r}") from error
+    return found
 
 
 def _of_groups(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import some_of
+from handful.arguments import did_you_mean, some_of
 from handful.banks.class_names import plain_label
 from handful.catalogue.labels import places_of, same_kind
 from handful.engine.prior import CONCENTRATION, Prior
@@ -17,6 +17,8 @@ from handful.estimators.containers import values_of
 from handful.shapes import Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"
+# What stands for several classes, and so cannot be one.
+NOT_CLASSES = (list, set, frozenset, dict, np.ndarray)
 
 
 def weights_of(
@@ -107,7 +109,16 @@ def _candidate_table(
 def _listed(candidates: Any, classes: npt.NDArray[Any]) -> Float[np.ndarray, "class"]:
     if isinstance(candidates, (str, bytes)):
         raise OptionError(f"candidates must be a list of classes, got the text {candidates!r}; put it in a list")
-    values = sorted(candidates) if isinstance(candidates, (set, frozenset)) else list(values_of(candidates))
+    if not isinstance(candidates, Iterable):
+        raise OptionError(f"candidates must be a list of classes, got {candidates!r}")
+    values = sorted(candidates, key=repr) if isinstance(candidates, (set, frozenset)) else list(candidates)
+    odd = next((value for value in values if value is None or isinstance(value, NOT_CLASSES)), values)
+    if odd is not values:
+        raise OptionError(
+            "candidates must be one list of classes, or one list per row, with None for all classes; "
+            f"{odd!r:.60} is neither a class nor one of as many lists as there are rows"
+        )
+    values = list(values_of(values))
     weights = np.zeros(len(classes))
     weights[class_places(values, classes)] = 1
     return weights
@@ -133,7 +144,8 @@ def class_places(names: list[Any], classes: npt.NDArray[Any]) -> Int[np.ndarray,
     places = places_of(given, classes[order])
     if (places < 0).any():
         unknown = names[int(np.flatnonzero(places < 0)[0])]
-        raise LabelError(f"class {unknown!r} is not in the catalogue; see classes_ for those that are")
+        known = did_you_mean(unknown, classes.tolist())
+        raise LabelError(f"class {unknown!r} is not in the catalogue{known}; see classes_ for those that are")
     return order[places]
 
 

@@ -10,7 +10,6 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import whole
 from handful.banks.class_names import plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.model import Context, JointAnswer
@@ -18,11 +17,11 @@ from handful.engine.scores import KINDS, differences, factor_of_labelled, in_nat
 from handful.engine.several import holding
 from handful.errors import LabelError, OptionError, TaskError
 from handful.estimators.answer import Answer
-from handful.estimators.batches import answered
-from handful.estimators.columns import column_of
+from handful.estimators.batches import Batches
 from handful.estimators.containers import frame_of, labels_of, values_of, vectors_of
 from handful.estimators.context import BatchContexts, Known, checked
 from handful.estimators.diagnostics import HIGH_SCORE, overturned_scores, warnings_of
+from handful.estimators.given import rows_given
 from handful.estimators.prior_weights import class_places, weights_of
 from handful.shapes import Bool, Float, Int
 
@@ -198,30 +197,24 @@ def infer_scores(
     if kind not in KINDS:
         raise OptionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     about = checked(known)
-    labelled = about.get("given") or {}
-    if several and (kind != "sigmoid" or labelled):
+    labelled: Any = about.get("given", {})
+    if "new_classes" in about:
+        raise OptionError("a new class has no scores; leave new_classes out, and give labels that have scores")
+    if several and (kind != "sigmoid" or len(labelled)):
         raise OptionError(
             "several needs the kind sigmoid, and no given labels: a label would not say what else is present"
         )
     values, names = _table(scores, classes, kind)
     n_items = len(values)
-    group_names, group_of = (
-        (None, np.zeros(n_items, np.int64)) if groups is None else column_of(groups, n_items, "groups")
-    )
-    banned = _banned(BatchContexts(about, names, group_names, group_of, None), group_of)
+    rows, codes = _codes(labelled, names, n_items)
+    contexts = BatchContexts(about, names, n_items, groups, codes, several=several)
+    banned = _banned(contexts)
     relative, best = differences(values, kind, _model_weights(model_prior, names, kind), unlisted=unlisted)
     unit, listed = unit_of(relative, banned), ~np.isnan(relative)
-    nats, codes = in_nats(relative, unit), None
-    if labelled:
-        rows, codes = _codes(labelled, names, n_items)
-        own = nats[rows]
+    if rows and codes is not None:
+        own = in_nats(relative, unit)[rows]
         if banned is not None:
-            barred = np.broadcast_to(banned, nats.shape)[rows]
-            if barred[np.arange(len(rows)), codes[rows]].any():
-                raise OptionError(
-                    "given has a class that prior or candidates rule out for this item; correct one of them"
-                )
-            own = np.where(barred, -np.inf, own)
+            own = np.where(banned[rows], -np.inf, own)
         unit /= factor_of_labelled(own, codes[rows])
     items = ScoredItems(
         in_nats(relative, unit, unlisted=True),
@@ -231,7 +224,7 @@ def infer_scores(
         codes,
         several,
     )
-    found = answered(items, groups, about, frame_of(scores))
+    found = Batches(items, contexts).answer(frame_of(scores))
     if kind in CHANCES and not several:
         found = _with_overturned(found, values, banned, codes)
     for warning in warnings_of(found.diagnostics) if groups is None else ():
@@ -273,10 +266,10 @@ def _listed_and_allowed(listed: Bool[np.ndarray, "item class"], context: Context
     return np.where(left.any(1, keepdims=True), left, context.allowed)
 
 
-def _banned(contexts: BatchContexts, group_of: Int[np.ndarray, "item"]) -> Bool[np.ndarray, "item class"] | None:
+def _banned(contexts: BatchContexts) -> Bool[np.ndarray, "item class"] | None:
     """Classes that items cannot have; None if they can have all."""
     shares = None if contexts.prior is None else np.isneginf(contexts.prior.log_shares)
-    banned = None if shares is None or not shares.any() else shares[group_of]
+    banned = None if shares is None or not shares.any() else shares[contexts.group_of]
     if contexts.allowed is None:
         return banned
     return ~contexts.allowed if banned is None else banned | ~contexts.allowed
@@ -364,11 +357,11 @@ def _model_weights(model_prior: Any, classes: npt.NDArray[Any], kind: str) -> Fl
 
 def _codes(
     labelled: Mapping[int, Any], classes: npt.NDArray[Any], n_items: int
-) -> tuple[list[int], Int[np.ndarray, "item"]]:
-    """Return the labelled rows, and the class of every row, -1 if it is not labelled."""
-    rows = [whole("a position in given", row, least=0, error=TaskError) for row in labelled]
-    if max(rows) >= n_items:
-        raise TaskError(f"given has the position {max(rows)}, but there are {n_items} items, counted from 0")
+) -> tuple[list[int], Int[np.ndarray, "item"] | None]:
+    """Return the labelled rows, and the class of every row, -1 if it is not labelled; None if none is."""
+    rows = rows_given(labelled, n_items)
+    if not rows:
+        return rows, None
     if any(label is None for label in labelled.values()):
         raise OptionError("scores do not tell which items belong to no class; leave out items that were given None")
     codes = np.full(n_items, -1)

@@ -7,36 +7,50 @@ a few that lie in a wrong sequence do not spoil it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from handful.engine.links import NewGroup
 from handful.engine.logistic import class_sums
-from handful.engine.model import Context, JointAnswer
+from handful.engine.model import JointAnswer
 from handful.errors import OptionError
-from handful.shapes import Float, Int
+from handful.estimators.columns import column_values, gaps_in, places_in
+from handful.shapes import Bool, Float, Int
 
 
-def known_together(context: Context, sequence_of: Int[np.ndarray, "item"]) -> Context:
-    """Return what is known about items, if what is known about one holds for its sequence.
+def sequences_of(values: Any, n_items: int) -> tuple[list[Any], Int[np.ndarray, "item"]]:
+    """Return names of the sequences, and the sequence of each item; an item without a value stands alone."""
+    found = column_values(values, n_items, "sequence")
+    gaps = gaps_in(found)
+    names, of_others = places_in(found[~gaps], "sequence")
+    sequence_of = np.empty(n_items, np.int64)
+    sequence_of[~gaps], sequence_of[gaps] = of_others, len(names) + np.arange(gaps.sum())
+    return [*names.tolist(), *found[gaps].tolist()], sequence_of
 
-    A class must be allowed for all items of a sequence, and one given label is that of all.
-    """
-    allowed, given = context.allowed, context.given
-    if allowed is not None:
-        of_all = np.ones((int(sequence_of.max()) + 1, allowed.shape[1]), bool)
-        np.logical_and.at(of_all, sequence_of, allowed)
-        possible = of_all if context.log_shares is None else of_all & ~np.isneginf(context.log_shares)
-        # Where candidates contradict each other, each item keeps its own.
-        agree = np.asarray(possible.any(1))[sequence_of, None]
-        allowed = np.where(agree, of_all[sequence_of], allowed)
-    if given is not None:
-        of_one, known = np.full(int(sequence_of.max()) + 1, -1), np.flatnonzero(given != -1)
-        of_one[sequence_of[known]] = given[known]
-        if (of_one[sequence_of[known]] != given[known]).any():
-            raise OptionError("items of one sequence were given different labels; correct given or sequence")
-        given = of_one[sequence_of]
-    return replace(context, allowed=allowed, given=given)
+
+def allowed_for_all(
+    allowed: Bool[np.ndarray, "item class"], sequence_of: Int[np.ndarray, "item"]
+) -> Bool[np.ndarray, "item class"]:
+    """Return the classes that all items of a sequence can have, for each of its items."""
+    order = np.argsort(sequence_of, kind="stable")
+    starts = np.searchsorted(sequence_of[order], np.arange(int(sequence_of.max()) + 1))
+    return np.asarray(np.logical_and.reduceat(allowed[order], starts, axis=0)[sequence_of])
+
+
+def given_to_all(
+    given: Int[np.ndarray, "item"], names: list[Any], sequence_of: Int[np.ndarray, "item"]
+) -> Int[np.ndarray, "item"]:
+    """Return the label that one item of a sequence was given, for all of its items."""
+    of_one, known = np.full(len(names), -1), np.flatnonzero(given != -1)
+    of_one[sequence_of[known]] = given[known]
+    wrong = known[of_one[sequence_of[known]] != given[known]]
+    if len(wrong):
+        raise OptionError(
+            f"items of one sequence were given different labels, those of {names[sequence_of[wrong[0]]]!r}; correct "
+            "given or sequence"
+        )
+    return np.asarray(of_one[sequence_of])
 
 
 def averaged(found: JointAnswer, sequence_of: Int[np.ndarray, "item"]) -> JointAnswer:

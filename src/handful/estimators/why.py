@@ -140,7 +140,8 @@ def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: i
     rows, items = batches.rows_of[place], batches.items
     assert isinstance(items, CatalogueItems)
     points = items.catalogue.points(items.features[rows]) - items.catalogue.reference.centre
-    given = [] if items.given is None else np.flatnonzero(items.given[rows] != -1).tolist()
+    known = batches.contexts.given
+    given = [] if known is None else np.flatnonzero(known[rows] != -1).tolist()
     return tuple(questions_about(points, found.probabilities, found.unknown, n, given))
 
 

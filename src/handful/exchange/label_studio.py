@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -22,7 +21,7 @@ KIND = "an export of Label Studio"
 # Names in the labelling interface: the control that people use, and the object they look at.
 CONTROL, OBJECT = "label", "item"
 # Keys of the data by which a task is found again.
-ROW, ITEM, BATCH = "row", "item", "handful_batch"
+ROW, ITEM, CONTENT = "row", "item", "handful_content"
 # How Label Studio is asked for a file on its own disk.
 LOCAL_FILES = "/data/local-files/?d="
 # Elements that show an item, by the key of the data that holds it.
@@ -33,22 +32,23 @@ ELEMENTS = {"text": "Text", "image": "Image", "item": "Text"}
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True)
-class Annotated:
-    """Labels that people gave: fingerprint of the batch, and row, name and label of each annotation."""
+class Annotated(NamedTuple):
+    """The label that a person gave: row and name of the item, a hash of its content, and the label."""
 
-    batch: str
-    labels: tuple[tuple[int, str, str], ...]
+    row: int
+    item: str
+    content: str
+    label: str
 
 
 def task(
-    data: Mapping[str, Any], label: str, probability: float, *, row: int, item: str, batch: str, version: str
+    data: Mapping[str, Any], label: str, probability: float, *, row: int, item: str, content: str, version: str
 ) -> dict[str, Any]:
     """Return a task with one prediction.
 
     Examples
     --------
-    >>> found = task({"text": "where is my bag"}, "luggage", 0.93, row=4, item="T4", batch="ab", version="handful")
+    >>> found = task({"text": "where is my bag"}, "luggage", 0.93, row=4, item="T4", content="ab", version="handful")
     >>> found["predictions"][0]["result"][0]["value"]
     {'choices': ['luggage']}
     """
@@ -60,7 +60,7 @@ def task(
         "value": {"choices": [label]},
     }
     return {
-        "data": {**data, ROW: row, ITEM: item, BATCH: batch},
+        "data": {**data, ROW: row, ITEM: item, CONTENT: content},
         "predictions": [{"model_version": version, "score": probability, "result": [result]}],
     }
 
@@ -103,7 +103,7 @@ def write_tasks(tasks: Sequence[Mapping[str, Any]], path: Path) -> None:
     JsonFile([], 1, False, False, True).write(list(tasks), path)
 
 
-def annotated(tasks: Any, where: str) -> Annotated:
+def annotated(tasks: Any, where: str) -> list[Annotated]:
     """Return what people said in the tasks of an export, in annotations that were not cancelled."""
     if not isinstance(tasks, list) or not all(
         isinstance(one, dict) and isinstance(one.get("data"), dict) for one in tasks
@@ -111,24 +111,26 @@ def annotated(tasks: Any, where: str) -> Annotated:
         raise FileFormatError(
             f"{where} must be {KIND}: a list of tasks with 'data' and 'annotations'; export as JSON, not as JSON-MIN"
         )
-    labels, batches = list[tuple[int, str, str]](), set[str]()
+    labels = list[Annotated]()
     for number, one in enumerate(tasks):
         chosen = list(_labels(one.get("annotations"), f"task {number} of {where}"))
         if not chosen:
             continue
         data = one["data"]
-        row, item = data.get(ROW), data.get(ITEM)
-        if not isinstance(row, int) or isinstance(row, bool) or not isinstance(item, str):
+        row, item, content = data.get(ROW), data.get(ITEM), data.get(CONTENT)
+        if (
+            not isinstance(row, int)
+            or isinstance(row, bool)
+            or not (isinstance(item, str) and isinstance(content, str))
+        ):
             raise FileFormatError(
-                f"task {number} of {where} has no {ROW!r} and {ITEM!r} in its data, so it is not one that handful wrote"
+                f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so it is not one that "
+                "handful wrote"
             )
-        batches.add(str(data.get(BATCH, "")))
-        labels += [(row, item, label) for label in chosen]
+        labels += [Annotated(row, item, content, label) for label in chosen]
     if not labels:
         raise FileFormatError(f"{where} has no task with an annotation; label some in Label Studio, then export again")
-    if len(batches) > 1:
-        raise FileFormatError(f"{where} has tasks of {len(batches)} batches; export those of one batch at a time")
-    return Annotated(batches.pop(), tuple(labels))
+    return labels
 
 
 def _labels(annotations: Any, where: str) -> Iterator[str]:

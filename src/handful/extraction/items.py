@@ -61,6 +61,8 @@ class Items:
         Positions of the items in what was read.
     skipped : tuple of Skipped
         Rows of a table that could not be read.
+    hashes : tuple of str
+        SHA-256 of the content of each item alone.
     """
 
     kind: Kind
@@ -73,6 +75,7 @@ class Items:
     columns: Columns = field(default_factory=Columns)
     rows: Sequence[int] = ()
     skipped: tuple[Skipped, ...] = ()
+    hashes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -160,17 +163,19 @@ def list_items(
     places = {name: k for k, name in enumerate(classes)}
     codes = np.array([places[writable(labels[row])] for row in chosen], dtype=np.int64)
     names, contents = tuple(writable(names[row]) for row in chosen), source if everything else pick(source, chosen)
+    data_hash, hashes = _hashes_of(names, codes, classes, contents)
     return Items(
         "text" if table.text else "image",
         names,
         codes,
         classes,
         contents,
-        _hash_of(names, codes, classes, contents),
+        data_hash,
         groups={name: read_now[name] for name in groups},
         columns=columns,
         rows=[table.rows[row] for row in chosen],
         skipped=table.skipped,
+        hashes=hashes,
     )
 
 
@@ -234,15 +239,18 @@ def _sorted_classes(classes: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(classes, key=(lambda label: (int(label), label)) if numbers else None))
 
 
-def _hash_of(names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Source) -> str:
-    digest = hashlib.sha256(json.dumps(classes).encode() + b"\n")
+def _hashes_of(
+    names: Sequence[str], codes: npt.NDArray[np.int64], classes: tuple[str, ...], source: Source
+) -> tuple[str, tuple[str, ...]]:
+    """Return the hash of all items with their names and labels, and that of the content of each."""
+    digest, hashes = hashlib.sha256(json.dumps(classes).encode() + b"\n"), list[str]()
     for name, label, content in zip(names, codes.tolist(), source, strict=True):
         try:
-            entry = [name, label, hashlib.sha256(_bytes(content)).hexdigest()]
+            hashes.append(hashlib.sha256(_bytes(content)).hexdigest())
         except UnicodeEncodeError as error:
             raise BankError(f"{name} has half a character ({error.reason}); fix or drop it") from error
-        digest.update(json.dumps(entry).encode() + b"\n")
-    return digest.hexdigest()
+        digest.update(json.dumps([name, label, hashes[-1]]).encode() + b"\n")
+    return digest.hexdigest(), tuple(hashes)
 
 
 def _bytes(content: Content) -> bytes:
