@@ -1,5 +1,6 @@
 """The answer: what a batch says about its classes, its tables and text, and the answers about single groups."""
 
+import subprocess
 import sys
 import time
 import warnings
@@ -403,6 +404,29 @@ class Name(str):
     def __eq__(self, other):
         Name.compared += 1
         return str.__eq__(self, other)
+
+
+MANY_CLASSES = """
+import resource
+import numpy as np
+from handful import BatchClassifier
+rng = np.random.default_rng(0)
+centres, y = rng.normal(size=(100_000, 64)).astype(np.float32), np.arange(100_000).repeat(2)
+X = centres[y] + 0.4 * rng.normal(size=(200_000, 64)).astype(np.float32)
+truth = 7 * rng.integers(0, 5, 75)
+found = BatchClassifier().fit(X, y).infer(centres[truth] + 0.4 * rng.normal(size=(75, 64)).astype(np.float32))
+print((found.labels == truth).mean(), len(found.present_classes))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in kilobytes on Linux only")
+def test_a_hundred_thousand_classes_fit_in_memory():
+    found = subprocess.run([sys.executable, "-c", MANY_CLASSES], capture_output=True, text=True, check=True)
+    right, present, peak = found.stdout.split()
+    assert (float(right), int(present)) == (1.0, 5)
+    assert int(peak) < 1_000_000
 
 
 def test_reading_every_group_looks_at_each_once(world):

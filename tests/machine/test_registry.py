@@ -1,6 +1,7 @@
 """Registry: its own names are safe, additions are checked, and entry points come last, whole or not at all."""
 
 import re
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -57,6 +58,17 @@ def test_what_cannot_be_loaded_is_left_out_with_a_warning(monkeypatch):
     assert [one[1] for one in said] == ["bad", "gone", "one"]
     assert said[0][2] == "bad must be a number"
     assert list(found) == ["one", "two"]  # without a second warning
+
+
+@pytest.mark.parametrize("fault", ["raise RuntimeError('no licence')", "raise SystemExit('no licence')", "1 +"])
+def test_a_module_that_fails_while_it_is_imported_is_left_out(monkeypatch, tmp_path, fault):
+    (tmp_path / "faulty_plugin.py").write_text(fault)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "faulty_plugin", raising=False)
+    points = [EntryPoint("bad", "faulty_plugin:value", "some.group")]
+    monkeypatch.setattr(module, "entry_points", lambda group: points)
+    with pytest.warns(HandfulWarning, match="entry point 'bad' of some.group .* was skipped"):
+        assert dict(Registry("some.group", {"one": 1}, a_number)) == {"one": 1}
 
 
 def test_what_a_program_registered_by_hand_stays(monkeypatch):

@@ -247,6 +247,20 @@ def test_no_flipped_bit_or_exchange_of_files_of_its_own_changes_the_output(given
     assert contents(tmp_path / "out") == whole
 
 
+def test_a_second_process_is_refused(given, tmp_path):
+    source, refused = written([given.table()], tmp_path / "in"), []
+
+    def intrude(progress):
+        with pytest.raises(OptionError, match=f"another process is writing to {tmp_path / 'out'}"):
+            label_groups(given.classifier, source, tmp_path / "out", group_by="site")
+        refused.append(progress)
+
+    label_groups(given.classifier, source, tmp_path / "out", group_by="site", threads=1, on_progress=intrude)
+    assert refused
+    label_groups(given.classifier, source, tmp_path / "alone", group_by="site", threads=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "alone")
+
+
 @pytest.mark.parametrize("finished", [False, True])
 def test_an_output_file_that_was_cut_or_exchanged_is_not_finished(given, small, tmp_path, finished):
     source = written([given.table(slice(300)), given.table(slice(300, None))], tmp_path / "in")

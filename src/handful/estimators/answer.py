@@ -23,6 +23,8 @@ from handful.shapes import Bool, Float, Int
 
 # A class is present if its chance of being present is at least this, and listed in tables from the other on.
 PRESENT, LEAST_LISTED = 0.5, 0.02
+# Numbers of a table that are sorted at a time.
+SORTED_NUMBERS = 2**22
 # Entries of a list, and lines of a table, that a summary has.
 MOST_LISTED, MOST_LINES = 10, 20
 # If the share of unknown items may be larger than this although none is rejected, that is said. Of batches with nothing
@@ -540,7 +542,10 @@ def best_two(
 def top_of(table: Float[np.ndarray, "item class"], classes: npt.NDArray[Any], k: int) -> Top:
     """Return the k most probable classes of every item, or all if there are fewer; of equal ones the first."""
     k = min(whole("k", k, least=1, error=OptionError), table.shape[1])
-    some = np.sort(np.argpartition(-table, k - 1, axis=1)[:, :k], axis=1)
+    # In blocks: all positions of a large table take twice its memory.
+    size = max(1, SORTED_NUMBERS // table.shape[1])
+    blocks = (table[at : at + size] for at in range(0, max(len(table), 1), size))
+    some = np.sort(np.concatenate([np.argpartition(-block, k - 1, axis=1)[:, :k] for block in blocks]), axis=1)
     order = np.argsort(-np.take_along_axis(table, some, 1), axis=1, kind="stable")
     best = np.take_along_axis(some, order, 1)
     return Top(classes[best], np.take_along_axis(table, best, 1))

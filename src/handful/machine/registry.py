@@ -55,7 +55,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 continue  # a program that registered it by hand means its own
             try:
                 self.register(point.name, point.load())
-            except Exception as error:  # another package's fault must not stop this one
+            except (Exception, SystemExit) as error:  # another package's fault must not stop this one
                 warnings.warn(
                     f"the entry point {point.name!r} of {self._group} ({point.value}) was skipped: {error}",
                     HandfulWarning,
