@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.cell_bars import bars
 from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
+from handful.cli.runs import carry_out, end_with_failures, in_files, where
 from handful.cli.task_options import (
     Banks,
     Concentration,
@@ -32,7 +32,8 @@ from handful.cli.task_options import (
     refuse_unused,
     task_count,
 )
-from handful.cli.terminal import Interrupted, data
+from handful.cli.terminal import data
+from handful.cli.tune import tune
 from handful.errors import OptionError, PlanError
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ app = typer.Typer(
 @app.callback()
 def bench() -> None:
     """Benchmarks: many methods on the same tasks, resumable."""
+
+
+app.command("tune")(tune)
 
 
 @app.command("run")
@@ -145,9 +149,6 @@ def run(
       handful bench run plan.toml --on ray --out runs/mine
       handful bench run --resume --out runs/mine
     """
-    from handful.fewshot.benchmark.completion import complete, progress, refuse_a_mix
-    from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
-
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
@@ -160,38 +161,20 @@ def run(
     }
     given = {name: value for name, value in options.items() if value is not None and value != []}
     source = _source(context, plan, given, resume=resume)
-    in_files = [one for one in method or [] if ".py:" in one]
-    if in_files and on != HERE:
-        raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(in_files)}")
+    same_command = in_files(method, on)
     if source == GRID:
         refuse_unused(context, query, support_bank)
-    begun, there = False, (out / PLAN_FILE).exists()
-    try:
-        places, banks, cells = _asked(source, plan, out, dict(map(named_place, bank or [])), given)
-        go_on = resume and there
-        journal = Journal(out) if cells is None or go_on else Journal.create(out, cells, _absolute(places))
-        with journal.writing():
-            if go_on and cells is not None:
-                if not mix_versions:
-                    refuse_a_mix(journal, cells)  # before its plan is changed
-                journal.extend(cells, _absolute(places))
-            begun = True
-            with bars(progress(journal)) as on_progress:
-                complete(journal, banks, executor, mix_versions=mix_versions, on_progress=on_progress)
-    except KeyboardInterrupt:
-        command = ["handful", "bench", "run", "--resume", "--out", str(out)]
-        command += ["--on", on] if on != HERE else []
-        command += ["--workers", str(workers)] if workers > 1 else []
-        command += ["--mix-versions"] if mix_versions else []
-        again = "the same command and --resume" if in_files else shlex.join(command)
-        raise Interrupted(
-            f"interrupted; rows that were written are kept. Continue with: {again}"
-            if begun or (not there and (out / PLAN_FILE).exists())
-            else "interrupted before anything was changed; run the same command again"
-        ) from None
+    journal = carry_out(
+        lambda: _asked(source, plan, out, dict(map(named_place, bank or [])), given),
+        ["bench", "run", *where(on, workers)],
+        out,
+        executor,
+        resume=resume,
+        mix_versions=mix_versions,
+        same_command=same_command,
+    )
     status(out)
-    if any(state.machine_failed or 0 < state.failed == state.done for state in progress(journal)):
-        raise typer.Exit(1)  # something to try again, or a cell without a single answer
+    end_with_failures(journal)
 
 
 @app.command("status")
@@ -232,7 +215,7 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
 @app.command("compare")
 def compare(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    methods: Annotated[str, typer.Option(help="Two methods, as A,B.")],
+    methods: Annotated[str, typer.Option(help="Two methods as A,B, each with its options if several were run.")],
 ) -> None:
     """Print A minus B in accuracy on the tasks both have, in percentage points with a 95 % interval.
 
@@ -243,7 +226,7 @@ def compare(
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.reports.summary import columns_of, paired_difference, results, verdict
 
-    names = [name.strip() for name in methods.split(",")]
+    names = [name.strip() for name in re.split(r",(?![^(]*\))", methods)]  # not the commas between options
     if len(names) != 2:
         raise OptionError(f"--methods must be two names separated by a comma, got {methods!r}")
     found = columns_of(results(Journal(run)))
@@ -335,7 +318,3 @@ def _paper_plan(name: str, banks: BanksByName, given: dict[str, Any], methods: S
     if absent := set(methods) - set(there):
         raise PlanError(f"the paper's {name} has no {', '.join(sorted(absent))}; it has {', '.join(there)}")
     return tuple(cell for cell in plan if cell.method in (methods or there))
-
-
-def _absolute(places: Mapping[str, str]) -> dict[str, str]:
-    return {name: str(Path(place).absolute()) for name, place in places.items()}

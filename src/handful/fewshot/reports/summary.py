@@ -369,10 +369,10 @@ def mean_ranks(columns: Sequence[Column]) -> dict[str, tuple[float, int]]:
     return dict(sorted(means.items(), key=lambda item: item[1][0]))
 
 
-def common_means(members: Sequence[Result]) -> dict[str, float]:
-    """Mean accuracy of each label on the tasks all have; empty if these are fewer than `LEAST_TASKS`."""
+def common_means(members: Sequence[Result], least: int = LEAST_TASKS) -> dict[str, float]:
+    """Mean accuracy of each label on the tasks all have; empty if these are fewer than `least`."""
     shared = _shared_tasks(members) if members else np.empty(0)
-    means = {result.label: float(_on(result, shared).mean()) for result in members if len(shared) >= LEAST_TASKS}
+    means = {result.label: float(_on(result, shared).mean()) for result in members if len(shared) >= least}
     # Tasks with no known item have no accuracy.
     return {} if any(map(math.isnan, means.values())) else means
 

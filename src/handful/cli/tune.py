@@ -1,0 +1,120 @@
+"""`handful bench tune`: choose the options of methods on validation classes, and write a plan that tests them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from handful.cli.options import refuse
+from handful.cli.places import HERE, On, executor_at
+from handful.cli.runs import carry_out, end_with_failures, in_files, where
+from handful.cli.task_options import (
+    Banks,
+    Concentration,
+    NQuery,
+    Seed,
+    Spread,
+    Tasks,
+    named_place,
+    option_grid,
+    refuse_unused,
+    task_count,
+)
+from handful.cli.terminal import data
+from handful.errors import PlanError
+
+# Options that say what is tuned on which tasks; a run that is continued as it is has them already.
+OF_A_TUNING = (
+    *("--bank", "--method", "--option", "--transform", "--split", "--shots", "--k-eff", "--n-classes", "--n-query"),
+    *("--query", "--concentration", "--tasks", "--seed", "--budget"),
+)
+
+
+def tune(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option(help="Folder of the run; the plan is written there as tuned.toml.")],
+    bank: Banks = None,
+    method: Annotated[list[str] | None, typer.Option(help="A method to tune. Repeat for several.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="The grid, as NAME=VALUE,VALUE,...; by default the published one. Repeat for several."),
+    ] = None,
+    transform: Annotated[
+        str | None, typer.Option(help="Transform of the features; by default the one of the paper's plans.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split to tune on; validation if left out.")] = None,
+    shots: Annotated[int | None, typer.Option(help="Support rows of each class, 5 if left out.")] = None,
+    k_eff: Annotated[int | None, typer.Option(help="Classes that may occur in a query, 5 if left out.")] = None,
+    n_classes: Annotated[int | None, typer.Option(min=0, help="Classes of a task, 5 if left out; 0 for all.")] = None,
+    n_query: NQuery = None,
+    query: Annotated[
+        Spread | None, typer.Option(help="How queries are spread over their classes; dirichlet if left out.")
+    ] = None,
+    concentration: Concentration = None,
+    tasks: Tasks = None,
+    seed: Seed = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds of processor time per point of a grid.", show_default=False)
+    ] = None,
+    on: On = HERE,
+    workers: Annotated[int, typer.Option(min=1, help="Threads with --on here.")] = 1,
+    resume: Annotated[bool, typer.Option(help="Continue the run in --out; as it is if no method is given.")] = False,
+    mix_versions: Annotated[
+        bool, typer.Option(help="Continue even if existing rows were made by other versions.")
+    ] = False,
+) -> None:
+    """Run a grid of options on validation tasks, print the best and write a plan for the test classes.
+
+    By default as in the paper: 1,000 tasks with 5 classes, 5 shots and 75 queries. Banks need the splits validation and
+    test. The plan has the published options beside the found ones.
+
+    \b
+    Examples:
+      handful bench tune --bank mini=mini.bank --method tim --method laplacian_shot --out runs/tuning
+      handful bench tune --bank mini=mini.bank --method oslo --option inlier_temperature=0.1,0.5 --out runs/oslo
+      handful bench tune --resume --out runs/tuning
+    """
+    from handful.cli.banks import open_bank
+    from handful.fewshot.benchmark.journal import Journal
+    from handful.fewshot.benchmark.plan import bound_plan
+    from handful.fewshot.benchmark.tuning import tuning_plan
+    from handful.fewshot.reports.tuning import choices, choices_markdown, write_tuned_plan
+
+    if not resume:
+        refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
+    own = resume and not method
+    if own:
+        refuse(context, OF_A_TUNING, "--resume without --method continues the tuning as it is")
+    elif not method or not bank:
+        raise PlanError("nothing to tune: give --bank and --method, or --resume")
+    refuse_unused(context, query or Spread.DIRICHLET, None)
+    keys: dict[str, Any] = {
+        **{"transform": transform, "split": split, "shots": shots, "k_eff": k_eff, "n_classes": n_classes},
+        **{"n_query": n_query, "query": query, "concentration": concentration, "seed": seed, "cpu_budget": budget},
+        **{"tasks": None if tasks is None else task_count(tasks)},
+    }
+    given = {name: value for name, value in keys.items() if value is not None}
+
+    def ask() -> tuple[dict[str, str], Any, Any]:
+        places = Journal(out).bank_places if own else dict(map(named_place, bank or []))
+        banks = {name: open_bank(place) for name, place in places.items()}
+        if own:
+            return places, banks, None
+        points = option_grid(option) if option else ()
+        return places, banks, bound_plan(tuning_plan(banks, method or [], points, **given), banks)
+
+    journal = carry_out(
+        ask,
+        ["bench", "tune", *where(on, workers)],
+        out,
+        executor_at(on, workers, {"--workers": workers != 1}, join=False),
+        resume=resume,
+        mix_versions=mix_versions,
+        same_command=in_files(method, on),
+    )
+    for line in choices_markdown(choices(journal)).splitlines():
+        data(line)
+    data(str(write_tuned_plan(journal)))
+    end_with_failures(journal)
