@@ -104,7 +104,8 @@ def serving(command: Callable[[int], list[str]], catalogue: Path, **settings: ob
 
 def uvicorn(port: int) -> list[str]:
     """Return the command that starts the server under uvicorn."""
-    return ["-m", "uvicorn", "server:app", "--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
+    there = ["--host", "127.0.0.1", "--port", str(port)]
+    return ["-m", "uvicorn", "server:app", "--http", "on_time:OnTime", *there, "--log-level", "warning"]
 
 
 def serve_on_ray(port: int) -> list[str]:

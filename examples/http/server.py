@@ -26,8 +26,7 @@ THREADS = int(environ.get("HANDFUL_THREADS", cpu_count() or 1))  # batches label
 
 warnings.simplefilter("ignore", HandfulWarning)  # they are in the answer, as diagnostics
 classifier = BatchClassifier.load(environ["HANDFUL_CATALOGUE"])
-places = threading.BoundedSemaphore(MOST_REQUESTS)
-pool = ThreadPoolExecutor(THREADS, "label")
+places, pool = threading.BoundedSemaphore(MOST_REQUESTS), ThreadPoolExecutor(THREADS, "label")
 threadpool_limits(1, "blas")  # one thread of NumPy for each of ours
 app = FastAPI()
 # One vector, and what follows it; 64 bytes are enough for a number and the space around it.
@@ -37,8 +36,7 @@ VECTOR = re.compile(rf"\s*(\[[^][]{{0,{64 * classifier.n_features_in_}}}\])\s*([
 def vectors(text: str) -> np.ndarray:
     """Read one vector at a time: no other thread runs while `json.loads` reads, not even the event loop."""
     before, _, text = text.partition("[")
-    rows: list[np.ndarray] = []
-    at, end = 0, "," if not before.strip() else "nothing"
+    rows, at, end = list[np.ndarray](), 0, "," if not before.strip() else "nothing"
     while end == ",":
         if not (found := VECTOR.match(text, at)):
             raise ValueError(f"row {len(rows)} is not a list of numbers")
@@ -91,7 +89,9 @@ async def label(request: Request) -> Response:
                 if len(body) > MOST_BYTES:
                     raise HTTPException(413, f"A request may have {MOST_BYTES} bytes; label fewer items together.")
             work = pool.submit(labelled, body, request.headers.get("content-type") == "application/x-npy", deadline)
-            return Response(await asyncio.shield(asyncio.wrap_future(work)), media_type="application/json")
+            answer = asyncio.shield(asyncio.wrap_future(work))
+            answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if nobody waits any more
+            return Response(await answer, media_type="application/json")
     except HandfulError as error:  # another number of features, NaN, infinity
         raise HTTPException(422, str(error)) from error
     except (TimeoutError, ClientDisconnect):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -171,6 +172,36 @@ def half_a_request(server):
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=load.PATIENCE)
     connection.sendall(b"POST /label HTTP/1.1\r\nHost: here\r\nContent-Length: 9999\r\n\r\n[[")
     return connection
+
+
+def is_closed(connection):
+    connection.settimeout(load.PATIENCE)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_that_do_not_finish_the_head_of_a_request_are_closed(material, capfd):
+    small = {"SECONDS": 0.7, "THREADS": 1, "MOST_REQUESTS": 4}
+    with load.serving(load.uvicorn, material[0], **small) as server, ExitStack() as stack:
+        there = ("127.0.0.1", server.port)
+        slow = [stack.enter_context(socket.create_connection(there, timeout=load.PATIENCE)) for _ in range(50)]
+        for connection in slow[:25]:
+            connection.sendall(b"POST /label HTTP/1.1\r\nX-a: ")
+        for connection in slow[25:]:  # after a request that was answered
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n")
+        for connection in slow[25:]:
+            connection.sendall(b"POST /la" if b"200 OK" in connection.recv(4096) else b"")
+        assert all(map(is_closed, slow[:25]))
+        for connection in slow[25:]:
+            while not is_closed(connection):  # the rest of the answer about health comes first
+                pass
+        # A request that takes longer than the limit is answered, and nothing is said about it afterwards.
+        many = load.as_npy(np.tile(material[1][0], (40, 1)).astype(np.float16))
+        assert {answer.status for answer in load.at_once(server, [many] * 4, load.NPY)[0]} <= {200, 413, 503, 504}
+        labelled_at_last(server, load.as_npy(material[1][0]))
+    assert "never retrieved" not in capfd.readouterr().err
 
 
 def labelled_at_last(server, body):

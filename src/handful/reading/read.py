@@ -59,7 +59,9 @@ def read(
     r"""Read vectors, texts or images, and their columns, from any supported file or folder.
 
     Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are skipped, counted and
-    listed with their lines; a file with more than 5 % of such rows is refused.
+    listed with their lines; a file with more than 5 % of such rows is refused. In a folder of Parquet files, a column
+    that a file lacks is missing there; the vectors must be in all files, and a Hive partition may not contradict a
+    column.
 
     Parameters
     ----------
