@@ -109,7 +109,7 @@ def test_few_classes_with_many_examples_have_a_slope(n_classes, monkeypatch):
     assert sampled.shots.tolist() == [2000] * n_classes
     head = sampled.head
     assert len(head.left_out.rows) == 20 * n_classes
-    scores, rows = sampled.scores(X, Context()), np.arange(len(labels))
+    scores, rows = sampled.scores(sampled.points(X), Context()), np.arange(len(labels))
     losses = [-log_softmax(scores / t, axis=1)[rows, labels].mean() for t in (0.5, 1.0, 2.0)]
     assert losses[1] < min(losses[0], losses[2])
 
@@ -157,10 +157,10 @@ def test_batches_are_placed_about_the_origin():
     np.testing.assert_allclose(catalogue.points(3 * X[:20]), expected, atol=1e-12)
     head = catalogue.head
     assert catalogue.reference.head is head
-    scores = catalogue.scores(3 * X[:20], Context())
+    scores = catalogue.scores(catalogue.points(3 * X[:20]), Context())
     np.testing.assert_allclose(scores, expected @ head.weights.T + head.offsets, atol=1e-9)
     shares = np.log(np.array([0.0] + [1 / 7] * 7), where=np.arange(8) > 0, out=np.full(8, -np.inf))
-    banned = catalogue.scores(3 * X[:20], Context(shares))
+    banned = catalogue.scores(catalogue.points(3 * X[:20]), Context(shares))
     assert np.isneginf(banned[:, 0]).all()
     np.testing.assert_allclose(banned[:, 1:], scores[:, 1:])
 

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from handful.banks import FeatureBank, Provenance, write_parquet
+from handful.catalogue import fitted
 from handful.classification import (
     Corrections,
     GivenLabel,
@@ -18,11 +19,14 @@ from handful.classification import (
     tables,
     write_predictions,
 )
+from handful.classification import known as known_module
 from handful.classification.labelled import PREDICTION_TYPES
+from handful.classification.page import write_page
 from handful.classification.page_data import page_data
 from handful.datasets import load_clinc150
 from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError
 from handful.estimators import BatchClassifier
+from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
 from handful.machine.executors import in_process
@@ -498,3 +502,59 @@ def test_unknown_items_have_the_label_that_was_asked_for(tmp_path, monkeypatch, 
     said = Corrections((given,))
     again = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by=group_by, unknown="other", given=said)
     assert again.predictions()["label"][first] == truth[0]
+
+
+def counting(monkeypatch, module, name):
+    """Count calls of a function by what its first arguments are."""
+    real, calls = getattr(module, name), []
+
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(module, name, counted)
+    return calls
+
+
+def test_files_are_read_once_and_what_is_known_is_checked_once(vectors, monkeypatch):
+    folder, _, _, truth, weights = vectors
+    found = classify(folder / "c.npz", folder / "b.npz")
+    item = {"row": 20, "item": "row 20", "content": found.batch.content(20), "label": truth[20]}
+    content = {"corrections": [item], "new_classes": [], "confirmed": [], "none_of_these": []}
+    (folder / "given.json").write_text(json.dumps({"handful_corrections": 3, **content}))
+    (folder / "coarse.csv").write_text("class,coarse\n" + "".join(f"{name},any {name[0]}\n" for name in weights))
+    once = [
+        counting(monkeypatch, known_module, "read_corrections"),
+        counting(monkeypatch, known_module, "read_weights"),
+        counting(monkeypatch, known_module, "read_candidates"),
+        counting(monkeypatch, known_module, "read_coarse"),
+        counting(monkeypatch, label, "known_of"),
+        counting(monkeypatch, label, "BatchContexts"),
+    ]
+    files = {"given": "given.json", "prior": "w.csv", "candidates": "list.txt", "coarse": "coarse.csv"}
+    classify(folder / "c.npz", folder / "b.npz", **{name: folder / file for name, file in files.items()})
+    assert [len(calls) for calls in once] == [1] * len(once)
+
+
+@pytest.mark.parametrize("known", [{}, {"pool": True}, {"given": {0: None}}])
+def test_rows_are_transformed_once_and_groups_labelled_once_even_with_a_page(vectors, monkeypatch, known):
+    folder, classifier, batch, *_ = vectors
+    transformed = counting(monkeypatch, fitted, "transform_rows")
+    answers = counting(monkeypatch, Batches, "labelled")
+    found = classify(folder / "c.npz", folder / "b.npz", group_by="site", **known)
+    write_page(found, folder / "page.html", title="t")
+    assert sorted(len(rows) for _, rows, *_ in transformed) == sorted([classifier.catalogue_.n_examples, len(batch)])
+    assert len(answers) == (2 if "pool" in known else 1)  # with siblings, once alone and once with their help
+    data = page_data(found, "t")
+    assert sorted(data["why"]) == list(range(len(batch)))
+    assert len(data["first"]) > 0
+
+
+def test_of_many_groups_those_with_most_doubt_are_explained(vectors, monkeypatch):
+    folder, *_ = vectors
+    found = classify(folder / "c.npz", folder / "b.npz", group_by="site")
+    doubt = found.doubtful_items + found.rejected_items
+    monkeypatch.setattr(label, "MOST_EXPLAINED", 20)
+    some = classify(folder / "c.npz", folder / "b.npz", group_by="site")
+    assert list(some.batches.in_doubt) == [int(np.argmax(doubt))]
+    assert sorted(page_data(some, "t")["why"]) == np.flatnonzero(some.answer.group_of == np.argmax(doubt)).tolist()

@@ -161,6 +161,43 @@ def test_common_names_on_the_page_and_the_taxonomy_in_the_corrections(tmp_path, 
     assert DEER not in page.locator("body").inner_text()
     with page.expect_download() as download:
         page.keyboard.press("s")
-    said = json.loads(download.value.path().read_text())
-    assert said["corrections"] == [{"row": 0, "item": "wood/0.jpg", "label": MOOSE}]
+    said = download.value.path()
+    (corrected,) = json.loads(said.read_text())["corrections"]
+    assert {name: corrected[name] for name in ("row", "item", "label")} == {
+        "row": 0,
+        "item": "wood/0.jpg",
+        "label": MOOSE,
+    }
     assert wrong == []
+    (tmp_path / "p.json").write_text(json.dumps({"predictions": images[::-1][1:]}))  # one is gone, and rows are others
+    assert main(["classify", *map(str, words), "--given", str(said)]) == 0
+    with (tmp_path / "p.csv").open(encoding="utf-8") as stream:
+        assert {row["item"]: row["label"] for row in csv.DictReader(stream)}["wood/0.jpg"] == MOOSE
+
+
+def test_a_new_class_of_the_page_comes_back_though_the_batch_has_changed(folder, browser, tmp_path, capsys):
+    classify(folder)
+    page, wrong = opened(browser, folder)
+    filter_by(page, "All items")
+    names = []
+    for key, words in (("n", "kraken"), ("c", "kind_03"), ("x", None)):
+        page.keyboard.press("ArrowDown")
+        names.append(page.locator("#list [aria-selected=true]").inner_text().split("\n")[0])
+        page.keyboard.press(key)
+        if words is not None:
+            page.fill("#words", words)
+            page.keyboard.press("Enter")
+        page.locator(f"#list > li:has-text('{names[-1]}')").first.click()
+    with page.expect_download() as download:
+        page.keyboard.press("s")
+    assert wrong == []
+    with np.load(folder / "today.npz") as batch:
+        kept = [row for row, name in enumerate(batch["id"].tolist()) if name != names[2]][::-1]
+        np.savez(tmp_path / "today.npz", **{name: batch[name][kept] for name in batch})
+    shutil.copy(folder / "catalogue.npz", tmp_path)
+    capsys.readouterr()
+    rows = classify(tmp_path, "--given", str(download.value.path()))
+    labels = {row["item"]: row["label"] for row in rows}
+    assert [labels[name] for name in names[:2]] == ["kraken", "kind_03"]
+    said = f"warning: 1 correction could not be applied:\n  {names[2]}: it is not in the batch\n"
+    assert said in capsys.readouterr().err

@@ -61,8 +61,12 @@ def test_what_is_known_is_that_of_infer(world):
         wanted = classifier.predict(points, groups=groups, **known)
         assert found["label"].to_pylist() == wanted.tolist()
     rows = np.arange(len(table)) // 2
-    found = GroupLabeller(classifier, **WHERE, sequence="pair")(table.append_column("pair", pa.array(rows)))
-    assert found["label"].to_pylist() == classifier.predict(points, groups=groups, sequence=rows).tolist()
+    pairs, sequence = table.append_column("pair", pa.array(rows)), ("site", "day", "pair")
+    found = GroupLabeller(classifier, **WHERE, sequence=sequence)(pairs)
+    both = np.stack([groups, rows], axis=1)
+    assert found["label"].to_pylist() == classifier.predict(points, groups=groups, sequence=both).tolist()
+    with pytest.raises(OptionError, match="has items in the groups"):
+        GroupLabeller(classifier, **WHERE, sequence="pair")(pairs)
     empty = GroupLabeller(classifier, **WHERE)(table.slice(0, 0))
     assert (empty.column_names, len(empty)) == (["row", "site", "day", "label", "probability"], 0)
 

@@ -128,7 +128,7 @@ class Catalogue:
         nothing = Examples(labels[:0], points[:0], np.empty(0, np.int64))
         none = ClassMeans(labels[:0], points[:0, 0], points[:0])
         origin = points.mean(0, dtype=np.float64).astype(points.dtype)
-        return cls((none,), origin, transform, nothing, 0).with_names(vectors, labels)
+        return cls((none,), origin, transform, nothing, 0)._with_name_points(points, labels)
 
     @classmethod
     def of_bank(cls, bank: FeatureBank, transform: str = "l2") -> Catalogue:
@@ -196,9 +196,8 @@ class Catalogue:
             return label_by_names(points, self.head.means, context)
         return label_batch(points, self.reference, context)
 
-    def scores(self, features: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
-        """Return the scores of untransformed rows, -inf where a class cannot occur."""
-        points = self.points(features)
+    def scores(self, points: Float[np.ndarray, "item dim"], context: Context) -> Float[np.ndarray, "item class"]:
+        """Return the scores of rows that `points` returned, -inf where a class cannot occur."""
         if self.only_names:
             with np.errstate(divide="ignore"):
                 return np.log(label_by_names(points, self.head.means, context).probabilities.astype(np.float64))
@@ -287,8 +286,11 @@ class Catalogue:
         Rows are transformed as examples are. Several of one label are averaged, and the mean is transformed again. The
         name that a class had before is replaced.
         """
+        return self._with_name_points(transform_rows(self.transform, self._rows(vectors)), labels)
+
+    def _with_name_points(self, points: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
+        """Add transformed names."""
         classes, codes = distinct(same_kind(np.asarray(labels), self.parts[0].classes))
-        points = transform_rows(self.transform, self._rows(vectors))
         means = _sums_by_class(points, codes, len(classes)) / np.bincount(codes)[:, None]
         added = ClassNames(classes, transform_rows(self.transform, means.astype(points.dtype)))
         new = classes[places_of(classes, self.classes) < 0]

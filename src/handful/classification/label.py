@@ -28,7 +28,7 @@ from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of
-from handful.classification.labelled import HASH_DIGITS, Batch, Classified, Shown, fixed
+from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.spectra import by_precursor, is_mgf
 from handful.classification.tables import asked_columns
@@ -299,7 +299,9 @@ def classify(
             return Classified(ready, answer, streamed=True, shown=_shown(items, embedded, answer, points), **about)
         batches = Batches(CatalogueItems(fitted, points, codes_of, contexts.classes), contexts)
         # Without groups the table is small; a file of cells has room for it in any case.
-        answer = batches.answer(keep=grouping is None or is_h5ad(batch))
+        answer = batches.answer(
+            keep=grouping is None or is_h5ad(batch), most_in_doubt=0 if grouping is None else MOST_EXPLAINED
+        )
         shown = _shown(items, embedded, answer if grouping is None else None, points)
         return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
 

@@ -28,6 +28,8 @@ NONE = "none of these"
 NOT_APPLIED = "could not be applied"
 # Items that the fingerprint of a batch is made from, and digits of the hash of an item's content.
 MOST_HASHED, HASH_DIGITS = 4096, 16
+# Items whose labels a page explains.
+MOST_EXPLAINED = 5_000
 # Backbone of answers that come from scores.
 BY_SCORES = "scores of another model"
 # Columns of the predictions and of the table of groups, with their types as Arrow names them.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from handful.classification.examples import SMALL, chosen_examples, pictures, rounded, shortened
-from handful.classification.labelled import Classified, Shown
+from handful.classification.labelled import MOST_EXPLAINED, Classified, Shown
 from handful.estimators.batches import Batches
 from handful.estimators.why import NearExample, explained, questions_of
 from handful.shapes import Int
@@ -18,8 +18,8 @@ from handful.shapes import Int
 MOST_ON_PAGE, MOST_PICTURES = 20_000, 5_000
 # Pixels of the longer side of a picture, for up to that many pictures: a page of 5,000 takes about 20 MB.
 SIZES = ((300, 240), (1500, 160), (MOST_PICTURES, 104))
-# Items to look at first, and items whose label is explained.
-N_QUESTIONS, MOST_EXPLAINED = 10, 5_000
+# Items to look at first.
+N_QUESTIONS = 10
 # A class is listed if its chance of being present is at least this, or if it is expected to hold this many items.
 LEAST_CHANCE, LEAST_COUNT = 0.05, 0.5
 # Characters that end a script, or a line of one, are written as escapes.
@@ -109,22 +109,15 @@ def _explanations(
 ) -> tuple[list[int], dict[int, list[Any]], dict[int, tuple[NearExample, ...]]]:
     """Return items to look at first, why items have their labels, and examples near them; items as on the page.
 
-    Groups with most doubt come first, until `MOST_EXPLAINED` items are explained.
+    Of many groups, those with most doubt are explained, `MOST_EXPLAINED` items in all.
     """
     answer, codes = classified.answer, {name: k for k, name in enumerate(classified.class_names)}
-    doubt = classified.doubtful_items + classified.rejected_items
     first: list[tuple[float, int]] = []
     why: dict[int, list[Any]] = {}
     near: dict[int, tuple[NearExample, ...]] = {}
-    for group in np.argsort(-doubt, kind="stable").tolist():
+    for group, found in [(0, answer)] if answer.groups is None else batches.in_doubt.items():
         items = batches.rows_of[group]
-        if len(why) + len(items) > MOST_EXPLAINED and why:
-            break
         by_doubt = np.argsort(answer.chances[items, 0], kind="stable")[:MOST_EXPLAINED]
-        # The answer about groups has no table of probabilities.
-        found = (
-            batches.label(group) if answer.table is None else answer.at(group) if answer.groups is not None else answer
-        )
         places = [place.get(item) for item in items.tolist()]
         questions = questions_of(batches, group, found, N_QUESTIONS)
         first += [(one.worth, at) for one in questions if (at := places[one.item]) is not None]

@@ -291,7 +291,7 @@ class Answer:
 
         Rejected items are not in doubt between two classes: they look like none.
         """
-        return np.asarray((self.chances[:, 0] < 0.5 + 0.5 * self.chances[:, 1]) & ~self.rejected)
+        return in_doubt(self.chances, self.rejected)
 
     @property
     def sure_said(self) -> str:
@@ -521,6 +521,11 @@ def listed_classes(
     place, code = np.nonzero(listed)
     order = np.lexsort((-counts[place, code], place))
     return place[order], code[order]
+
+
+def in_doubt(chances: Float[np.ndarray, "item two"], rejected: Bool[np.ndarray, "item"]) -> Bool[np.ndarray, "item"]:
+    """Return the items whose next class is nearly as likely as the first, see `Answer.doubtful`."""
+    return np.asarray((chances[:, 0] < 0.5 + 0.5 * chances[:, 1]) & ~rejected)
 
 
 def best_two(

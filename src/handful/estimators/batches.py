@@ -6,9 +6,11 @@ all are labelled once alone, and again with what their siblings hold as a prior.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import insort
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ import numpy.typing as npt
 from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer, label_batches
-from handful.estimators.answer import Answer, best_two
+from handful.estimators.answer import Answer, best_two, in_doubt
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
@@ -108,15 +110,20 @@ class CatalogueItems:
         """Return the number of items."""
         return len(self.features)
 
+    @cached_property
+    def points(self) -> Float[np.ndarray, "item dim"]:
+        """The transformed items: siblings, questions and explanations need them again."""
+        return self.catalogue.points(self.features)
+
     def label(self, rows: Int[np.ndarray, "some"], context: Context) -> JointAnswer:
         """Label some of the items as one batch, and look for unknown ones."""
-        return self.catalogue.label_points(self.catalogue.points(self.features[rows]), context)
+        return self.catalogue.label_points(self.points[rows], context)
 
     def label_all(self, batches: Iterable[Batch]) -> Iterator[JointAnswer]:
         """Label batches, those of one size as stacks."""
         if self.catalogue.only_names or self.given is not None:
             return (self.label(*batch) for batch in batches)
-        points = ((self.catalogue.points(self.features[rows]), context) for rows, context in batches)
+        points = ((self.points[rows], context) for rows, context in batches)
         return label_batches(points, self.catalogue.reference)
 
 
@@ -142,6 +149,14 @@ def labels_alone(items: GroupedItems, groups: Any, known: Known) -> tuple[npt.ND
     return items.classes[codes], rejected
 
 
+class _Kept(NamedTuple):
+    """The answer about a group, in the order of doubt: groups with most items in doubt first."""
+
+    less_doubt: int
+    place: int
+    found: JointAnswer
+
+
 class Batches:
     """The items of every group, and what is known about them; without groups, all items are one.
 
@@ -156,6 +171,7 @@ class Batches:
     def __init__(self, items: GroupedItems, contexts: BatchContexts) -> None:
         self.items, self.contexts = items, contexts
         self.pooling: Pooling | None = None
+        self.in_doubt: dict[int, JointAnswer] = {}
         self.rows_of = rows_by_group(contexts.group_of)
         if contexts.siblings is not None:
             self._pool()
@@ -165,33 +181,30 @@ class Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
         return cls(items, BatchContexts(known, items.classes, len(items), groups, items.given, several=items.several))
 
-    def label(self, place: int) -> JointAnswer:
-        """Label one group."""
-        return next(found for _, _, found in self.labelled([place]))
-
-    def labelled(
-        self, places: Sequence[int] | None = None
-    ) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
-        """Label every group, or some: yield its place, the rows of its items, and the answer about it."""
-        places = range(len(self.rows_of)) if places is None else places
-        batches = [(rows := self.rows_of[place], self.contexts.of_group(place, rows)) for place in places]
+    def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
+        """Label every group: yield its place, the rows of its items, and the answer about it."""
+        batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(self.rows_of)]
         if isinstance(self.items, CatalogueItems):
             answers = self.items.label_all(batches)
         else:
             answers = (self.items.label(*batch) for batch in batches)
-        for place, (rows, _), found in zip(places, batches, answers, strict=True):
+        for place, ((rows, _), found) in enumerate(zip(batches, answers, strict=True)):
             if self.contexts.sequence_of is not None:
                 found = averaged(found, np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1])
             yield place, rows, found
 
-    def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True) -> Answer:
-        """Label all groups; `keep` says whether the answer has the probabilities of all classes."""
+    def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True, most_in_doubt: int = 0) -> Answer:
+        """Label all groups; `keep` says whether the answer has the probabilities of all classes.
+
+        Of groups with most doubt, up to `most_in_doubt` items in all, the answers stay in `in_doubt`.
+        """
+        kept = list[_Kept]()
         items, n_items, names = self.items, len(self.items), self.contexts.groups
         coarse = None if self.contexts.coarse is None else Coarse.of(self.contexts.coarse, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
         codes, chances, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
         unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
-        for _, rows, found in self.labelled():
+        for place, rows, found in self.labelled():
             q = found.probabilities.astype(np.float64)
             if not items.several:
                 q /= q.sum(-1, keepdims=True)
@@ -202,6 +215,12 @@ class Batches:
             if table is not None:
                 table[rows] = q
             of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
+            if most_in_doubt:
+                doubt = int((in_doubt(chances[rows], rejected[rows]) | rejected[rows]).sum())
+                insort(kept, _Kept(-doubt, place, replace(found, probabilities=found.probabilities.copy())))
+                while len(kept) > 1 and sum(len(one.found.probabilities) for one in kept) > most_in_doubt:
+                    kept.pop()
+        self.in_doubt = {one.place: one.found for one in kept}
         n_zero = np.bincount(self.contexts.group_of, weights=items.zero, minlength=len(of_groups)).astype(np.int64)
         answer = Answer(
             classes=items.classes,

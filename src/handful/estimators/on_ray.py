@@ -51,8 +51,8 @@ class GroupLabeller:
         What the names of the new columns, `label` and `probability`, begin with.
     prior, candidates : object
         What is known about the classes, as in `BatchClassifier.infer`; by the names of groups, if groups differ.
-    sequence : str, optional
-        Column that is equal for rows of one class.
+    sequence : str or sequence of str, optional
+        Column that is equal for rows of one class, or several columns.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class GroupLabeller:
         prefix: str = "",
         prior: Any = None,
         candidates: Any = None,
-        sequence: str | None = None,
+        sequence: str | Sequence[str] | None = None,
     ) -> None:
-        self._classifier, self._sequence = _loaded(classifier), sequence
+        self._classifier, self._sequence = _loaded(classifier), () if sequence is None else columns_of(sequence)
         self._known = checked({"prior": prior, "candidates": candidates})
         self._group_by = columns_of(group_by)
         self._features, self._keep_features, self._prefix = features, keep_features, prefix
@@ -89,7 +89,7 @@ class GroupLabeller:
         """Label all groups of a `pyarrow.Table` that holds them whole (`batch_format="pyarrow"`)."""
         pa = import_extra("pyarrow", "parquet")
         new = [f"{self._prefix}{name}" for name in ("label", "probability")]
-        for name in (*self._group_by, self._features, *([self._sequence] if self._sequence else [])):
+        for name in (*self._group_by, self._features, *self._sequence):
             if name not in table.column_names:
                 raise OptionError(f"there is no column {name!r}; choose from {some_of(table.column_names)}")
         for name in new:
@@ -100,8 +100,8 @@ class GroupLabeller:
                 )
         points = vectors(table[self._features], self._features)
         known = Known(**self._known)
-        if self._sequence is not None:
-            known["sequence"] = _names(table, (self._sequence,))
+        if self._sequence:
+            known["sequence"] = _names(table, self._sequence)
         labels, chances = self._classifier.classes_[:0], np.zeros(0)
         if len(points):
             items = self._classifier._items(points, known)
@@ -125,7 +125,7 @@ def labelled_dataset(
     prefix: str = "",
     prior: Any = None,
     candidates: Any = None,
-    sequence: str | None = None,
+    sequence: str | Sequence[str] | None = None,
     buckets: int = BUCKETS,
     workers: int | None = None,
 ) -> Any:

@@ -139,7 +139,7 @@ def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: i
     """Return the first n questions about a group that was labelled; items whose labels are given are not asked."""
     rows, items = batches.rows_of[place], batches.items
     assert isinstance(items, CatalogueItems)
-    points = items.catalogue.points(items.features[rows]) - items.catalogue.reference.centre
+    points = items.points[rows] - items.catalogue.reference.centre
     known = batches.contexts.given
     given = [] if known is None else np.flatnonzero(known[rows] != -1).tolist()
     return tuple(questions_about(points, found.probabilities, found.unknown, n, given))
@@ -165,8 +165,8 @@ def explained(
     items = batches.items
     assert isinstance(items, CatalogueItems)
     context = replace(batches.contexts.of_group(place, rows), given=None)
-    scores, names = items.catalogue.scores(items.features[rows], context), items.classes.tolist()
-    alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.features[rows], names, n_nearest)
+    scores, names = items.catalogue.scores(items.points[rows], context), items.classes.tolist()
+    alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.points[rows], names, n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
     # In a batch with unknown items, expected counts are those of known ones.
     counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
@@ -203,11 +203,10 @@ def explained(
 
 
 def _nearest(
-    catalogue: Catalogue, chosen: Float[np.ndarray, "item dim"], names: list[Any], most: int
+    catalogue: Catalogue, points: Float[np.ndarray, "item dim"], names: list[Any], most: int
 ) -> list[tuple[NearExample, ...]]:
     """Return the nearest of the examples that the catalogue keeps."""
     examples = catalogue.examples
-    points = catalogue.points(chosen)
     codes = places_of(examples.labels, catalogue.classes)
     about = np.zeros_like(catalogue.origin) if catalogue.only_names else catalogue.origin
     distances = cdist(points, examples.points - about)
