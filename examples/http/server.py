@@ -40,9 +40,8 @@ def vectors(text: str) -> np.ndarray:
     while end == ",":
         if not (found := VECTOR.match(text, at)):
             raise ValueError(f"row {len(rows)} is not a list of numbers")
-        numbers, end = found.groups()
-        rows.append(np.array(json.loads(numbers), dtype=float))
-        at = found.end()
+        rows.append(np.array(json.loads(found[1]), dtype=float))
+        at, end = found.end(), found[2]
     if end != "]" or text[at:].strip():
         raise ValueError("there is something before or after the list")
     return np.stack(rows)
@@ -89,9 +88,10 @@ async def label(request: Request) -> Response:
                 if len(body) > MOST_BYTES:
                     raise HTTPException(413, f"A request may have {MOST_BYTES} bytes; label fewer items together.")
             work = pool.submit(labelled, body, request.headers.get("content-type") == "application/x-npy", deadline)
-            answer = asyncio.shield(asyncio.wrap_future(work))
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if nobody waits any more
-            return Response(await answer, media_type="application/json")
+            answer = asyncio.wrap_future(work)
+            answer.add_done_callback(lambda done: done.exception())  # otherwise asyncio complains if nobody waits
+            await asyncio.wait([answer])  # which does not cancel it
+            return Response(answer.result(), media_type="application/json")
     except HandfulError as error:  # another number of features, NaN, infinity
         raise HTTPException(422, str(error)) from error
     except (TimeoutError, ClientDisconnect):

@@ -55,7 +55,8 @@ def read_parquet(path: Path, asked: Asked) -> Records:
         matrix, lost = _matrix(pa, columns.tables, vectors, where) if vectors else (None, {})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(where, error) from error
-    named = {name: names for name in schema.names if (names := _hugging_face_names(schema, name)) is not None}
+    noted = _metadata(schema, b"huggingface")
+    named = {name: names for name in schema.names if (names := _hugging_face_names(noted, name)) is not None}
     about: dict[str, Any] = {"class_names": named}
     try:
         if ours:
@@ -399,9 +400,9 @@ def _room(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
         return np.memmap(file, dtype, "w+", shape=shape)
 
 
-def _hugging_face_names(schema: Any, column: str) -> list[Any] | None:
+def _hugging_face_names(noted: Mapping[str, Any], column: str) -> list[Any] | None:
     """Names of a `ClassLabel` column, as Hugging Face `datasets` keeps them in the schema's metadata."""
-    about: Any = _metadata(schema, b"huggingface")
+    about: Any = noted
     for key in ("info", "features", column, "names"):
         about = about.get(key) if isinstance(about, dict) else None
     return about if isinstance(about, list) else None
