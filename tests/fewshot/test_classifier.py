@@ -66,7 +66,7 @@ def test_the_answer_is_that_of_the_method(method, transform):
     names = np.array(bank.class_names)[bank.labels[support]]
     classes, codes = np.unique(names, return_inverse=True)
     found = MethodClassifier(method, feature_transform=transform, options={"max_iter": 20}).fit(features, names)
-    used = fewshot.METHODS[method].transform if transform is None else transform
+    used = "found_scale" if transform is None else transform
     task = fewshot.transform(used, fewshot.TaskBatch.single(features, codes, batch, 150))
     expected = fewshot.solve(method, task, max_iter=20)
     answer = found.infer(batch)

@@ -88,7 +88,9 @@ def test_pt_maps_chain_has_the_distances_of_the_published_one():
         torch.testing.assert_close(torch.cdist(ours, ours), torch.cdist(expected, expected), atol=1e-7, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n"])
+@pytest.mark.parametrize(
+    "name", ["l2", "range_scale", "range_scale_public_code", "pt_map_preprocess", "cl2n", "found_scale"]
+)
 @pytest.mark.parametrize("exponent", [-125, -40, 40, 120])
 def test_features_of_any_scale_give_the_same_but_for_a_constant(name, exponent):
     task = random_task(3, dtype=torch.float32)
@@ -123,3 +125,49 @@ def test_the_mean_of_a_task_is_over_support_and_query():
         for features, expected in ((centred.support, task.support), (centred.query, task.query)):
             moved = expected[t] - mean
             torch.testing.assert_close(features[t], moved / moved.norm(dim=-1, keepdim=True))
+
+
+def found_lengths(task: TaskBatch) -> torch.Tensor:
+    """The factor of each task: the length of its rows."""
+    return fewshot.transform("found_scale", task).query.norm(dim=-1).amax(-1)
+
+
+def test_the_found_scale_does_not_depend_on_order_or_names():
+    task = random_task(6, n_query=30)
+    generator = torch.Generator().manual_seed(0)
+    sizes = (task.query_slots, task.support_slots, task.n_classes)
+    of_query, of_support, renamed = (torch.randperm(size, generator=generator) for size in sizes)
+    other = TaskBatch(
+        task.support[:, of_support], renamed[task.support_labels[:, of_support]], task.query[:, of_query], 6
+    )
+    torch.testing.assert_close(found_lengths(task), found_lengths(other))
+
+
+@pytest.mark.parametrize("shots", [1, 3])
+def test_the_found_scale_of_a_task_is_its_own(shots, monkeypatch):
+    task = random_task(7, n_tasks=4, shots=shots)
+    together = found_lengths(task)
+    assert len(together.unique()) == 4
+    alone = torch.cat([found_lengths(task.select(slice(t, t + 1))) for t in range(4)])
+    torch.testing.assert_close(together, alone)
+    monkeypatch.setattr(fewshot.transforms, "FOUND_SCALE_NUMBERS", 1)  # one task at a time
+    torch.testing.assert_close(found_lengths(task), alone)
+
+
+def test_tasks_that_share_a_support_have_their_own_scale():
+    task = random_task(8)
+    shared = TaskBatch(task.support[:1], task.support_labels[:1], task.query, task.n_classes)
+    copied = TaskBatch(
+        task.support[:1].expand(3, -1, -1), task.support_labels[:1].expand(3, -1), task.query, task.n_classes
+    )
+    torch.testing.assert_close(found_lengths(shared), found_lengths(copied))
+
+
+def test_degenerate_tasks_have_a_found_scale():
+    for shape in ({"n_classes": 1, "n_present": 1}, {"n_query": 1}, {"shots": 1}, {"spread": 0.0}, {"dim": 1}):
+        found = fewshot.transform("found_scale", random_task(1, **shape))
+        assert found.support.isfinite().all()
+        assert found.query.isfinite().all()
+    task = random_task(1)
+    same = fewshot.transform("found_scale", task.with_features(0 * task.support + 3, 0 * task.query + 3))
+    assert same.query.isfinite().all()

@@ -29,6 +29,8 @@ from handful.shapes import Int
 
 # Used instead of a transform that subtracts the mean of base classes.
 WITHOUT_BASE_CLASSES = "l2"
+# Used instead of the scaling of the published numbers, which fits few other features.
+FITTING = {"range_scale_public_code": "found_scale"}
 # An answer has collapsed when one class takes this share of the labels, although it is the nearest class of fewer than
 # a third of the items, and of less than 1.5 times as many as some other class. This finds 108 of the 115 cases in which
 # published PADDLE gave a single class to unit vectors of five classes, and would flag 4 of the 89 answers of a single
@@ -46,8 +48,9 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method : str
         A key of `METHODS`.
     feature_transform : str or None
-        A key of `TRANSFORMS` without parameters; None means the method's own, or `l2` if that one needs the mean of
-        base classes, which is not available here.
+        A key of `TRANSFORMS` without parameters; None means the method's own, with two exceptions: `found_scale`
+        instead of `range_scale_public_code`, which fits few features but those of the paper, and `l2` instead of
+        `cl2n`, because the mean of base classes is not available here.
     options : dict or None
         Options of the method.
 
@@ -147,8 +150,10 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"feature_transform must be None or one of {', '.join(usable)}, got {self.feature_transform!r}"
             )
         METHODS[self.method].make_options(**(self.options or {}))
-        named = METHODS[self.method].transform if self.feature_transform is None else self.feature_transform
-        return WITHOUT_BASE_CLASSES if parameters_of(named) else named
+        if self.feature_transform is not None:
+            return self.feature_transform
+        named = METHODS[self.method].transform
+        return WITHOUT_BASE_CLASSES if parameters_of(named) else FITTING.get(named, named)
 
 
 def not_converged(n_iter: int, converged: bool) -> Diagnostic | None:

@@ -18,6 +18,9 @@ import torch
 from torch import Tensor
 
 from handful.errors import TaskError, TransformError, UnknownNameError
+from handful.fewshot.numerics.fixed_point import concatenated
+from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.scale import found_factor
 from handful.fewshot.rows import magnitudes, to_near_one, unit
 from handful.fewshot.task import Array, TaskBatch
 from handful.shapes import Float
@@ -26,6 +29,8 @@ from handful.shapes import Float
 POWER, POWER_OFFSET = 0.5, 1e-6
 # A task whose longest vector is in this range is not rescaled.
 SMALLEST, LARGEST = 2.0**-12, 2.0**12
+# Numbers in the points and distances of the tasks whose scale is found together: 64 MB of float32.
+FOUND_SCALE_NUMBERS = 16_000_000
 
 
 def raw(task: TaskBatch) -> TaskBatch:
@@ -92,6 +97,19 @@ def task_cl2n(task: TaskBatch) -> TaskBatch:
     return task.with_features(unit(task.support - mean), unit(task.query - mean))
 
 
+def found_scale(task: TaskBatch) -> TaskBatch:
+    """`z ← c (z - z̄) / ‖z - z̄‖`: distances become nats, by a factor c that is found for each task.
+
+    Points are brought to unit length first, and z̄ is the mean of the class means of the support. The factor is found
+    from the support and from the query without its labels, see `handful.fewshot.numerics.scale`. A support that tasks
+    share is copied, because each task has its own factor.
+    """
+    task = l2(task)
+    numbers = (task.support_slots + task.query_slots) * (task.n_classes + task.dim)
+    parts = [_at_found_scale(block) for block in task.blocks(numbers, FOUND_SCALE_NUMBERS)]
+    return task.with_features(*(concatenated(list(sets)) for sets in zip(*parts, strict=True)))
+
+
 def pt_map_preprocess(task: TaskBatch) -> TaskBatch:
     """`z ← (z + 10⁻⁶)^½`, to unit length, minus the mean of its own set, to unit length (Hu et al., ICANN 2021).
 
@@ -112,6 +130,7 @@ TRANSFORMS: Mapping[str, Callable[..., TaskBatch]] = MappingProxyType(
         "l2_times": l2_times,
         "cl2n": cl2n,
         "task_cl2n": task_cl2n,
+        "found_scale": found_scale,
         "pt_map_preprocess": pt_map_preprocess,
         "range_scale": range_scale,
         "range_scale_public_code": range_scale_public_code,
@@ -185,6 +204,21 @@ def _near_one(task: TaskBatch) -> TaskBatch:
         return task
     factor = to_near_one(largest).where(~ordinary, 1).reshape(-1, 1, 1)
     return task.with_features(task.support * factor, task.query * factor)
+
+
+def _at_found_scale(task: TaskBatch) -> tuple[Float[Tensor, "task support dim"], Float[Tensor, "task query dim"]]:
+    labels, mask = task.support_labels.expand(task.n_tasks, -1), task.support_mask
+    mask = None if mask is None else mask.expand(task.n_tasks, -1)
+    support, query = task.zeroed("support").expand(task.n_tasks, -1, -1), task.zeroed("query")
+    origin = labelled_moments(support, labels, mask, task.n_classes).mean().mean(-2, keepdim=True)
+    support, query = unit(support - origin), unit(query - origin)
+    if mask is not None:
+        support = support.where(mask.unsqueeze(-1), 0)
+    if task.query_mask is not None:
+        query = query.where(task.query_mask.unsqueeze(-1), 0)
+    moments = labelled_moments(support, labels, mask, task.n_classes)
+    factor = found_factor(support, labels, mask, moments, query, task.query_mask)[:, None, None]
+    return support * factor, query * factor
 
 
 def _root(features: Tensor) -> Tensor:

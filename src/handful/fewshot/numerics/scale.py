@@ -1,0 +1,151 @@
+"""The factor that turns distances into nats: found from the labelled points of a task and its unlabelled batch.
+
+A method that reads `½‖z - w_k‖²` as nats assumes points of unit variance. For other features the factor c in
+`½c²‖z - w_k‖²` is found in two steps.
+
+1. **Calibration.** `θ = c²` maximises the likelihood of the labels of the support, each point left out of the mean of
+   its own class, and one term for what is known without labels:
+
+       Σ_n ln softmax_k( -½θ‖z_n - w_k‖² )_{y_n}  +  m (ln θ - θ/θ₀),     θ₀ = D / mean_Q min_k ‖z_n - w_k‖².
+
+   θ₀ is the factor of D-dimensional unit Gaussians about the means, from the distances of the batch to the nearest
+   one. It counts as m points. With one point per class it is all there is.
+2. **Shares.** Calibrated probabilities are those of single points. EM for the shares of the classes adds up the
+   evidence of a whole batch, whose points are wrong together, because a class has one mean. A softer scale allows for
+   that, and too soft a scale joins classes. The calibrated probabilities p say how far points are from the means of
+   their own classes, `T = Σ_n Σ_k p_nk (d_nk - min_j d_nj)` with `d_nk = ½‖z_n - w_k‖²`. The factor is the smallest one
+   at which labels u of EM are not farther away,
+
+       Σ_n Σ_k u_nk (d_nk - min_j d_nj) ≤ (1 + 1/K_e) T,     K_e = 1 / Σ_k π_k².
+
+   The allowance is for chance: distances are alike within a class, so those of a batch are as good as K_e of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.fixed_point import fixed_point
+from handful.fewshot.numerics.geometry import GramSpace, masked
+from handful.fewshot.numerics.moments import Moments
+from handful.fewshot.numerics.simplex import softmax
+from handful.shapes import Bool, Float, Int
+
+# D and m, chosen on three data sets of sentences, birds and letters.
+DIMENSIONS = 20.0
+WEIGHT_OF_GUESS = 10.0
+# θ is found up to this part of itself, in at most so many steps of Newton's method; no step is longer than a factor e.
+TOLERANCE, MOST_STEPS = 1e-4, 50
+# The smallest and the largest factor that is tried, relative to the calibrated one; each trial halves the interval of
+# its logarithm. EM takes as many iterations each time.
+LOWEST, HIGHEST, TRIALS, ITERATIONS = 1 / 3, 1.5, 6, 50
+# Mean squared distance to the nearest mean below which points coincide, for points of unit length.
+COINCIDE = 1e-6
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Distances of labelled points to the class means, each point left out of its own."""
+
+    distances: Float[Tensor, "task point class"]  # ½‖z - w_k‖²
+    own: Float[Tensor, "task point"]  # the one to its own class
+    counts: Bool[Tensor, "task point"]  # whether a point has others of its class
+    guess: Float[Tensor, "task"]  # θ₀
+
+
+def found_factor(
+    points: Float[Tensor, "task point dim"],
+    labels: Int[Tensor, "task point"],
+    mask: Bool[Tensor, "task point"] | None,
+    moments: Moments,
+    query: Float[Tensor, "task query dim"],
+    query_mask: Bool[Tensor, "task query"] | None,
+) -> Float[Tensor, "task"]:
+    """Return c for points of about unit length; `moments` are those of the labelled points, padding is zero."""
+    real = torch.ones_like(query[..., 0], dtype=torch.bool) if query_mask is None else query_mask
+    distances = half_squared_distances(query, moments.mean())
+    nearest = distances.amin(-1, keepdim=True)
+    spread = 2 * _mean(nearest.squeeze(-1), real)
+    squares = calibrated(left_out(points, labels, mask, moments, DIMENSIONS / spread.clamp(min=COINCIDE)))
+    beyond = distances - nearest
+    expected = (softmax(-squares[:, None, None] * distances).weights * beyond).sum(-1)
+    expected = _mean(expected, real)
+    space = GramSpace.of(query, query_mask, moments)
+    low, high = torch.full_like(squares, LOWEST).log(), torch.full_like(squares, HIGHEST).log()
+    for _ in range(TRIALS):
+        middle = (low + high) / 2
+        weights, shares = mixture(space, squares * (2 * middle).exp(), real)
+        allowed = (1 + shares.square().sum(-1)) * expected
+        near = _mean((weights * beyond).sum(-1), real) <= allowed
+        low, high = low.where(near, middle), middle.where(near, high)
+    return squares.sqrt() * high.exp()
+
+
+def left_out(
+    points: Float[Tensor, "task point dim"],
+    labels: Int[Tensor, "task point"],
+    mask: Bool[Tensor, "task point"] | None,
+    moments: Moments,
+    guess: Float[Tensor, "task"],
+) -> LeftOut:
+    """Distances to the means; without point n, that to the mean of its own n_k points is `(n_k/(n_k-1))²` as far."""
+    labels = labels if mask is None else labels.where(mask, 0)
+    sizes = moments.mass.gather(-1, labels)
+    distances = half_squared_distances(points, moments.mean())
+    farther = (sizes / (sizes - 1).clamp(min=1)).square()
+    own = distances.gather(-1, labels.unsqueeze(-1)).squeeze(-1) * farther
+    counts = (sizes > 1) if mask is None else (sizes > 1) & mask
+    return LeftOut(distances.scatter(-1, labels.unsqueeze(-1), own.unsqueeze(-1)), own, counts, guess)
+
+
+def calibrated(problem: LeftOut) -> Float[Tensor, "task"]:
+    """Return the θ of largest likelihood, by Newton's method in ln θ; each task stops on its own."""
+    outcome = fixed_point(
+        newton_step,
+        lambda _, new, old: (new / old).log().abs(),
+        problem,
+        problem.guess,
+        n_tasks=len(problem.guess),
+        device=problem.guess.device,
+        max_iter=MOST_STEPS,
+        tol=TOLERANCE,
+    )
+    return outcome.answer
+
+
+def newton_step(problem: LeftOut, squares: Float[Tensor, "task"]) -> tuple[Tensor, Tensor]:
+    """`ln θ ← ln θ + g/h`: g is the slope of the likelihood in ln θ, h its curvature where g = 0."""
+    p = softmax(-squares[:, None, None] * problem.distances).weights
+    mean = (p * problem.distances).sum(-1)
+    variance = (p * (problem.distances - mean.unsqueeze(-1)).square()).sum(-1)
+    slope = (mean - problem.own).where(problem.counts, 0).sum(-1)
+    curvature = variance.where(problem.counts, 0).sum(-1)
+    g = squares * slope + WEIGHT_OF_GUESS * (1 - squares / problem.guess)
+    h = squares.square() * curvature + WEIGHT_OF_GUESS
+    new = squares * (g / h).clamp(-1, 1).exp()
+    return new, new
+
+
+def mixture(
+    space: GramSpace, squares: Float[Tensor, "task"], real: Bool[Tensor, "task query"]
+) -> tuple[Float[Tensor, "task query class"], Float[Tensor, "task class"]]:
+    """EM for unit Gaussians with free shares and means after `z ← θ^½ z`, from the labelled means; labels, shares."""
+    by = squares[:, None, None]
+    scaled = replace(
+        space, gram=by * space.gram, cross=by * space.cross, support_norms=by.squeeze(-1) * space.support_norms
+    )
+    n_query = real.sum(-1, keepdim=True)
+    prototypes, shares = scaled.support.mean(), torch.full_like(space.support_mass, 1 / space.support_mass.shape[-1])
+    for _ in range(ITERATIONS):
+        weights = masked(softmax(scaled.scores(prototypes) + shares.log().unsqueeze(-2)).weights, real)
+        moments = scaled.moments(weights)
+        prototypes, shares = (scaled.support + moments).mean(), moments.mass / n_query
+    return weights, shares
+
+
+def _mean(values: Float[Tensor, "task query"], real: Bool[Tensor, "task query"]) -> Float[Tensor, "task"]:
+    return values.where(real, 0).sum(-1) / real.sum(-1)

@@ -1,0 +1,71 @@
+"""The found factor: it has the largest likelihood, tells the variance, and is softer where few classes occur."""
+
+import math
+
+import pytest
+import torch
+
+from handful.fewshot import TaskBatch
+from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.scale import WEIGHT_OF_GUESS, calibrated, found_factor, left_out
+from tests.tasks_at_hand import random_task
+
+
+def factor(task: TaskBatch) -> torch.Tensor:
+    moments = labelled_moments(task.support, task.support_labels, None, task.n_classes)
+    return found_factor(task.support, task.support_labels, None, moments, task.query, None)
+
+
+def problem(task: TaskBatch, guess: float):
+    moments = labelled_moments(task.support, task.support_labels, None, task.n_classes)
+    guesses = torch.full((task.n_tasks,), guess, dtype=task.dtype)
+    return left_out(task.support, task.support_labels, None, moments, guesses)
+
+
+def test_distances_are_those_to_means_without_the_point():
+    task = random_task(0, shots=3)
+    found = problem(task, 1.0)
+    t, n = 1, 4
+    k = int(task.support_labels[t, n])
+    others = (task.support_labels[t] == k) & (torch.arange(task.support_slots) != n)
+    expected = 0.5 * (task.support[t, n] - task.support[t][others].mean(0)).square().sum()
+    torch.testing.assert_close(found.own[t, n], expected)
+    torch.testing.assert_close(found.distances[t, n, k], expected)
+
+
+def test_no_other_factor_has_a_larger_likelihood():
+    task = random_task(1, shots=4, spread=2.0)
+    found = problem(task, 0.3)
+
+    def likelihood(squares: torch.Tensor) -> torch.Tensor:
+        log_p = torch.log_softmax(-squares[:, None, None] * found.distances, -1)
+        of_labels = log_p.gather(-1, task.support_labels.unsqueeze(-1)).sum((-2, -1))
+        return of_labels + WEIGHT_OF_GUESS * (squares.log() - squares / found.guess)
+
+    squares = calibrated(found)
+    for other in (0.9, 1.1):
+        assert (likelihood(other * squares) < likelihood(squares)).all()
+
+
+def test_many_points_tell_the_variance():
+    task = random_task(2, n_tasks=2, n_classes=8, shots=100, spread=2.0)
+    for guess in (0.1, 1.0):
+        assert ((4 * calibrated(problem(task, guess))).log().abs() < math.log(1.25)).all()
+
+
+def test_one_point_per_class_leaves_the_guess():
+    task = random_task(3, shots=1)
+    torch.testing.assert_close(calibrated(problem(task, 0.7)), torch.full((3,), 0.7, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("shots", [1, 4])
+def test_distances_in_other_units_give_the_inverse_factor(shots):
+    task = random_task(4, shots=shots)
+    longer = task.with_features(3 * task.support, 3 * task.query)
+    torch.testing.assert_close(factor(longer), factor(task) / 3)
+
+
+def test_fewer_classes_in_the_batch_allow_a_softer_scale():
+    """Two of twenty classes: EM may add up more evidence than if all of them occur."""
+    few, many = (factor(random_task(5, n_tasks=20, n_classes=20, n_query=60, n_present=n, spread=1.5)) for n in (2, 20))
+    assert few.mean() < 0.9 * many.mean()
