@@ -3,6 +3,7 @@
 import base64
 import gzip
 import io
+import json
 import time
 import warnings
 import zipfile
@@ -18,6 +19,7 @@ from handful.errors import HandfulError
 from handful.exchange.json_files import JsonFile
 from handful.exchange.rttm import read_rttm
 from handful.exchange.scores import read_scores
+from handful.exchange.sites import read_sites, rows_of
 from handful.exchange.species import read_candidates
 from handful.machine import untrusted
 from handful.reading import read
@@ -149,6 +151,29 @@ def test_no_file_takes_more_memory_than_it_may(tmp_path, name, monkeypatch):
     if name.endswith("csv.gz"):  # packages count for nothing
         pytest.importorskip("pyarrow.csv", reason="pyarrow is not installed")
     outcome, megabytes = grown(read, tmp_path / name)
+    assert expected in outcome
+    assert megabytes < MOST_GROWTH
+
+
+SITES = {
+    "short.csv": (
+        lambda: "file," + ",".join(map(str, range(20_000))) + "\n" + "a\n" * 5000,
+        "another number of values",
+    ),
+    "keys.json": (
+        lambda: json.dumps({"images": [{"id": k, "file_name": f"{k}", f"k{k}": 1} for k in range(2000)]}),
+        "would expand to",
+    ),
+    "deep.csv": (lambda: "file,site\n" + "a/" * 20_000 + "b.jpg,1\n", "returned [0]"),
+}
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_no_file_of_sites_takes_more_memory_than_it_may(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(untrusted, "ALWAYS_ALLOWED", ALLOWED)
+    make, expected = SITES[name]
+    (tmp_path / name).write_text(make())
+    outcome, megabytes = grown(lambda path: rows_of(["b.jpg"], read_sites(path)["file"], "x"), tmp_path / name)
     assert expected in outcome
     assert megabytes < MOST_GROWTH
 

@@ -97,15 +97,16 @@ def observed(label: str) -> tuple[str, str]:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """Read a CSV table as text; rows that are longer than the header are refused."""
-    text = read_text(path, FileFormatError)
+    """Read a CSV table as text; rows that are longer or shorter than the header are refused."""
+    rows = list[dict[str, str]]()
     try:
-        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        found = [row for row in csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")) if row]
     except csv.Error as error:
         raise FileFormatError(f"{path} cannot be read as a CSV table ({error}); write it again") from error
-    for number, row in enumerate(rows):
-        if None in row or None in row.values():
+    for number, row in enumerate(found[1:]):
+        if len(row) != len(found[0]):
             raise FileFormatError(f"row {number} of {path} has another number of values than its header")
+        rows.append(dict(zip(found[0], row, strict=True)))
     return rows
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel
+from handful.machine.untrusted import Budget
 
 KIND = "COCO Camera Traps"
 # What entries must have beside images.
@@ -31,6 +32,7 @@ def read_coco(path: Path) -> dict[str, list[Any]]:
         if not str(entry.get("id")).startswith(OURS):
             labels.setdefault(entry.get("image_id"), named.get(entry.get("category_id")))
     keys = dict.fromkeys(key for image in images for key in image if key not in ("id", "file_name"))
+    Budget.of(path).spend(8 * len(keys) * len(images))
     columns = {key: [image.get(key) for image in images] for key in keys}
     if labels:
         columns["annotation"] = [labels.get(image["id"]) for image in images]

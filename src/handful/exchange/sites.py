@@ -14,6 +14,8 @@ from handful.exchange.camtrap_dp import read_camtrap, read_rows, write_camtrap
 from handful.exchange.coco_camera_traps import read_coco, write_coco
 from handful.exchange.scored import ItemLabel
 
+# Last parts of a path that are compared at most.
+DEEPEST = 256
 FILE_NAMES = ("file", "filepath", "file_name", "filename", "path", "filePath", "fileName", "File")
 
 
@@ -64,7 +66,7 @@ def rows_of(files: Sequence[str], listed: Sequence[Any], where: str) -> list[int
     whole = {_parts(name): row for row, name in enumerate(listed)}
     ends: dict[tuple[str, ...], int | None] = {}
     for own, row in whole.items():
-        for start in range(1, len(own)):
+        for start in range(max(1, len(own) - DEEPEST), len(own)):
             # An end that several files share says nothing.
             ends[own[start:]] = row if own[start:] not in ends else None
     rows = [_row_of(_parts(name), whole, ends) for name in files]
@@ -85,7 +87,8 @@ def _row_of(
     own: tuple[str, ...], whole: Mapping[tuple[str, ...], int], ends: Mapping[tuple[str, ...], int | None]
 ) -> int | None:
     """Return the row of this path, of one that it ends with, or of the only one that ends with it."""
-    found = next((whole[own[start:]] for start in range(len(own)) if own[start:] in whole), None)
+    starts = (0, *range(max(1, len(own) - DEEPEST), len(own)))
+    found = next((whole[own[start:]] for start in starts if own[start:] in whole), None)
     return ends.get(own) if found is None else found
 
 
