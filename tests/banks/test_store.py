@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from handful.banks import FeatureBank, store
-from handful.errors import BankError
+from handful.errors import BankError, StorageError
 from tests.banks_at_hand import random_bank
 
 
@@ -154,7 +154,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("handful.banks.store.os.rename", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StorageError, match=r"bank cannot be written: the disk is full; free some space"):
         random_bank().save(tmp_path / "bank")
     assert list(tmp_path.iterdir()) == []
 

@@ -69,7 +69,8 @@ def test_a_split_of_a_table(tmp_path, run):
 
 @pytest.mark.parametrize("option", [("--workers", 2), ("--device", "cuda")])
 def test_workers_and_devices_do_not_go_with_ray(tmp_path, run, option):
-    code, _, errors = run("--items", tmp_path, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)
+    items = tmp_path / "items"
+    code, _, errors = run("--items", items, "--backbone", "b", "--out", tmp_path / "bank", "--on", "ray", *option)
     assert code == 1
     assert f"{option[0]} is for running here" in errors
 

@@ -79,7 +79,19 @@ def test_errors_of_the_system_are_sentences_too(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr("handful.reading.read_bank", full)
     assert main(["features", "info", str(tmp_path)]) == 1
-    assert "No space left" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("handful: the disk is full; free some space")
+
+
+def test_errors_of_the_system_name_their_path(capsys, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied", str(tmp_path / "bank"))
+
+    monkeypatch.setattr("handful.reading.read_bank", refused)
+    assert main(["features", "info", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"handful: {tmp_path}/bank cannot be read or written: you have no permission; change the permissions, or "
+        "choose another path\n"
+    )
 
 
 def test_every_line_of_examples_is_a_command(capsys):

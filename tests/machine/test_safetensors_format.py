@@ -7,10 +7,10 @@ import os
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from handful.errors import FileFormatError
+from handful.errors import FileFormatError, StorageError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 
 DTYPES = (
@@ -153,8 +153,25 @@ def test_tensors_of_the_same_shape_cannot_be_exchanged(tmp_path):
         read_tensors(file)
 
 
-@pytest.mark.parametrize("name", ["folder", "missing/x", "a\0b"])
-def test_a_path_that_cannot_be_written_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "error", "reason"),
+    [
+        ("folder", StorageError, "is a folder; name a file"),
+        ("file/x", StorageError, "file/x cannot be written: a file of this name is in the way|is a file, not a folder"),
+        ("a\0b", FileFormatError, "cannot be written"),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_refused(tmp_path, name, error, reason):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileFormatError, match="cannot be written"):
+    (tmp_path / "file").touch()
+    with pytest.raises(error, match=reason):
         write_tensors(f"{tmp_path}/{name}", {"a": torch.zeros(2)})
+
+
+def test_a_full_disk_is_said_although_the_package_has_it_as_text_alone(tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("handful.machine.safetensors_format.save_file", full)
+    with pytest.raises(StorageError, match="x cannot be written: the disk is full"):
+        write_tensors(tmp_path / "x", {"a": torch.zeros(2)})

@@ -1,8 +1,11 @@
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from handful.errors import BankError, StorageError
 from handful.machine.whole_file import UNFINISHED, written_whole
 
 
@@ -45,7 +48,7 @@ def test_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
 
 
 def test_nothing_written_is_an_error_and_makes_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError), written_whole(tmp_path / "notes.txt"):
+    with pytest.raises(StorageError, match="there is no such file"), written_whole(tmp_path / "notes.txt"):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -62,3 +65,62 @@ def test_threads_that_write_one_path_each_write_it_whole(tmp_path):
         list(pool.map(write, range(8)))  # raises what a thread raised
     assert path.read_text() in {str(number) * 1000 for number in range(8)}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_above_are_made(tmp_path):
+    with written_whole(tmp_path / "a" / "b" / "notes.txt") as place:
+        place.write_text("all of it")
+    assert (tmp_path / "a" / "b" / "notes.txt").read_text() == "all of it"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "the disk is full; free some space"),
+        (errno.EROFS, "the disk is read-only; choose a path on another disk"),
+        (errno.EACCES, "you have no permission; change the permissions"),
+        (errno.EDQUOT, "your share of the disk is used up; free some space"),
+        (errno.ETIMEDOUT, "Connection timed out; check the path and its disk"),
+    ],
+)
+def test_a_disk_that_refuses_is_said_with_path_cause_and_advice(tmp_path, number, said):
+    path = tmp_path / "notes.txt"
+    path.write_text("old")
+
+    def fail_half_way():
+        with written_whole(path) as place:
+            place.write_text("half of")
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(StorageError) as refused:
+        fail_half_way()
+    assert str(refused.value).startswith(f"{path} cannot be written: {said}")
+    assert "Errno" not in str(refused.value)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_about_another_file_is_left_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="elsewhere"), written_whole(tmp_path / "notes.txt"):
+        (tmp_path / "elsewhere").read_text()
+    with pytest.raises(BankError), written_whole(tmp_path / "notes.txt"):
+        raise BankError("a bank")
+
+
+def test_a_path_below_a_file_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StorageError, match=r"below\.txt cannot be written: "),
+        written_whole(tmp_path / "file" / "folder" / "below.txt"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(not os.access("/proc/self", os.R_OK), reason="no /proc")
+def test_a_folder_that_takes_no_files_is_said():
+    with (
+        pytest.raises(StorageError, match=r"^/proc/notes\.txt cannot be written: ") as refused,
+        written_whole(Path("/proc/notes.txt")) as place,
+    ):
+        place.write_text("nothing")
+    assert "partial" not in str(refused.value)

@@ -317,7 +317,7 @@ def test_what_is_unclear_is_refused(given, tmp_path):
     source = written([pa.table({"site": given.groups, "vector": lists(vectors)})], tmp_path / "nan")
     with pytest.raises(TaskError, match="NaN or infinity"):
         label_groups(given.classifier, source, tmp_path / "out2", group_by="site")
-    with pytest.raises(OptionError, match="lies in the data set itself"):
+    with pytest.raises(OptionError, match="is inside the data set"):
         label_groups(given.classifier, source, source / "out", group_by="site")
     with pytest.raises(OptionError, match="threads must be at least 1"):
         label_groups(given.classifier, source, tmp_path / "out3", group_by="site", threads=0)

@@ -54,7 +54,6 @@ def write_parquet(bank: FeatureBank, path: str | os.PathLike[str]) -> None:
         [("features", pa.list_(pa.float32(), bank.dim)), ("label", pa.int32()), ("class_name", pa.string())],
         metadata={METADATA_KEY: json.dumps(extra)},
     )
-    final.parent.mkdir(parents=True, exist_ok=True)
     names = np.array(bank.class_names, dtype=object)
     with written_whole(final) as place, parquet.ParquetWriter(place, schema, write_page_checksum=True) as writer:
         start = 0

@@ -23,7 +23,7 @@ import numpy as np
 from handful.banks.arrays import open_npy
 from handful.errors import BankError
 from handful.machine.untrusted import read_json
-from handful.machine.whole_file import flush_to_disk
+from handful.machine.whole_file import flush_to_disk, refusals_said
 from handful.shapes import Float, Int
 
 FORMAT, FORMAT_VERSION = "handful feature bank", 1
@@ -70,9 +70,10 @@ def write(
     final = Path(os.path.abspath(path))
     if final.exists():
         raise BankError(f"{path} already exists; a bank is never overwritten: remove it, or choose another name")
-    final.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{final.name}.partial-"
-    partial = Path(tempfile.mkdtemp(prefix=prefix, dir=final.parent))
+    with refusals_said(final):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=final.parent))
     try:
         shape = (len(labels), dim)
         digest = Digest(dtype, shape, class_names)
@@ -106,7 +107,8 @@ def write(
         shutil.rmtree(partial, ignore_errors=True)
         if isinstance(error, OSError) and is_bank(final):
             raise BankError(f"{path} was written by another process in the meantime; it is left as it is") from error
-        raise
+        with refusals_said(final, partial):
+            raise
     # Left by writers that were killed. A writer that is still running could not replace this bank anyway.
     for other in final.parent.glob(f"{glob.escape(prefix)}*"):
         shutil.rmtree(other, ignore_errors=True)

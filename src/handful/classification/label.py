@@ -30,6 +30,7 @@ from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of
 from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown, fixed
 from handful.classification.names import NamedClasses, read_names, with_names
+from handful.classification.paths import paths_read
 from handful.classification.spectra import by_precursor, is_mgf
 from handful.classification.tables import asked_columns
 from handful.classification.voices import with_segments
@@ -44,6 +45,7 @@ from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, Kind, list_items
 from handful.machine.executors import Executor, in_process
 from handful.machine.extras import import_extra
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
@@ -157,6 +159,8 @@ def classify(
     catalogue, batch = None if catalogue is None else Path(catalogue), Path(batch)
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
+    inputs = paths_read(known, catalogue=catalogue, batch=batch, names=names, segments=segments, backbone=backbone)
+    refuse_overwriting(inputs, {"unfinished run": folder})
     named: NamedClasses | None = None
     if names is not None:
         beside = catalogue is not None
@@ -284,6 +288,7 @@ def classify(
             "n_named": len(new_classes),
             "similar": tuple(similar_names(class_names, fitted.shots.tolist())),
             "not_applied": given.not_applied,
+            "inputs": inputs,
         }
         if streams:
             place = Path(work) / "run" if folder is None else Path(folder)

@@ -9,6 +9,7 @@ from typing import Any
 
 from handful import __version__
 from handful.classification.labelled import NONE, Classified
+from handful.classification.paths import refuse_outputs
 from handful.exchange.label_studio import interface, local_file, task, write_tasks
 from handful.machine.whole_file import written_whole
 
@@ -40,6 +41,7 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
     >>> first["data"]["text"], first["predictions"][0]["result"][0]["value"]
     ('woof', {'choices': ['dog']})
     """
+    refuse_outputs(classified, tasks=Path(path))
     batch, found, rejected = classified.batch, classified.predictions(), classified.answer.rejected
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"

@@ -159,6 +159,8 @@ class Classified:
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
         labelled by scores.
+    inputs : mapping of str to Path
+        The files and folders that were read, by what they are, which no output may overwrite.
 
     `found[group]` is the `Classified` of one group.
     """
@@ -176,6 +178,7 @@ class Classified:
     similar: tuple[SimilarNames, ...] = ()
     not_applied: tuple[Skipped, ...] = ()
     batches: Batches | None = None
+    inputs: Mapping[str, Path] = field(default_factory=dict)
 
     def __getitem__(self, group: Any) -> Classified:
         """Return one group: a value of the column, or a tuple of values of several columns."""
@@ -190,6 +193,7 @@ class Classified:
             self.backbone,
             unknown_label=self.unknown_label,
             shown=self.shown,
+            inputs=self.inputs,
         )
 
     @property

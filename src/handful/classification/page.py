@@ -19,6 +19,7 @@ import numpy as np
 
 from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
+from handful.classification.paths import refuse_outputs
 from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
 from handful.reading.records import Skipped
@@ -82,10 +83,11 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
     classified : Classified
         From `handful.classification.classify`.
     path : path
-        The file, usually `.html`; an older one is replaced.
+        The file, usually `.html`; an older one is replaced, but nothing that the labels were made from.
     title : str
         What the batch is called.
     """
+    refuse_outputs(classified, page=Path(path))
     answer, groups = classified.answer, counted(classified.n_groups, "group")
     head = groups if classified.group_by else f"{counted(len(classified.present()), 'class')} present"
     by = f" {groups} by {' and '.join(classified.group_by)}." if classified.group_by else ""
@@ -109,7 +111,6 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     keys = "".join(f"<tr><td><kbd>{escape(key)}</kbd></td><td>{what}</td></tr>" for key, what in KEYS)
     final = Path(path)
-    final.parent.mkdir(parents=True, exist_ok=True)
     page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; "

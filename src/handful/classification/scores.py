@@ -17,6 +17,7 @@ from handful.banks.columns import Columns
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, columns_named, given_labels, known_of
 from handful.classification.labelled import BY_SCORES, HASH_DIGITS, Batch, Classified
+from handful.classification.paths import paths_read, refuse_outputs, writes_back
 from handful.classification.tables import asked_columns, write_group_table, write_predictions
 from handful.errors import FileFormatError, LabelError, OptionError, OverturnedScoresWarning
 from handful.estimators import TopScores, infer_scores
@@ -74,6 +75,7 @@ def classify_scores(
     {'cow'}
     """
     path = Path(scores)
+    inputs = paths_read(known, scores=path, sites=sites)
     tool = read_scores(path)
     asked = () if group_by is None else asked_columns(group_by)
     needed = (*asked, *columns_named(known))
@@ -122,6 +124,7 @@ def classify_scores(
         given={item: None if label is None else codes[label] for item, label in given.labels.items()},
         similar=tuple(similar_names(classes, [uses[name] for name in classes])),
         not_applied=given.not_applied,
+        inputs=inputs,
     )
 
 
@@ -139,12 +142,7 @@ def _images(files: Sequence[str], scores: Path, folder: str | os.PathLike[str] |
     return None
 
 
-def writes_back(scores: Path, out: Path) -> bool:
-    """Whether answers about scores are written in the format of the scores: the endings are the same."""
-    return scores.suffix.lower() == out.suffix.lower()
-
-
-def write_scores(classified: Classified, scores: str | os.PathLike[str], out: Path) -> None:
+def write_scores(classified: Classified, scores: str | os.PathLike[str], out: str | os.PathLike[str]) -> None:
     """Write the answers into a copy of the file of scores, or, with another ending, as Parquet or CSV.
 
     The table of groups, if there are any, is written beside it.
@@ -155,8 +153,8 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: Pa
         What `classify_scores` returned.
     scores : path
         The file of scores that it was given.
-    out : Path
-        The file to write; it may be the same.
+    out : path
+        The file to write. With the ending of the scores, it may be the same file.
 
     Examples
     --------
@@ -169,15 +167,18 @@ def write_scores(classified: Classified, scores: str | os.PathLike[str], out: Pa
     >>> json.loads((folder / "better.json").read_text())["predictions"][0]["prediction"]
     'cow'
     """
-    if not writes_back(Path(scores), out):
-        write_predictions(classified, out)
+    source, final = Path(scores), Path(out)
+    if not writes_back(source, final):
+        write_predictions(classified, final)
         return
-    read_scores(Path(scores)).write(_answers_of(classified), out)
-    write_group_table(classified, out)
+    refuse_outputs(classified, scores=source, predictions=final)
+    read_scores(source).write(_answers_of(classified), final)
+    write_group_table(classified, final)
 
 
 def write_annotations(classified: Classified, scores: Path, sites: Path, out: Path) -> None:
     """Write the labels as annotations into a copy of COCO Camera Traps, or as observations of Camtrap DP (CSV)."""
+    refuse_outputs(classified, sites=sites, annotations=out)
     write_sites(sites, read_scores(scores).files, _answers_of(classified), out)
 
 

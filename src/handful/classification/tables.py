@@ -14,6 +14,7 @@ import numpy as np
 from handful import __version__
 from handful.banks.columns import Columns
 from handful.classification.labelled import COARSE_TYPES, GROUP_TYPES, PREDICTION_TYPES, Classified, in_front
+from handful.classification.paths import TABLE_ENDINGS, group_table_path, refuse_outputs
 from handful.classification.spectra import is_mgf, write_spectra
 from handful.classification.voices import is_rttm, write_voices
 from handful.errors import OptionError
@@ -26,8 +27,6 @@ from handful.reading.cells import is_h5ad
 
 # Predictions written at once.
 ROWS_AT_ONCE = 65_536
-# What tables are written as.
-TABLE_ENDINGS = (".parquet", ".csv")
 
 
 def asked_columns(group_by: str | Sequence[str]) -> tuple[str, ...]:
@@ -63,7 +62,7 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     Predictions of cells can also go into a copy of their `.h5ad` file, which may replace it: columns `handful_label`
     and so on in `obs`, probabilities in `obsm`, and what was done in `uns["handful"]`. Segments of voices can be
     written as `.rttm`, see `write_voices`, and compounds go into a copy of an `.mgf` file. Each file appears complete
-    or not at all.
+    or not at all. A path that would overwrite anything else that the labels were made from is refused.
 
     Examples
     --------
@@ -80,6 +79,7 @@ def write_predictions(classified: Classified, path: str | os.PathLike[str]) -> N
     'site,items,unknown_items,joint_weight,class,expected_count,presence'
     """
     final, batch = Path(path), classified.batch
+    refuse_outputs(classified, predictions=final)
     if is_h5ad(final):
         _write_back(classified, final)
     elif is_rttm(final):
@@ -115,13 +115,6 @@ def _write_back(classified: Classified, path: Path) -> None:
     write_labelled_cells(source, path, classified.batch.rows, ours, classified.class_names, answer.table, about)
 
 
-def group_table_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
-    final = Path(path)
-    ending = final.suffix if final.suffix.lower() in TABLE_ENDINGS else ".csv"
-    return final.with_name(f"{final.stem}.groups{ending}")
-
-
 def write_group_table(classified: Classified, path: str | os.PathLike[str]) -> None:
     """Write the table of groups beside the file of predictions at `path`, if there are groups."""
     if classified.group_by:
@@ -144,7 +137,6 @@ def write_table(
     """
     final = Path(path)
     check_ending(final)
-    final.parent.mkdir(parents=True, exist_ok=True)
     kind = _csv_file if final.suffix.lower() == ".csv" else _parquet_file
     with written_whole(final) as place, kind(place, types) as write:
         for part in parts:

@@ -149,6 +149,9 @@ def run(
       handful bench run plan.toml --on ray --out runs/mine
       handful bench run --resume --out runs/mine
     """
+    from handful.fewshot.benchmark.journal import banks_at
+    from handful.machine.outputs import refuse_overwriting
+
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
@@ -164,8 +167,10 @@ def run(
     same_command = in_files(method, on)
     if source == GRID:
         refuse_unused(context, query, support_bank)
+    places = dict(map(named_place, bank or []))
+    refuse_overwriting({"plan": plan, **banks_at(places)}, {"run": out})
     journal = carry_out(
-        lambda: _asked(source, plan, out, dict(map(named_place, bank or [])), given),
+        lambda: _asked(source, plan, out, places, given),
         ["bench", "run", *where(on, workers)],
         out,
         executor,

@@ -236,12 +236,14 @@ def classify_command(
     from handful.classification.label import classify
     from handful.classification.label_studio import write_label_studio
     from handful.classification.page import write_page
-    from handful.classification.scores import classify_scores, write_annotations, write_scores, writes_back
-    from handful.classification.tables import check_ending, group_table_path, write_predictions
+    from handful.classification.paths import group_table_path, paths_read, paths_written, replaceable, writes_back
+    from handful.classification.scores import classify_scores, write_annotations, write_scores
+    from handful.classification.tables import check_ending, write_predictions
     from handful.classification.voices import is_rttm
     from handful.cli.passes import passes
     from handful.cli.printed import print_batch
     from handful.errors import OptionError
+    from handful.machine.outputs import refuse_overwriting
 
     known: Any = {
         "candidates": candidates,
@@ -275,6 +277,27 @@ def classify_command(
         if is_rttm(out):
             what = "segments with the names of their voices"
     assert given_from is not None
+    refuse_overwriting(
+        paths_read(
+            known,
+            catalogue=catalogue,
+            batch=batch,
+            names=names,
+            segments=segments,
+            scores=scores,
+            sites=sites,
+            backbone=backbone,
+        ),
+        paths_written(
+            predictions=out,
+            grouped=bool(group_by),
+            run=run if scores is None else None,
+            annotations=annotate,
+            page=report,
+            tasks=tasks,
+        ),
+        replaces=replaceable(out, scores, sites),
+    )
     with passes(f"labelling {given_from}") as on_progress:
         if scores is not None:
             classified = classify_scores(scores, group_by=group_by or None, sites=sites, pictures=pictures, **known)

@@ -98,6 +98,7 @@ def demo(
     from handful.datasets import load_clinc150, load_clinc150_sentences
     from handful.errors import OptionError
     from handful.estimators import BatchClassifier
+    from handful.machine.whole_file import written_whole
 
     if out.exists():
         raise OptionError(f"{out} already exists; remove it, or name another folder with --out")
@@ -113,17 +114,18 @@ def demo(
             alone = classifier.infer(X, groups=np.arange(len(X))).labels
             found.append(Labelled(sentences[batch], names[batch], alone, classifier.infer(X).labels))
         # The first batch once more, from files, as `handful classify` does it.
-        out.mkdir(parents=True)
-        np.savez(
-            out / "catalogue.npz", features=bank.take(catalogue), labels=names[catalogue], text=sentences[catalogue]
-        )
-        np.savez(out / "batch.npz", features=bank.take(batches[0]), text=found[0].sentences)
+        examples = {"features": bank.take(catalogue), "labels": names[catalogue], "text": sentences[catalogue]}
+        sides = {"catalogue": examples, "batch": {"features": bank.take(batches[0]), "text": found[0].sentences}}
+        for side, arrays in sides.items():
+            with written_whole(out / f"{side}.npz") as place, place.open("wb") as file:
+                np.savez(file, **arrays)
         classified = classify(out / "catalogue.npz", out / "batch.npz")
         write_predictions(classified, out / "labels.csv")
         write_page(classified, out / "review.html", title="demo")
         presence = dict(zip(classified.class_names, classified.answer.presence.tolist(), strict=True))
         page = out / "index.html"
-        page.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
+        with written_whole(page) as place:
+            place.write_text(page_about(found, presence, bank.n_classes), encoding="utf-8")
     first = found[0]
     present = [classified.class_names[k] for k in classified.present()]
     about = (

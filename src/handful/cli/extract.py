@@ -53,11 +53,14 @@ def extract_command(
     """
     from handful.cli.printed import complain_of_skipped, print_bank
     from handful.cli.terminal import waiting
-    from handful.extraction.extract import extract, skipped_items
+    from handful.extraction.extract import checkpoint_of, extract, shards_folder, skipped_items
     from handful.extraction.items import list_items
     from handful.machine.extras import import_extra
+    from handful.machine.outputs import refuse_overwriting
     from handful.machine.threads import available_cores
 
+    reads = {"items": items, "backbone": checkpoint_of(backbone)}
+    refuse_overwriting(reads, {"bank": out, "unfinished bank": shards_folder(out)})
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, workers or available_cores(), only_here)
     with waiting(f"listing {items}"):

@@ -53,8 +53,10 @@ def import_bank(
       handful features import embeddings.parquet mybank --labels intent --licence "CC BY 4.0"
       handful features import downloads/test.plk mini-test --trust-pickle --backbone "ResNet-18"
     """
+    from handful.machine.outputs import refuse_overwriting
     from handful.reading import read_bank
 
+    refuse_overwriting({"source": source}, {"bank": bank})
     found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle)
     given: dict[str, Any] = {
         "dataset": dataset,
@@ -82,8 +84,10 @@ def export_bank(
       handful features export mybank mybank.parquet
     """
     from handful.banks import write_parquet
+    from handful.machine.outputs import refuse_overwriting
     from handful.reading import read_bank
 
+    refuse_overwriting({"source": source}, {"file": file})
     bank = read_bank(source, trust_pickle=trust_pickle)
     with waiting(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)

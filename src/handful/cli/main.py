@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from handful.cli.terminal import Interrupted
 from handful.errors import HandfulError, MissingLabelWarning, SkippedRowsWarning
+from handful.machine.whole_file import refusal
 
 if TYPE_CHECKING:
     import typer
@@ -61,8 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted; run the same command again", INTERRUPTED)
     except Interrupted as end:
         return _complain(str(end), INTERRUPTED)
-    except (HandfulError, OSError) as error:
+    except HandfulError as error:
         return _complain(str(error))
+    except OSError as error:  # of a disk, where no writer or reader has said it better
+        path = "" if error.filename is None else f"{os.fsdecode(error.filename)} cannot be read or written: "
+        return _complain(f"{path}{refusal(error)}")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

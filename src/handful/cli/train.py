@@ -94,6 +94,9 @@ def train_command(
       handful train --items omniglot.zip/base --hold-out 22 --network conv4 --epochs 20 --rotations --out runs/omniglot
     """
     from handful.fewshot.training import Recipe, train
+    from handful.machine.outputs import refuse_overwriting
+
+    refuse_overwriting({"items": items, "validation images": validation, "lists": lists}, {"run": out})
 
     normalisation = {name: value for name, value in {"mean": mean, "std": std}.items() if value is not None}
     recipe = Recipe(

@@ -104,7 +104,6 @@ def read_birdnet(path: Path) -> ToolScores:
     def write(answers: Sequence[ItemLabel], out: Path) -> None:
         kept = [number for number, name in enumerate(header) if name not in (LABEL, PROBABILITY)]
         ending = "\r\n" if "\r\n" in text else "\n"
-        out.parent.mkdir(parents=True, exist_ok=True)
         encoding = "utf-8-sig" if marked else "utf-8"
         with written_whole(out) as unfinished, unfinished.open("w", encoding=encoding, newline="") as stream:
             writer = csv.writer(stream, **rules, lineterminator=ending)

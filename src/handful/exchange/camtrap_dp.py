@@ -34,7 +34,7 @@ OTHER_TYPES = {"blank": "blank", "empty": "blank", "human": "human", "person": "
 
 def read_camtrap(path: Path) -> dict[str, list[Any]]:
     """Return columns of media and their deployments, `file` first; `annotation` is the first species observed."""
-    tables = _tables(path)
+    tables = tables_of(path)
     deployments, media = read_rows(tables["deployments"]), read_rows(tables["media"])
     for name, rows, key in (("deployments", deployments, "deploymentID"), ("media", media, "filePath")):
         if not rows or key not in rows[0]:
@@ -55,7 +55,7 @@ def read_camtrap(path: Path) -> dict[str, list[Any]]:
 
 def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> None:
     """Write the table of observations to `out`: rows that are there, then one for each medium that has an answer."""
-    tables = _tables(source)
+    tables = tables_of(source)
     media = read_rows(tables["media"])
     before, header = list[dict[str, str]](), list(OBSERVATION)
     if "observations" in tables:
@@ -71,7 +71,6 @@ def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> 
         values = (f"{OURS}{identifier}", medium.get("deploymentID", ""), identifier, when, when, "media", kind, species)
         about = ("machine", f"handful {__version__}", now, f"{answer.probability:.4f}")
         rows.append(dict(zip(OBSERVATION, (*values, *about), strict=True)))
-    out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, header, restval="", lineterminator="\n")
         writer.writeheader()
@@ -114,7 +113,7 @@ def _header(path: Path) -> list[str]:
     return next(csv.reader(io.StringIO(read_text(path, FileFormatError), newline="")), [])
 
 
-def _tables(path: Path) -> dict[str, Path]:
+def tables_of(path: Path) -> dict[str, Path]:
     """Return the tables that the package names, if they are in its folder."""
     tables = dict[str, Path]()
     for entry in entries(JsonFile.read(path, KIND).content, "resources", path, KIND):

@@ -39,7 +39,6 @@ def write_labelled_cells(
     """
     pd, elements = import_extra("pandas", "anndata"), import_extra("anndata.io", "anndata")
     class_names = [writable(name) for name in class_names]
-    out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(out) as place:
         shutil.copyfile(source, place)
         with opened_cells(source) as (read, before):

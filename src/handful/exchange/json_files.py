@@ -36,7 +36,6 @@ class JsonFile:
         """Write other content in the same layout; the file appears complete or not at all."""
         separators = (",", ":") if self.compact else None
         text = json.dumps(content, indent=self.indent, ensure_ascii=self.escaped, separators=separators)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(path) as place:
             place.write_text(text + "\n" * self.ended, encoding="utf-8", errors="backslashreplace")
 

@@ -42,7 +42,6 @@ def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:
         if line.strip().upper() == BEGIN:
             number += 1
             lines.extend(_said(answers[number]) if number in answers else ())
-    out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(out) as unfinished:
         unfinished.write_bytes(ending.join(lines).encode(encoding, "surrogateescape"))
 

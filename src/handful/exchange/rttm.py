@@ -94,7 +94,6 @@ def write_rttm(segments: Sequence[Segment], out: Path) -> None:
             raise FileFormatError(
                 f"segment {place} must have a start and an end in seconds, got {one.start} and {one.end}; correct them"
             )
-    out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as stream:
         for one in segments:
             times = f"{one.start:.3f} {one.end - one.start:.3f}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import FileFormatError, OptionError
-from handful.exchange.camtrap_dp import read_camtrap, read_rows, write_camtrap
+from handful.exchange.camtrap_dp import read_camtrap, read_rows, tables_of, write_camtrap
 from handful.exchange.coco_camera_traps import read_coco, write_coco
 from handful.exchange.scored import ItemLabel
 
@@ -31,6 +31,12 @@ def package_of(path: Path) -> Path | None:
     """Return the `datapackage.json` that a path is, or that its folder has; None if it is another file."""
     place = path / "datapackage.json" if path.is_dir() else path
     return place if place.name.lower() == "datapackage.json" else None
+
+
+def site_files(path: Path) -> dict[str, Path]:
+    """Return the files that are read as sites, by name: `sites`, and the tables that a data package names."""
+    package = package_of(path)
+    return {"sites": path} if package is None else {**tables_of(package), "sites": package}
 
 
 def write_sites(source: Path, files: Sequence[str], answers: Sequence[ItemLabel], out: Path) -> None:

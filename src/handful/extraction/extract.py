@@ -168,7 +168,7 @@ def extract(
     _check(items, backbone, batch_size, shard_size, dtype)
     out = Path(os.path.abspath(out))
     key = extraction_key(items, backbone, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
-    work = out.parent / f".{out.name}.shards" / key
+    work = shards_folder(out) / key
     if out.exists():
         bank = _finished_before(out, key)
         shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed before its last step
@@ -220,6 +220,17 @@ def extract(
     )
     shutil.rmtree(work.parent)
     return FeatureBank.load(out)
+
+
+def checkpoint_of(backbone: str | None) -> str | None:
+    """Return the path that the name of a backbone has, `checkpoint:PATH`; None for any other name."""
+    family, _, path = (backbone or "").partition(":")
+    return path if family == "checkpoint" else None
+
+
+def shards_folder(out: Path) -> Path:
+    """Return where the shards of an unfinished bank are, beside it; the folder is removed with the last step."""
+    return out.parent / f".{out.name}.shards"
 
 
 def extraction_key(items: Items, backbone: Backbone, *, batch_size: int, shard_size: int, dtype: str) -> str:

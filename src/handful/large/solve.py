@@ -41,6 +41,7 @@ from handful.large.solution import LargeSolution
 from handful.machine.executors import Executor, Shared, in_process
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder, folder_at, is_remote
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import one_thread
 
 SHARD_ROWS = 65_536
@@ -109,6 +110,7 @@ def solve(
         if not isinstance(catalogue, Catalogue):
             raise OptionError("prior and candidates are about the classes of a fitted catalogue; give a Catalogue")
         weights = weights_of(prior, candidates, catalogue.classes, None)
+    refuse_overwriting({"catalogue": catalogue, "queries": queries}, {"folder of answers": folder})
     place = folder_at(folder)
     # A killed process leaves its temporary folder behind, so there is one only if there is something to download.
     room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")

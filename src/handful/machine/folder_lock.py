@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from handful.errors import HandfulError
+from handful.machine.whole_file import refusals_said
 
 LOCK_FILE = ".lock"
 
@@ -30,12 +31,13 @@ def only_writer(folder: Path, error: type[HandfulError]) -> Iterator[None]:
     ...         print("refused")
     refused
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as busy:
-        raise error(f"another process is writing to {folder}; wait until it ends") from busy
+    with refusals_said(folder, folder / LOCK_FILE):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as busy:
+            raise error(f"another process is writing to {folder}; wait until it ends") from busy
     try:
         yield
     finally:

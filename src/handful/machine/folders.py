@@ -38,7 +38,6 @@ class LocalFolder:
     def written(self, name: str) -> Iterator[Path]:
         """Yield a local path to write to; what was written appears under the name when the block succeeds."""
         place = self.path / name
-        place.parent.mkdir(exist_ok=True)
         with written_whole(place) as unfinished:
             yield unfinished
 

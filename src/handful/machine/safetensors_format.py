@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,15 +34,23 @@ def write_tensors(
     arrays, notes = {name: _array(tensor) for name, tensor in tensors.items()}, dict(metadata or {})
     try:
         with written_whole(Path(path)) as place:
-            save_file(arrays, place, notes | {CHECKSUM: _digest(what, notes, arrays)})
+            _save(arrays, notes | {CHECKSUM: _digest(what, notes, arrays)}, place)
             _sort_entries(place)
     except (SafetensorError, KeyError, TypeError, RuntimeError) as error:
         kinds = ", ".join(sorted({str(tensor.dtype) for tensor in arrays.values()}))
         raise FileFormatError(f"tensors of {kinds} cannot be written as safetensors ({error})") from error
-    except (OSError, ValueError) as error:  # a folder of that name, a full disk, a name with NUL
-        raise FileFormatError(
-            f"{path} cannot be written ({error}); check the path and the space on its disk"
-        ) from error
+    except ValueError as error:  # a name with NUL
+        raise FileFormatError(f"{path} cannot be written ({error}); check the path") from error
+
+
+def _save(arrays: dict[str, Array], notes: dict[str, str], place: Path) -> None:
+    """Call the package; an error of the disk, which it has as text alone, becomes an `OSError` again."""
+    try:
+        save_file(arrays, place, notes)
+    except SafetensorError as error:
+        if found := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        raise
 
 
 def read_tensors(path: str | Path, what: str = "") -> tuple[dict[str, Array], dict[str, str]]:

@@ -35,6 +35,7 @@ from handful.machine.executors import in_process
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
 from handful.many.portions import Portion, is_saved, label, most_rows, portions, save, saved
 from handful.many.sorting import MOST_PARTS, in_order
@@ -152,13 +153,12 @@ def label_groups(
     catalogue, named = _fitted(classifier)
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be at least 1, got {threads}")
+    refuse_overwriting({"data set": source}, {"folder of answers": out})
     data = Source.of(source, group_by, features if features is not None else named, catalogue.dim)
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
     weights = weights_of(prior, candidates, catalogue.classes, None)
     known = Known() if weights is None else Known(prior=weights[0])
     place = Path(out)
-    if Path(source).is_dir() and Path(source).resolve() in (place.resolve(), *place.resolve().parents):
-        raise OptionError(f"{place} lies in the data set itself; choose a folder outside of it")
     about = {
         "format": FORMAT,
         "inputs": {

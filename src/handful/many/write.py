@@ -147,7 +147,6 @@ def _writer(
     pa, parquet = import_pyarrow()
     fields = [*map(schema.field, kept_columns), *(pa.field(*column) for column in layout.new(figures).items())]
     schema = pa.schema(fields, metadata)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with (
         written_whole(path) as unfinished,
         parquet.ParquetWriter(unfinished, schema, write_page_checksum=True) as writer,

@@ -30,6 +30,7 @@ from handful.fewshot.benchmark.score import Scores
 from handful.fewshot.benchmark.versions import versions_text
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import read_bytes, read_json
 from handful.machine.whole_file import UNFINISHED, written_whole
 from handful.shapes import Int
@@ -74,6 +75,7 @@ class Journal:
     ) -> Journal:
         """Start a run of a bound plan in a new or empty folder; note where its banks are, so that it can be resumed."""
         place = Path(folder)
+        refuse_overwriting(banks_at(bank_places), {"run": place})
         _refuse_used(place)  # before anything is written there, including the lock
         place.mkdir(parents=True, exist_ok=True)
         with only_writer(place, PlanError):
@@ -233,6 +235,11 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
         size = min(size, BUDGETED_RANGE)
     missing = np.setdiff1d(np.arange(cell.n_tasks), done)
     return [part.tolist() for part in np.split(missing, np.flatnonzero(np.diff(missing // size)) + 1) if len(part)]
+
+
+def banks_at(places: Mapping[str, str]) -> dict[str, str]:
+    """Return the banks that are at these places, by what a message calls them; the package has others."""
+    return {f"bank {name}": place for name, place in places.items() if Path(place).exists()}
 
 
 def _refuse_used(place: Path) -> None:

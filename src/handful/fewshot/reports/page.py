@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from handful.banks import FeatureBank
-from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.journal import Journal, banks_at
 from handful.fewshot.benchmark.run import Material, trace_of
 from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports import plots
@@ -43,6 +43,8 @@ from handful.fewshot.reports.tables import (
     tables_markdown,
     unknown_rows,
 )
+from handful.machine.outputs import refuse_overwriting
+from handful.machine.whole_file import written_whole
 
 FindBank: TypeAlias = Callable[[str], FeatureBank | None]
 
@@ -102,7 +104,7 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     journal : Journal
         The run; it need not be complete.
     out : path
-        Folder, created if it does not exist; files of an earlier report are replaced.
+        Folder, created if it does not exist; files of an earlier report are replaced. It must be outside of the run.
     find_bank : callable, optional
         Returns the bank of a given name, or None; for instance `banks.get` of a mapping. The convergence figure needs a
         task to be solved again, and is left out if its bank is not found.
@@ -129,20 +131,22 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     ['accuracy.md', 'accuracy.tex', 'index.html']
     """
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"report": folder})
     outcomes = results(journal)
     columns = columns_of(outcomes)
     table = accuracy_table(columns)
-    (folder / "accuracy.md").write_text(render_markdown(table), encoding="utf-8")
-    (folder / "accuracy.tex").write_text(render_latex(table, "Accuracy in percent."), encoding="utf-8")
+    texts = {"accuracy.md": render_markdown(table), "accuracy.tex": render_latex(table, "Accuracy in percent.")}
     for name, (_, _, head, rows_of) in MORE_TABLES.items():
         if text := tables_markdown(columns, head, rows_of):
-            (folder / f"{name}.md").write_text(text, encoding="utf-8")
+            texts[f"{name}.md"] = text
     figures = _figures(columns, find_bank)
     for name, (figure, _) in figures.items():
         plots.save(figure, folder, name)
     page = folder / "index.html"
-    page.write_text(_page(journal, outcomes, columns, figures), encoding="utf-8")
+    texts[page.name] = _page(journal, outcomes, columns, figures)
+    for name, text in texts.items():
+        with written_whole(folder / name) as place:
+            place.write_text(text, encoding="utf-8")
     return page
 
 

@@ -18,6 +18,7 @@ from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.reports.summary import Column, Result
 from handful.fewshot.tasks import ShotsPerClass
 from handful.machine.extras import import_extra
+from handful.machine.whole_file import written_whole
 
 # An axis is logarithmic if the quotient of its ends is at least this.
 WIDE = 20
@@ -124,10 +125,11 @@ def as_svg(figure: Any, name: str) -> str:
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write the figure as vector graphics and as PNG."""
-    paths = [folder / f"{name}.{kind}" for kind in FORMATS]
-    for path in paths:
-        figure.savefig(path, dpi=200)
-    return paths
+    paths = {kind: folder / f"{name}.{kind}" for kind in FORMATS}
+    for kind, path in paths.items():
+        with written_whole(path) as place:
+            figure.savefig(place, dpi=200, format=kind)
+    return list(paths.values())
 
 
 def _curves(

@@ -26,6 +26,7 @@ import numpy as np
 
 from handful.errors import TrainingError
 from handful.extraction.items import Items, list_items
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import read_text
 from handful.machine.whole_file import written_whole
 from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles, ZipFiles
@@ -167,12 +168,12 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     ...     "mini-imagenet", Path("split/mini"), Path("mini/images"), Path("runs/mini/items.csv")
     ... )  # doctest: +SKIP
     """
+    refuse_overwriting({"lists": lists, "images": images}, {"table of images": table})
     rows = benchmark_rows(name, lists, images)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Row._fields)
     writer.writerows((str((images / row.path).absolute()), row.label, row.split) for row in rows)
-    table.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(table) as place:
         place.write_text(text.getvalue(), encoding="utf-8")
     return BaseSplit(
