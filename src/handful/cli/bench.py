@@ -11,7 +11,7 @@ import typer
 
 from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.runs import carry_out, end_with_failures, in_files, where
+from handful.cli.runs import carry_out, end_with_failures, in_files, paths_given, where
 from handful.cli.task_options import (
     Banks,
     Concentration,
@@ -149,9 +149,6 @@ def run(
       handful bench run plan.toml --on ray --out runs/mine
       handful bench run --resume --out runs/mine
     """
-    from handful.fewshot.benchmark.journal import banks_at
-    from handful.machine.outputs import refuse_overwriting
-
     if not resume:
         refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
@@ -167,10 +164,9 @@ def run(
     same_command = in_files(method, on)
     if source == GRID:
         refuse_unused(context, query, support_bank)
-    places = dict(map(named_place, bank or []))
-    refuse_overwriting({"plan": plan, **banks_at(places)}, {"run": out})
     journal = carry_out(
-        lambda: _asked(source, plan, out, places, given),
+        paths_given([*(bank or []), *([support_bank] if support_bank else [])], method, plan),
+        lambda: _asked(source, plan, out, dict(map(named_place, bank or [])), given),
         ["bench", "run", *where(on, workers)],
         out,
         executor,

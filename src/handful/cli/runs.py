@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from handful.cli.places import HERE
+from handful.cli.task_options import named_place
 from handful.cli.terminal import Interrupted
 from handful.errors import OptionError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(
+    reads: Mapping[str, str | Path | None],
     ask: Callable[[], tuple[dict[str, str], Banks, Plan | None]],
     words: Sequence[str],
     out: Path,
@@ -35,12 +37,15 @@ def carry_out(
 ) -> Journal:
     """Start or continue the run in a folder.
 
-    `ask` returns the paths of the banks, the banks and the plan; None if the run continues with its own. `words` are
-    the command that continues it after an interruption, unless that must be the same command.
+    `reads` are what `paths_given` returned. `ask` returns the paths of the banks, the banks and the plan; None if the
+    run continues with its own. `words` are the command that continues it after an interruption, unless that must be the
+    same command.
     """
     from handful.fewshot.benchmark.completion import complete, progress, refuse_a_mix
     from handful.fewshot.benchmark.journal import PLAN_FILE, Journal
+    from handful.machine.outputs import refuse_overwriting
 
+    refuse_overwriting(reads, {"run": out})
     begun, there = False, (out / PLAN_FILE).exists()
     try:
         places, banks, cells = ask()
@@ -80,6 +85,16 @@ def in_files(methods: Sequence[str] | None, on: str) -> bool:
     if found and on != HERE:
         raise OptionError(f"a cluster needs methods in a package; leave out --on, or install {', '.join(found)}")
     return bool(found)
+
+
+def paths_given(
+    banks: Sequence[str] | None, methods: Sequence[str] | None, plan: Path | None = None
+) -> dict[str, str | Path | None]:
+    """Return the paths that a run reads, by what a message calls them: plan, banks, and methods in files."""
+    from handful.fewshot.benchmark.journal import banks_at
+
+    files = {f"method {name}": name.rpartition(":")[0] for name in methods or () if ".py:" in name}
+    return {"plan": plan, **banks_at(dict(map(named_place, banks or ()))), **files}
 
 
 def where(on: str, workers: int) -> list[str]:

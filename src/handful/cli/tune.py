@@ -9,7 +9,7 @@ import typer
 
 from handful.cli.options import refuse
 from handful.cli.places import HERE, On, executor_at
-from handful.cli.runs import carry_out, end_with_failures, in_files, where
+from handful.cli.runs import carry_out, end_with_failures, in_files, paths_given, where
 from handful.cli.task_options import (
     Banks,
     Concentration,
@@ -106,6 +106,7 @@ def tune(
         return places, banks, bound_plan(tuning_plan(banks, method or [], points, **given), banks)
 
     journal = carry_out(
+        paths_given(bank, method),
         ask,
         ["bench", "tune", *where(on, workers)],
         out,

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from handful.errors import PlanError
-from handful.fewshot.benchmark.journal import Journal
+from handful.fewshot.benchmark.journal import Journal, banks_at
 from handful.fewshot.benchmark.paper import public_options
 from handful.fewshot.benchmark.tuning import TEST, default_options, published_point
 from handful.fewshot.reports.summary import Result, columns_of, common_means, paired_difference, results, verdict
 from handful.fewshot.reports.tables import markdown_table
+from handful.machine.outputs import refuse_overwriting
 from handful.machine.whole_file import written_whole
 
 HEAD = ("bank", "method", "published", "accuracy, %", "found", "accuracy, %", "found − published", "")
@@ -131,6 +132,8 @@ def write_tuned_plan(journal: Journal, path: str | os.PathLike[str] | None = Non
         Where the plan is.
     """
     file = journal.folder / PLAN_FILE if path is None else Path(path)
+    if path is not None:
+        refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"plan": file})
     with written_whole(file) as place:
         place.write_text(tuned_plan(choices(journal), journal.bank_places), encoding="utf-8")
     return file
