@@ -57,7 +57,7 @@ def paths_written(
         "annotations": annotations,
         "page": page,
         "tasks": tasks,
-        "interface of the tasks": None if tasks is None else tasks.with_suffix(".xml"),
+        "interface of the tasks": None if tasks is None else tasks.parent / f"{tasks.stem}.xml",
     }
 
 
@@ -99,4 +99,4 @@ def group_table_path(path: str | os.PathLike[str]) -> Path:
     """Return where the table of groups is written: `labels.groups.csv` beside `labels.csv` and `labels.h5ad`."""
     final = Path(path)
     ending = final.suffix if final.suffix.lower() in TABLE_ENDINGS else ".csv"
-    return final.with_name(f"{final.stem}.groups{ending}")
+    return final.parent / f"{final.stem}.groups{ending}"

@@ -255,7 +255,7 @@ def classify_command(
         "order": order,
         "coarse": coarse,
     }
-    given_from, run = scores if scores is not None else batch, out.with_name(f"{out.name}.run")
+    given_from, run = scores if scores is not None else batch, out.parent / f"{out.name}.run"
     what = "predictions, one row per item"
     if scores is not None:
         if catalogue is not None or batch is not None or names is not None:
