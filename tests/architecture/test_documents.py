@@ -86,6 +86,8 @@ def test_links_lead_somewhere():
     for page, link in [(source, link) for source in PAGES for link in links(source)]:
         place, _, anchor = link.partition("#")
         target = (page.parent / place).resolve() if place else page
+        inside = target.is_relative_to(ROOT / "docs") or not page.is_relative_to(ROOT / "docs")
+        assert inside, f"{page.relative_to(ROOT)} links to {link}, which the site does not have"
         assert target.exists() or made_by_the_site(target), (
             f"{page.relative_to(ROOT)} links to {link}, which is not there"
         )
