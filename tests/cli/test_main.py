@@ -39,6 +39,7 @@ COMMANDS = [
     "features info",
     "tasks draw",
     "bench run",
+    "bench tune",
 ]
 
 

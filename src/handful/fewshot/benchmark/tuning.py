@@ -118,8 +118,8 @@ def _refuse_without_splits(banks: Banks, name: str, validation: str) -> None:
     if absent := [split for split in (validation, TEST) if split not in splits]:
         raise PlanError(
             f"the bank {name!r} has no split {' and no split '.join(map(repr, absent))}: options are chosen on some "
-            f"classes and tested on others; its splits are {', '.join(splits) or 'none'}. Give it splits, see "
-            "docs/do/paper_data.md"
+            f"classes and tested on others; its splits are {', '.join(splits) or 'none'}. Give it some "
+            "with dataclasses.replace(bank, splits={...}), and save it"
         )
     if both := set(splits[validation]) & set(splits[TEST]):
         raise PlanError(
