@@ -101,12 +101,8 @@ class HandfulWarning(UserWarning):
     """
 
 
-class MissingLabelWarning(HandfulWarning):
-    """Rows of a catalogue have no label, so they are not used as examples."""
-
-
 class SkippedRowsWarning(HandfulWarning):
-    """Rows of a catalogue cannot be read, so they are left out."""
+    """Items of a catalogue cannot be read or have no label, so they are no examples; the message counts them."""
 
 
 class SimilarNamesWarning(HandfulWarning):

@@ -241,3 +241,8 @@ def test_a_newcomer_runs_what_the_pages_say_in_a_clone(tmp_path):
     for said in (["pip", "install", ".[images]"], ["pip", "install", "handful[images]"]):
         assert newcomer.command(said) == [python, "-m", "pip", "install", "--quiet", ".[images]"]
     assert newcomer.command(["handful", "demo"]) == [str(newcomer.bin / "handful"), "demo"]
+
+
+def test_every_extra_is_on_the_page_about_installing():
+    page = (ROOT / "docs" / "learn" / "install.md").read_text(encoding="utf-8")
+    assert [extra for extra in PROJECT["optional-dependencies"] if not re.search(rf"[\[,`]{extra}[\],`]", page)] == []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.banks.tables import bank_of
-from handful.errors import BankError, MissingLabelWarning
+from handful.errors import BankError
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,3 @@ def test_labels_of_any_kind_become_numbers_and_names(labels, given, numbers, nam
 def test_impossible_labels_are_refused(labels, given, sentence):
     with pytest.raises(BankError, match=sentence):
         bank_of(np.zeros((3, 2)), labels, given, "it")
-
-
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
-        (["ant", None, "bee", ""], ("ant", "bee")),
-        (["ant", " ", "bee", float("nan")], ("ant", "bee")),
-        (np.array(["ant", np.nan, "bee", "NaN"]), ("ant", "bee")),
-        (np.array([b"ant", b"", b"bee", b"nan"]), ("ant", "bee")),
-        ([7, None, 9, None], ("7", "9")),
-        (np.array([7.0, np.nan, 9.0, np.nan]), ("7", "9")),
-    ],
-    ids=["text", "blank", "array", "bytes", "numbers", "floats"],
-)
-def test_rows_without_a_label_are_left_out_and_counted(labels, names):
-    with pytest.warns(MissingLabelWarning, match="here: 2 of 4 rows have no label and cannot serve as examples"):
-        bank = bank_of(np.eye(4, dtype=np.float32), labels, None, "here")
-    assert bank.class_names == names
-    np.testing.assert_array_equal(bank.features, np.eye(4)[[0, 2]])

@@ -225,7 +225,7 @@ def test_vectors_whose_names_are_paths_by_folder(files, rows):
     assert found["folder:1"] == expected["site"]
     assert found["label"] == expected["label"]
     with pytest.raises(BankError, match="no column 'folder:1' for the groups; it has path, number"):
-        classify(files / "c.npz", files / "paths.npz", group_by="folder:1", item_column="number")
+        classify(files / "c.npz", files / "paths.npz", group_by="folder:1", id_column="number")
 
 
 @pytest.mark.parametrize(

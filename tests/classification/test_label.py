@@ -24,7 +24,7 @@ from handful.classification.labelled import PREDICTION_TYPES
 from handful.classification.page import write_page
 from handful.classification.page_data import page_data
 from handful.datasets import load_clinc150
-from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError
+from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
@@ -274,7 +274,9 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     # Two items are copies of examples, so that these are the nearest.
     for item, example in (("0.png", "red/2.png"), ("7.png", "blue/3.png")):
         shutil.copy(pictures / "catalogue" / example, pictures / "batch" / item)
-    found = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+    with pytest.warns(SkippedRowsWarning, match="3 of 19 items are left out: 3 unreadable: amber/0.png: "):
+        found = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+    assert [one.name for one in found.skipped_examples] == ["amber/0.png", "amber/1.png", "blue/0 torn.png"]
     shown = found.shown
     assert len(shown.names) == 16
     assert not [name for name in shown.names if "torn" in name or "amber" in name]
@@ -283,7 +285,9 @@ def test_items_know_the_nearest_example_of_their_label(pictures):
     assert all(shown.classes[row] == labels[item] for item, row in shown.nearest.items())
     of_item = {found.batch.names[item]: shown.names[row] for item, row in shown.nearest.items()}
     assert (of_item["0.png"], of_item["7.png"]) == ("red/2.png", "blue/3.png")
-    assert classify(pictures / "catalogue", pictures / "batch", backbone="small").shown.nearest == shown.nearest
+    with pytest.warns(SkippedRowsWarning):
+        again = classify(pictures / "catalogue", pictures / "batch", backbone="small")
+    assert again.shown.nearest == shown.nearest
 
 
 def test_progress_is_reported_while_both_sides_are_embedded(pictures):
@@ -418,7 +422,7 @@ def test_what_a_person_said_cannot_be_ruled_out(vectors):
         ({"given": "other.json"}, LabelError, "the corrections are for another batch"),
         ({"features": "emb"}, OptionError, "no input is a table of vectors, so none has a column 'emb'; leave it out"),
         ({"labels": "kind"}, ItemsError, "is not a table, so it has no column 'kind'"),
-        ({"item_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
+        ({"id_column": "id"}, ItemsError, "is not a table, so it has no column 'id'"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_images_are_embedded(pictures, monkeypatch, asked, error, sentence):

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from handful.classification import Batch, Classified, check_ending, tables, write_predictions
+from handful.classification import Batch, Classified, check_ending, classify, tables, write_predictions
 from handful.classification.labelled import PREDICTION_TYPES, fixed
 from handful.errors import OptionError
 from handful.estimators import Proposal
@@ -113,3 +113,10 @@ def test_an_ending_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     check_ending(tmp_path / "p.CSV")
     with pytest.raises(OptionError, match=r"written as \.parquet, \.csv"):
         check_ending(tmp_path / "p.xlsx")
+
+
+def test_a_labelled_batch_is_no_list_and_says_what_has_the_labels(tmp_path):
+    np.savez(tmp_path / "c.npz", features=np.eye(2), labels=["a", "b"])
+    np.save(tmp_path / "b.npy", np.eye(2))
+    with pytest.raises(TypeError, match=r"`predictions\(\)` has one entry per item"):
+        list(classify(tmp_path / "c.npz", tmp_path / "b.npy"))

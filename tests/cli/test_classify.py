@@ -249,7 +249,7 @@ def test_a_table_comes_back_with_its_columns_and_labels(files, capsys):
     frame.to_csv(folder / "b.csv", index=False)
     frame.to_parquet(folder / "b.parquet")
     for ending in ("csv", "parquet"):
-        arguments = ("--catalogue", folder / "c.csv", "--id", "ticket", "--out", folder / f"p.{ending}")
+        arguments = ("--catalogue", folder / "c.csv", "--id-column", "ticket", "--out", folder / f"p.{ending}")
         assert run(capsys, *arguments, "--batch", folder / f"b.{ending}")[0] == 0
         found = getattr(pd, f"read_{ending}")(folder / f"p.{ending}", **({"dtype": str} if ending == "csv" else {}))
         assert list(found)[:6] == ["row", "item", "ticket", "price", "given_label", "label"]
@@ -297,3 +297,35 @@ def test_examples_without_a_label_are_left_out_and_counted(tmp_path, capsys):
     assert [line.endswith(said) for line in err.splitlines() if line.startswith("warning: ")].count(True) == 1
     with out.open(newline="") as stream:
         assert {row["label"] for row in csv.DictReader(stream)} == {"up", "right"}
+
+
+def test_bad_rows_are_left_out_on_request_and_counted(files, capsys):
+    folder, _ = files
+    rows = [f"{k % 2},{(k + 1) % 2},{'ab'[k % 2]}" for k in range(20)]
+    (folder / "c.csv").write_text("\n".join(["e0,e1,label", *rows, "1,0, ", "1,x,a"]) + "\n")
+    (folder / "b.csv").write_text("id,e0,e1\nT1,1,0\nT2,one,0\nT3,two,0\nT4,0,1\n,,\n")
+    arguments = ("--catalogue", folder / "c.csv", "--batch", folder / "b.csv", "--out", folder / "p.csv")
+    code, _, errors = run(capsys, *arguments)
+    assert (code, "2 of 4 rows cannot be read, more than 5%" in errors, "--skip-bad" in errors) == (1, True, True)
+    code, _, errors = run(capsys, *arguments, "--skip-bad", "--report", folder / "p.html")
+    assert code == 0
+    assert "c.csv: 2 of 22 items are left out: 1 unreadable, 1 without a label: line 22: it has no label" in errors
+    assert (
+        "\n2 of 4 items are left out: 2 unreadable\n  line 3: it must have a number in column 'e0', got 'one'\n"
+        in errors
+    )
+    assert [line.split(",")[:2] for line in (folder / "p.csv").read_text().splitlines()[1:]] == [
+        ["0", "T1"],
+        ["3", "T4"],
+    ]
+    page = (folder / "p.html").read_text(encoding="utf-8")
+    assert "Catalogue: 2 of 22 items are left out" in page
+    assert "Batch: 2 of 4 items are left out" in page
+
+
+def test_predictions_are_not_written_as_a_spreadsheet(files, capsys):
+    folder, _ = files
+    arguments = ("--catalogue", folder / "catalogue.npz", "--labels", "intent", "--batch", folder / "batch.npz")
+    code, _, errors = run(capsys, *arguments, "--out", folder / "p.xlsx")
+    assert code == 1
+    assert "predictions are written as .parquet, .csv (which spreadsheets open)" in errors

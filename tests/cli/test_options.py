@@ -16,10 +16,10 @@ TRAIN = "train --items photos --out run"
 OF_SCORES = ("--sites sites.csv", "--annotate noted.json", "--scores s.json")
 OF_A_BATCH = (
     *("--catalogue c.npz", "--names names.txt", "--batch b.npz", "--backbone minilm", "--features emb"),
-    *("--labels intent", "--id ticket", "--unknown other", "--text said", "--trust-pickle", "--on ray"),
-    *("--tasks tasks.json", "--device cuda"),
+    *("--labels intent", "--id-column ticket", "--unknown other", "--text said", "--trust-pickle", "--on ray"),
+    *("--tasks tasks.json", "--device cuda", "--skip-bad"),
 )
-COLUMNS = ("--features more", "--labels kind", "--trust-pickle")
+COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
     *("--n-classes 4", "--query balanced", "--transform l2", "--option max_iter=20", "--support-bank other"),
@@ -27,7 +27,7 @@ OF_A_GRID = (
 )
 # A command that would work, and the options that do not go with it.
 REFUSED = {
-    BATCH: OF_SCORES,
+    BATCH: (*OF_SCORES, "--skip-bad"),
     f"{BATCH} --group-by site": (*OF_SCORES, "--on ray"),
     "classify --scores s.json --out p.csv --sites cct.json": OF_A_BATCH,
     "features import toy new": COLUMNS,
@@ -35,7 +35,7 @@ REFUSED = {
     "features export toy new.parquet": ("--trust-pickle",),
     f"{EXTRACT} photos.csv": ("--text said",),
     f"{EXTRACT} photos.csv --on ray": ("--workers 2", "--device cuda", "--text said"),
-    f"{EXTRACT} photos": ("--split one", "--labels split", "--id kind", "--text said"),
+    f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),
     DRAW: ("--k-eff-least 2", "--concentration 0.5"),
     f"{DRAW} --query range": ("--concentration 0.5",),
     f"{DRAW} --query dirichlet": ("--k-eff-least 2",),
@@ -73,5 +73,6 @@ def test_an_option_that_does_not_go_with_the_others_is_refused(command, option, 
     assert printed.out == ""
     assert printed.err.startswith("handful: ")
     said = [word.strip("-").removesuffix(".toml") for word in option.split()]  # the option, or the value it has
+    said += [word.replace("-", "_") for word in said]  # or the argument
     assert any(word in printed.err for word in said if len(word) > 1)
     assert set(folder.rglob("*")) == before

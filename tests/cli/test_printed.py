@@ -63,7 +63,11 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
         "  labels.csv   predictions",
         "  labels.html  a page",
     ]
-    assert streams.err.splitlines() == ["skipped e.png: not an image", "warning: Features look weak."]
+    assert streams.err.splitlines() == [
+        "1 of 5 items is left out: 1 unreadable",
+        "  e.png: not an image",
+        "warning: Features look weak.",
+    ]
 
 
 def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch):
@@ -73,7 +77,7 @@ def test_many_classes_and_skipped_items_are_printed_in_part(capsys, monkeypatch)
     print_batch(found(Batch(range(4), ("a", "b", "c", "d"), None, lost)), FILES)
     streams = capsys.readouterr()
     assert streams.out.splitlines()[6].split() == ["1", "and", "1", "more"]
-    assert streams.err.splitlines()[:2] == ["skipped 0.png: empty", "and 2 more"]
+    assert streams.err.splitlines()[1:3] == ["  0.png: empty", "  and 2 more"]
 
 
 @pytest.mark.parametrize("columns", [80, 40])

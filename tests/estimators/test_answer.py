@@ -437,3 +437,9 @@ def test_reading_every_group_looks_at_each_once(world):
     Name.compared = 0
     assert [len(found[Name(name)].labels) for name in found.groups] == [3] * 100
     assert Name.compared <= 300
+
+
+def test_an_answer_is_no_list_and_says_what_has_the_labels():
+    found = BatchClassifier().fit(np.eye(2), ["a", "b"]).infer(np.eye(2))
+    with pytest.raises(TypeError, match="`labels` has one label per item"):
+        list(found)

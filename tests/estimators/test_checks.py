@@ -58,3 +58,32 @@ def test_labels_keep_their_values():
     assert checked_labels(fitted(), torch.tensor([3, 1])).tolist() == [3, 1]
     assert checked_labels(fitted(), ["b", "a"]).tolist() == ["b", "a"]
     assert checked_labels(fitted(), np.array([2.0, 5.0])).tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize("make", [list, np.array, "Series", "frame", tuple], ids=str)
+def test_texts_in_the_place_of_vectors_point_to_classify(make):
+    texts = ["hello", "bye"]
+    if make == "Series":
+        texts = pytest.importorskip("pandas").Series(texts)
+    elif make == "frame":
+        texts = pytest.importorskip("pandas").DataFrame({"text": texts})
+    else:
+        texts = make(texts)
+    classifier = BatchClassifier().fit(np.eye(2), ["a", "b"])
+    with pytest.raises(
+        TaskError, match=r"X must have vectors, one per row, got text such as 'hello'; handful.classify"
+    ):
+        classifier.predict(texts)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_is_named(wrong):
+    X = np.ones((5, 3), np.float32)
+    X[[2, 4], 1] = wrong
+    with pytest.raises(
+        TaskError, match=r"X contains NaN or infinity \(inf\) in row 2 and 1 more; drop these rows"
+    ) as raised:
+        BatchClassifier().fit(X, list("aabbc"))
+    assert "HistGradient" not in str(raised.value)
+    large = np.full((4, 2), 1e38, np.float32) * np.array([[1], [1], [-1], [1]], np.float32)
+    assert len(BatchClassifier().fit(large, list("aabb")).classes_) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from handful.classification import classify, write_predictions
 from handful.cli.main import main
-from handful.errors import MissingLabelWarning, OptionError, StorageError
+from handful.errors import OptionError, SkippedRowsWarning, StorageError
 from tests.cells_at_hand import anndata, pd, text_that_anndata_can_write, write_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -85,7 +85,7 @@ def test_cells_without_a_label_are_the_batch_of_one_file(files, missing):
         both = anndata.concat([batch, atlas], join="outer", index_unique="-")
         both.obs["cell_type"] = pd.Categorical([missing] * len(truth) + atlas.obs["cell_type"].tolist())
         both.write_h5ad(folder / "both.h5ad")
-    with pytest.warns(MissingLabelWarning, match="40 of 88 rows have no label"):
+    with pytest.warns(SkippedRowsWarning, match="40 of 88 items are left out: 40 without a label: "):
         found = classify(folder / "both.h5ad", folder / "both.h5ad", group_by="donor", labels="cell_type")
     write_predictions(found, folder / "out.h5ad")
     after = anndata.read_h5ad(folder / "out.h5ad")

@@ -40,7 +40,11 @@ def test_its_own_validator_accepts_what_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda c: c.pop("classification_categories"), "must name its classes under 'classification_categories'"),
+        (
+            lambda c: c.pop("classification_categories"),
+            "does not say which animals; run a classifier on its detections",
+        ),
+        (lambda c: c.update(classification_categories=[3]), "must name its classes under 'classification_categories'"),
         (lambda c: c["classification_categories"].update({"5": "fox"}), "two classes of the same name"),
         (lambda c: c["images"][0].pop("file"), "must have a 'file'"),
         (lambda c: c["images"][0]["detections"][0].update(classifications=[["9", 0.4]]), "class '9', which"),

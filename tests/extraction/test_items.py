@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handful.errors import FileFormatError, ItemsError, MissingLabelWarning
+from handful.errors import FileFormatError, ItemsError, SkippedRowsWarning
 from handful.extraction.items import list_items
 from tests.items_at_hand import image_bytes, image_folder, shared_data, zipped
 
@@ -109,14 +109,17 @@ def write(path, text):
     [
         (lambda p: p / "nowhere", "does not exist; check the path"),
         (lambda p: p / "nowhere.csv", "does not exist; check the path"),
-        (lambda p: write(p / "x.txt", "hello"), "is of an unknown kind"),
+        (lambda p: write(p / "x.txt", "hello"), "is of an unknown kind: text; a table has the names of its columns"),
         (lambda p: write(p / "x.zip", "hello"), "not a complete .zip"),
         (lambda p: write(p / "x" / "a.png", "").parent, "'a.png' is in none"),
         (lambda p: write(p / "x" / "a.txt", "").parent, "nor images"),
         (lambda p: write(p / "x.csv", ""), "has no rows"),
         (lambda p: write(p / "x.csv", "text,path,label\na,b,c\n"), "a column of texts, 'text', and one of paths"),
         (lambda p: write(p / "x.csv", "text\na\n"), "no column that looks like labels"),
-        (lambda p: write(p / "x.csv", "text,label\n,c\n"), "must have a 'text' that is not empty"),
+        (
+            lambda p: write(p / "x.csv", "text,label\n,c\n"),
+            "none of the 1 rows can be read; the first is line 2: its 'text' is blank",
+        ),
         (lambda p: write(p / "x.csv", "path,label\nno.png,c\n"), "1 file.s. that do not exist, the first is 'no.png'"),
         (lambda p: write(p / "x.jsonl", "{\n"), "line 1: it is not JSON"),
         (lambda p: write(p / "x.jsonl", "[1]\n"), "expected one object per line"),
@@ -212,7 +215,7 @@ def test_images_in_folders_have_these_as_groups(tmp_path):
 )
 def test_rows_without_a_label_are_left_out_and_counted(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.warns(MissingLabelWarning, match="2 of 4 rows have no label and cannot serve as examples"):
+    with pytest.warns(SkippedRowsWarning, match="2 of 4 items are left out: 2 without a label"):
         items = list_items(tmp_path / name)
     assert items.class_names == ("alarm", "luggage")
     assert items.names == ("row 0", "row 2")

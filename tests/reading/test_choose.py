@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from handful.banks import Provenance, write_parquet
-from handful.errors import BankError
-from handful.reading import from_hugging_face, read, read_bank
-from handful.reading.choose import unlabelled
+from handful.errors import BankError, SkippedRowsWarning
+from handful.reading import Records, from_hugging_face, read, read_bank
+from handful.reading.choose import labelled, unlabelled
 from tests.banks_at_hand import random_bank
 from tests.conftest import SHARED
 
@@ -123,3 +123,23 @@ def test_columns_of_groups_that_are_not_there_are_refused(tmp_path):
     ):
         with pytest.raises(BankError, match=sentence):
             unlabelled(read(tmp_path / name), groups=(column,))
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["ant", None, "bee", ""], ("ant", "bee")),
+        (["ant", " ", "bee", float("nan")], ("ant", "bee")),
+        (np.array(["ant", np.nan, "bee", "NaN"]), ("ant", "bee")),
+        (np.array([b"ant", b"", b"bee", b"nan"]), ("ant", "bee")),
+        ([7, None, 9, None], ("7", "9")),
+        (np.array([7.0, np.nan, 9.0, np.nan]), ("7", "9")),
+    ],
+    ids=["text", "blank", "array", "bytes", "numbers", "floats"],
+)
+def test_rows_without_a_label_are_left_out_and_counted(labels, names):
+    table = Records("here", 4, vectors=np.eye(4, dtype=np.float32), classes=labels)
+    with pytest.warns(SkippedRowsWarning, match="here: 2 of 4 items are left out: 2 without a label: row 1: it"):
+        bank = labelled(table)
+    assert bank.class_names == names
+    np.testing.assert_array_equal(bank.features, np.eye(4)[[0, 2]])

@@ -76,7 +76,7 @@ def test_what_pandas_and_polars_write_is_read(tmp_path, writer, ending):
     bank = read_bank(path)
     np.testing.assert_allclose(bank.features, VECTORS, rtol=1e-6)
     assert [bank.class_names[k] for k in bank.labels] == LABELS
-    found = unlabelled(read(path), item_column="ticket", groups=("label",))
+    found = unlabelled(read(path), id_column="ticket", groups=("label",))
     np.testing.assert_allclose(found.features, VECTORS, rtol=1e-6)
     assert (found.names, found.groups) == (tuple("vwxyz"), {"label": LABELS})
     assert {"ticket", "label"} <= set(found.columns.by_name)
@@ -120,8 +120,8 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed_with_their_lines(tmp_pa
     ("text", "sentence"),
     [
         (
-            "e0,e1,label\n1,2,a\n1,,b\n",
-            "1 of 2 rows cannot be read, more than 5%; .* line 3: .* in column 'e1', got ''",
+            "e0,e1,label\n1,2,a\n1,,b\n1,,b\n",
+            "2 of 3 rows cannot be read, more than 5%; .* line 3: .* in column 'e1', got ''; .*--skip-bad",
         ),
         ("e0,e1,label\n1,2\n", "line 2: it has 2 values, the header has 3"),
         ("e0,e1,label\n", "has no rows"),

@@ -31,7 +31,7 @@ def test_vectors_are_lists_or_numbered(tmp_path):
 def test_lines_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     lines = [json.dumps({"text": f"s{k}"}) for k in range(60)]
     lines[3], lines[5], lines[8] = "", "{", "[1]"
-    lines[10] = json.dumps({"text": None})
+    lines[10], lines[12] = json.dumps({"text": None}), json.dumps({"text": 7})
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     with pytest.raises(
         BankError, match="3 of 59 rows cannot be read, more than 5%; the first is line 6: it is not JSON"
@@ -40,8 +40,14 @@ def test_lines_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     lines += [json.dumps({"text": "more"})] * 10
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
     table = read(tmp_path / "x.jsonl")
-    assert [(one.row, one.name) for one in table.skipped] == [(4, "line 6"), (7, "line 9"), (9, "line 11")]
-    assert (table.n_rows, table.rows[4]) == (66, 5)
+    assert [(one.row, one.name) for one in table.skipped] == [
+        (4, "line 6"),
+        (7, "line 9"),
+        (9, "line 11"),
+        (11, "line 13"),
+    ]
+    assert [one.kind for one in table.skipped] == ["unreadable", "unreadable", "blank", "unreadable"]
+    assert (table.n_rows, table.rows[4]) == (65, 5)
 
 
 def test_numbers_that_no_vector_can_hold_are_skipped_and_listed(tmp_path):

@@ -32,7 +32,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     rows = [["e0", "e1"], *([1, k] for k in range(30))]
     rows[4] = [1, "one"]
     table = read(xlsx(tmp_path / "x.xlsx", rows))
-    assert [str(one) for one in table.skipped] == ["line 5: it must have numbers in e0, e1"]
+    assert [str(one) for one in table.skipped] == ["line 5: it must have a number in column 'e1', got 'one'"]
     assert len(table.vectors) == table.n_rows == 29
 
 

@@ -28,6 +28,10 @@ WHY_NOT = (
 )
 
 
+class PickledObjectsError(ValueError):
+    """An array holds objects, which are a pickle."""
+
+
 def open_npy(file: Path, *, trust_pickle: bool = False) -> np.ndarray:
     """Map a `.npy` file, refusing files that are cut short, and pickled objects unless they are trusted."""
     refuse_irregular(file, BankError)
@@ -37,6 +41,8 @@ def open_npy(file: Path, *, trust_pickle: bool = False) -> np.ndarray:
         if objects:
             return np.asarray(np.load(file, allow_pickle=True))
         return _checked_text(np.lib.format.open_memmap(file, mode="r"))
+    except PickledObjectsError as error:
+        raise BankError(f"{file} {error}") from error
     except FileNotFoundError as error:
         raise BankError(f"{file} is missing; the bank is incomplete: copy or make it again") from error
     except (ValueError, EOFError, OSError, pickle.UnpicklingError) as error:
@@ -53,6 +59,8 @@ def opened_archive(file: Path, *, trust_pickle: bool = False) -> Iterator[Mappin
     try:
         with zipfile.ZipFile(file) as archive:
             yield _Archive(archive, Budget.of(file), trust_pickle)
+    except PickledObjectsError as error:
+        raise BankError(f"{file}: array {error}") from error
     # RuntimeError: an entry is encrypted, or, as NotImplementedError, compressed in a way Python does not know.
     except (
         ValueError,
@@ -82,7 +90,10 @@ class _Archive(Mapping[str, np.ndarray]):
         entry = self._entries[name]
         self._budget.spend(entry.file_size)
         with self._archive.open(entry) as stream:
-            _check_head(stream, entry.file_size, self._trusted)
+            try:
+                _check_head(stream, entry.file_size, self._trusted)
+            except PickledObjectsError as error:
+                raise PickledObjectsError(f"{name!r} {error}") from error
         with self._archive.open(entry) as stream:
             return _checked_text(np.lib.format.read_array(stream, allow_pickle=self._trusted))
 
@@ -124,7 +135,10 @@ def _check_head(stream: Any, size: int, trusted: bool) -> bool:
         raise ValueError(f"it has the shape {shape}")
     if dtype.hasobject:
         if not trusted:
-            raise ValueError(f"it contains pickled objects: {WHY_NOT}")
+            raise PickledObjectsError(
+                "has objects instead of numbers or text, which NumPy stores as a pickle. If they are text, save them "
+                f"as such, with labels.astype(str). Otherwise: {WHY_NOT}"
+            )
         return True
     if math.prod(shape) * dtype.itemsize != size - stream.tell():
         raise ValueError(f"{dtype} of shape {shape} does not fit the {size - stream.tell()} bytes that follow")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from handful.arguments import some_of
 from handful.banks.bank import FeatureBank, Provenance
-from handful.banks.class_names import NO_LABEL, is_missing, merged_names, plain_label
-from handful.errors import BankError, HandfulError, MissingLabelWarning
+from handful.banks.class_names import merged_names, plain_label
+from handful.errors import BankError
 from handful.shapes import Int
 
 # Usual names of such columns, the most likely first.
@@ -44,17 +43,11 @@ def bank_of(
     where: str,
     *,
     provenance: Provenance | None = None,
-    no_label: Collection[str] = NO_LABEL,
 ) -> FeatureBank:
-    """Make a bank from a table whose labels are numbers or names; rows without a label are left out.
+    """Make a bank from a table whose labels are numbers or names, one for each row.
 
     With `class_names`, numbers index them. Without, classes are the labels that occur, in increasing order.
     """
-    there = labelled_rows(labels, where, BankError, no_label)
-    if there is not None and len(labels) == len(features):
-        features, labels = features[there], [labels[row] for row in there]
-        if all(isinstance(label, float) and label.is_integer() for label in labels):
-            labels = [int(label) for label in labels]  # a missing number made them all floating
     try:
         values, names, places = _label_array(labels), None, np.empty(0, np.int64)
         if class_names is not None:
@@ -71,26 +64,6 @@ def bank_of(
         return FeatureBank.from_arrays(features, numbers, names or (), provenance=provenance)
     except BankError as error:
         raise BankError(f"{where}: {error}") from error
-
-
-def labelled_rows(
-    labels: Any, where: str, error: type[HandfulError], none: Collection[str] = NO_LABEL
-) -> list[int] | None:
-    """Return the rows that have a label, and warn of the others; None if all have one. A table without any is refused.
-
-    A label is missing if it is None, not a number, blank, or text that stands for none of them.
-    """
-    if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "fOUS"):
-        return None
-    there = [row for row, label in enumerate(labels) if not is_missing(label, none)]
-    lost = len(labels) - len(there)
-    if not lost:
-        return None
-    if not there:
-        raise error(f"{where} has no row with a label; name another column, or fill some in")
-    rows = f"1 of {len(labels):,} rows has" if lost == 1 else f"{lost:,} of {len(labels):,} rows have"
-    warnings.warn(MissingLabelWarning(f"{where}: {rows} no label and cannot serve as examples"), stacklevel=2)
-    return there
 
 
 def _label_array(labels: Any) -> np.ndarray:

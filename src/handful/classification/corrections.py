@@ -23,7 +23,7 @@ from handful.errors import FileFormatError, LabelError
 from handful.estimators.given import no_such_class
 from handful.exchange.label_studio import annotated
 from handful.machine.untrusted import read_json
-from handful.reading.records import Skipped
+from handful.reading.skipped import Skipped
 
 FORMAT, VERSION = "handful_corrections", 3
 

@@ -19,7 +19,8 @@ from handful.estimators.context import Known
 from handful.estimators.given import listed_classes
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
 from handful.reading.choose import label_column
-from handful.reading.records import Records, Skipped
+from handful.reading.records import Records
+from handful.reading.skipped import Skipped
 
 PathLike = str | os.PathLike[str]
 Names = str | Sequence[str]

@@ -48,8 +48,9 @@ from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
-from handful.reading.choose import Vectors, labelled, unlabelled, without_labels
-from handful.reading.read import has_columns, may_hold_pickles, read
+from handful.reading.choose import Vectors, labelled, unlabelled, with_labels, without_labels
+from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
+from handful.reading.skipped import Skipped, warn_of_skipped
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -77,9 +78,10 @@ def classify(
     features: str | None = None,
     labels: str | None = None,
     text: str | None = None,
-    item_column: str | None = None,
+    id_column: str | None = None,
     unknown: str | None = None,
     trust_pickle: bool = False,
+    skip_bad: bool = False,
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
@@ -117,13 +119,13 @@ def classify(
         is the prefix of their names.
     text : str, optional
         Column of the sentences, by default `text`. With `features`, it is what a page shows.
-    item_column : str, optional
+    id_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
-    trust_pickle : bool
-        Whether to open pickles, see `handful.read`.
+    trust_pickle, skip_bad : bool
+        Whether to open pickles, and to leave out any number of rows that cannot be read, see `handful.read`.
     device : str
         Where the backbone runs.
     folder : path, optional
@@ -164,15 +166,26 @@ def classify(
     named: NamedClasses | None = None
     if names is not None:
         beside = catalogue is not None
-        named = read_names(Path(names), features, labels, text=text, beside=beside, trust_pickle=trust_pickle)
+        named = read_names(
+            Path(names), features, labels, text=text, beside=beside, trust_pickle=trust_pickle, skip_bad=skip_bad
+        )
+    if skip_bad and not any(may_have_bad_rows(Path(path)) for path in (catalogue, batch, names) if path is not None):
+        raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
     by = () if group_by is None else asked_columns(group_by)
     columns = tuple(dict.fromkeys((*by, *columns_named(known))))
     items: dict[str, Items] = {}
     bank = vectors = None
+    left_out: tuple[Skipped, ...] = ()
     sides = [path for path in (catalogue, batch) if path is not None]
     named_columns: dict[str, Any] = {"features": features, "text": text}
     tables = {
-        path: read(path, trust_pickle=trust_pickle, **(named_columns if has_columns(path) else {})) for path in sides
+        path: read(
+            path,
+            trust_pickle=trust_pickle,
+            skip_bad=skip_bad and may_have_bad_rows(path),
+            **(named_columns if has_columns(path) else {}),
+        )
+        for path in sides
     }
     if segments is not None:
         if tables[batch].vectors is None:
@@ -186,16 +199,18 @@ def classify(
     if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
         raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     if catalogue is not None and tables[catalogue].vectors is None:
-        items["catalogue"] = list_items(tables[catalogue], label_column=labels)
+        items["catalogue"] = list_items(tables[catalogue], labels=labels)
+        left_out = items["catalogue"].skipped
     elif catalogue is not None:
-        bank = labelled(tables[catalogue], labels)
+        examples_given = with_labels(tables[catalogue], labels)
+        bank, left_out = labelled(examples_given), examples_given.skipped
     if tables[batch].vectors is None:
-        items["batch"] = list_items(tables[batch], labelled=False, groups=columns, item_column=item_column)
+        items["batch"] = list_items(tables[batch], labelled=False, groups=columns, id_column=id_column)
     else:
         # In one file with the catalogue, the batch is the cells without a label.
         same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
         left = without_labels(tables[batch], labels) if same else tables[batch]
-        vectors = unlabelled(left, groups=columns, item_column=item_column)
+        vectors = unlabelled(left, groups=columns, id_column=id_column)
     no_candidate = list[int]()
     if precursor is not None:
         if catalogue is None or vectors is None or known.get("candidates") is not None:
@@ -246,6 +261,10 @@ def classify(
                 executor=workers,
                 on_progress=_embedding(side, on_progress),
             )
+        if "catalogue" in items:
+            left_out = _of_items(items["catalogue"], embedded["catalogue"]).skipped
+            unread = skipped_items(embedded["catalogue"])
+            warn_of_skipped(str(catalogue), unread, len(items["catalogue"]))
         examples = embedded.get("catalogue") if bank is None else bank
         fitted: Catalogue | None = None
         class_names: tuple[str, ...] = ()
@@ -286,6 +305,7 @@ def classify(
             "unknown_label": unknown,
             "given": by_code,
             "n_named": len(new_classes),
+            "skipped_examples": left_out,
             "similar": tuple(similar_names(class_names, fitted.shots.tolist())),
             "not_applied": given.not_applied,
             "inputs": inputs,

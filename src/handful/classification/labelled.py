@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names
 from handful.reading.contents import Source, pick
-from handful.reading.records import Skipped
+from handful.reading.skipped import Skipped
 from handful.shapes import Int
 
 # What an item is called that looks like no class.
@@ -67,7 +67,7 @@ class Batch:
     contents : Source or None
         The images or sentences, not yet read; None if only vectors were given.
     skipped : tuple of Skipped
-        Items that could not be read and have no vector, each with its position in what was given, name and reason.
+        Items that were left out, each with its position in what was given, its name, and why.
     columns : Columns
         The other columns of what was given, which come back with the predictions.
     source : Path or None
@@ -152,6 +152,8 @@ class Classified:
         person said none of these.
     n_named : int
         Classes that a person named, and the catalogue did not have; they are the last ones of `class_names`.
+    skipped_examples : tuple of Skipped
+        Items of the catalogue that were left out; `batch.skipped` are those of the batch.
     similar : tuple of SimilarNames
         Classes with names that look alike, with their numbers of examples; of scores, of items that list them.
     not_applied : tuple of Skipped
@@ -175,6 +177,7 @@ class Classified:
     shown: Shown | None = None
     given: Mapping[int, int | None] = field(default_factory=dict)
     n_named: int = 0
+    skipped_examples: tuple[Skipped, ...] = ()
     similar: tuple[SimilarNames, ...] = ()
     not_applied: tuple[Skipped, ...] = ()
     batches: Batches | None = None
@@ -183,6 +186,13 @@ class Classified:
     def __getitem__(self, group: Any) -> Classified:
         """Return one group: a value of the column, or a tuple of values of several columns."""
         return self._at(self.answer.place(group))
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: Python would otherwise ask for a group called 0."""
+        raise TypeError(
+            "a Classified is not a list: `predictions()` has one entry per item, and `answer.groups` the names of the "
+            "groups, each of which found[group] is about"
+        )
 
     def _at(self, place: int) -> Classified:
         items = self.answer.rows_of[place].tolist()

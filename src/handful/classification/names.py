@@ -22,7 +22,7 @@ from handful.errors import BankError, LabelError, OptionError
 from handful.extraction.items import list_items
 from handful.machine.untrusted import lines_of, read_json, read_text
 from handful.reading.choose import labelled
-from handful.reading.read import has_columns, read
+from handful.reading.read import has_columns, may_have_bad_rows, read
 from handful.shapes import Float, Int
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def read_names(
     text: str | None = None,
     beside: bool = False,
     trust_pickle: bool = False,
+    skip_bad: bool = False,
 ) -> NamedClasses:
     r"""Read a file of names; `beside` a catalogue, the columns named are those of the catalogue unless it has vectors.
 
@@ -100,11 +101,11 @@ def read_names(
     if kind == "json":
         return _of_texts(path, _of_json(path))
     named: dict[str, Any] = {"features": features, "text": None if beside else text} if has_columns(path) else {}
-    table = read(path, trust_pickle=trust_pickle, **named)
+    table = read(path, trust_pickle=trust_pickle, skip_bad=skip_bad and may_have_bad_rows(path), **named)
     if table.images is not None:
         raise BankError(f"{path} must have the columns 'label' and 'text', with the names of classes")
     if table.text is not None and table.vectors is None:
-        items = list_items(table, label_column=None if beside else labels)
+        items = list_items(table, labels=None if beside else labels)
         classes = [items.class_names[code] for code in items.labels]
         rows = [(label, [str(said)]) for label, said in zip(classes, items.source, strict=True)]
         return _of_texts(path, rows, many=True)

@@ -22,11 +22,13 @@ from handful.classification.page_data import embedded, page_data
 from handful.classification.paths import refuse_outputs
 from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
-from handful.reading.records import Skipped
+from handful.reading.skipped import Skipped, first_listed, skipped_said
 from handful.shapes import Int
 
 # Groups in the table, those with most doubt; all of them can be chosen on the page.
 MOST_ROWS = 2000
+# Items that were left out and are listed.
+MOST_SKIPPED = 1000
 # Classes named in a row of the table.
 MOST_NAMED = 6
 KEYS = (
@@ -95,6 +97,7 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
     if not classified.group_by and answer.unknown_reason is None and answer.rejected.any():
         low, high = answer.unknown_interval
         unknown += f" Between {low:.0%} and {high:.0%} of the items belong to no class of the catalogue (90% interval)."
+    n_given = sum(k is not None for k in classified.given.values())  # they are examples too
     # It stands out if unknown items could not be judged.
     style = "" if answer.unknown_reason is None else " class='alarm' role='note'"
     top = [
@@ -102,8 +105,9 @@ def write_page(classified: Classified, path: str | os.PathLike[str], *, title: s
         f"<p class='quiet'>{escape(classified.how)}.{escape(by)}"
         f"{' The batch was streamed.' if classified.streamed else ''}</p>",
         *(f"<p class='alarm' role='note'>{escape(message)}</p>" for message in classified.messages()),
-        listed(classified.batch.skipped, "item", "could not be read and got no label"),
-        listed(classified.not_applied, "correction", NOT_APPLIED),
+        _skipped("catalogue", classified.skipped_examples, classified.n_examples - n_given),
+        _skipped("batch", classified.batch.skipped, len(classified.batch.rows)),
+        listed(f"{counted(len(classified.not_applied), 'correction')} {NOT_APPLIED}", classified.not_applied),
         f"<p{style}>{escape(unknown)}</p>" if unknown else "",
         _overview(classified, sorted(by_doubt(classified)[:MOST_ROWS].tolist())) if classified.group_by else "",
     ]
@@ -131,12 +135,16 @@ def _packaged(name: str) -> str:
     return resources.files("handful.classification").joinpath(name).read_text(encoding="utf-8")
 
 
-def listed(skipped: Sequence[Skipped], what: str, reason: str) -> str:
-    """List what was left out; empty if nothing was."""
+def _skipped(side: str, skipped: Sequence[Skipped], n_kept: int) -> str:
+    return listed(f"{side.capitalize()}: {skipped_said(skipped, n_kept + len(skipped))}", skipped)
+
+
+def listed(said: str, skipped: Sequence[Skipped]) -> str:
+    """List what was left out below a sentence about it; empty if nothing was."""
     if not skipped:
         return ""
-    lines = "".join(f"<li>{escape(str(item))}</li>" for item in skipped)
-    return f"<details class='alarm'><summary>{counted(len(skipped), what)} {reason}</summary><ul>{lines}</ul></details>"
+    lines = "".join(f"<li>{escape(line)}</li>" for line in first_listed(skipped, MOST_SKIPPED))
+    return f"<details class='alarm'><summary>{said}</summary><ul>{lines}</ul></details>"
 
 
 def by_doubt(classified: Classified) -> Int[np.ndarray, "group"]:

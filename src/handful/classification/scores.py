@@ -95,7 +95,8 @@ def classify_scores(
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
     images = _images(tool.files, path, pictures)
-    batch = Batch(range(len(tool.names)), tool.names, images, (), Columns(columns), content=content)
+    rows = range(len(tool.names)) if tool.rows is None else tool.rows
+    batch = Batch(rows, tool.names, images, tool.skipped, Columns(columns), content=content)
     grouping = Grouping.of({name: columns[name] for name in asked}, str(path)) if asked else None
     groups = None if grouping is None else grouping.names
     items = {"item": list(tool.names), "file": list(tool.files), **columns}

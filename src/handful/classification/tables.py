@@ -50,7 +50,8 @@ def check_ending(path: Path, source: Path | None = None) -> None:
             raise OptionError(f"{path} would be a copy of the batch, which is not an .mgf file; use .parquet or .csv")
     elif path.suffix.lower() not in (*TABLE_ENDINGS, ENDING):
         raise OptionError(
-            f"predictions are written as .parquet, .csv or, of voices, .rttm; got {path}; change the ending"
+            "predictions are written as .parquet, .csv (which spreadsheets open) or, of voices, .rttm, and into copies "
+            f"of .h5ad and .mgf files; got {path}; change the ending"
         )
     elif path.suffix.lower() == ".parquet":
         import_pyarrow()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import Trust, refuse
+from handful.cli.options import SkipBad, Trust, refuse
 from handful.cli.places import HERE, On, executor_at
 
 # Options that do not apply, and why.
@@ -21,13 +21,14 @@ NOT_BY_SCORES = (
         "--features",
         "--labels",
         "--text",
-        "--id",
+        "--id-column",
         "--tasks",
         "--unknown",
         "--device",
         "--on",
     ),
     "--trust-pickle",
+    "--skip-bad",
 )
 ONLY_BY_SCORES = ("--sites", "--annotate", "--pictures")
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
@@ -172,8 +173,8 @@ def classify_command(
         str | None,
         typer.Option(help="Column of sentences, if not 'text'; with --features, what the page shows."),
     ] = None,
-    item_column: Annotated[
-        str | None, typer.Option("--id", help="Column of the batch that identifies an item, for example a ticket.")
+    id_column: Annotated[
+        str | None, typer.Option(help="Column of the batch that identifies an item, for example a ticket.")
     ] = None,
     given: Annotated[
         Path | None,
@@ -191,6 +192,7 @@ def classify_command(
         Path | None, typer.Option(help="Tasks with predictions to import into Label Studio: .json.")
     ] = None,
     trust_pickle: Trust = False,
+    skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="Device of the backbone, as in torch: cpu, cuda.")] = "cpu",
     on: On = HERE,
 ) -> None:
@@ -317,8 +319,9 @@ def classify_command(
                 features=features,
                 labels=labels,
                 text=text,
-                item_column=item_column,
+                id_column=id_column,
                 trust_pickle=trust_pickle,
+                skip_bad=skip_bad,
                 unknown=unknown,
                 device=device,
                 folder=run,

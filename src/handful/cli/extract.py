@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from handful.cli.options import SkipBad
 from handful.cli.places import HERE, On, executor_at
 
 
@@ -30,8 +31,9 @@ def extract_command(
     out: Annotated[Path, typer.Option(help="The new bank, a folder. Run the same command again to resume.")],
     text: Annotated[str | None, typer.Option(help="Column of sentences, if not 'text'.")] = None,
     labels: Annotated[str | None, typer.Option(help="Column of labels, if it cannot be detected.")] = None,
-    item_column: Annotated[str | None, typer.Option("--id", help="Column that identifies an item.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column that identifies an item.")] = None,
     split: Annotated[str | None, typer.Option(help="Only rows of a table whose column 'split' has this value.")] = None,
+    skip_bad: SkipBad = False,
     on: On = HERE,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads with --on here; by default one per core.", show_default=False)
@@ -64,7 +66,7 @@ def extract_command(
     only_here = {"--workers": workers is not None, "--device": device != "cpu"}
     executor = executor_at(on, workers or available_cores(), only_here)
     with waiting(f"listing {items}"):
-        listed = list_items(items, split=split, text=text, label_column=labels, item_column=item_column)
+        listed = list_items(items, split=split, text=text, labels=labels, id_column=id_column, skip_bad=skip_bad)
     with _bar(f"extracting {items}") as on_progress:
         bank = extract(
             listed,

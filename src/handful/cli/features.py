@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handful.cli.extract import extract_command
-from handful.cli.options import Trust
+from handful.cli.options import SkipBad, Trust
 from handful.cli.terminal import data, waiting
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def import_bank(
     features: Column = None,
     labels: Column = None,
     trust_pickle: Trust = False,
+    skip_bad: SkipBad = False,
     dataset: About = None,
     licence: About = None,
     backbone: About = None,
@@ -57,7 +58,7 @@ def import_bank(
     from handful.reading import read_bank
 
     refuse_overwriting({"source": source}, {"bank": bank})
-    found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle)
+    found = read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle, skip_bad=skip_bad)
     given: dict[str, Any] = {
         "dataset": dataset,
         "licence": licence,
@@ -76,6 +77,7 @@ def export_bank(
     source: Source,
     file: Annotated[Path, typer.Argument(help="Parquet file to write; it must not exist yet.")],
     trust_pickle: Trust = False,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Write a bank as Parquet, for DuckDB, pandas and others.
 
@@ -88,7 +90,7 @@ def export_bank(
     from handful.reading import read_bank
 
     refuse_overwriting({"source": source}, {"file": file})
-    bank = read_bank(source, trust_pickle=trust_pickle)
+    bank = read_bank(source, trust_pickle=trust_pickle, skip_bad=skip_bad)
     with waiting(f"writing {bank.n_rows:,} rows to {file}"):
         write_parquet(bank, file)
     data(str(file))
@@ -100,6 +102,7 @@ def info(
     features: Column = None,
     labels: Column = None,
     trust_pickle: Trust = False,
+    skip_bad: SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the contents of a bank: rows, classes, shots available, norms, provenance.
@@ -111,7 +114,7 @@ def info(
     """
     from handful.reading import read_bank
 
-    facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle))
+    facts = describe(read_bank(source, features=features, labels=labels, trust_pickle=trust_pickle, skip_bad=skip_bad))
     if as_json:
         data(json.dumps(facts, ensure_ascii=False))
         return

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from handful.cli.terminal import Interrupted
-from handful.errors import HandfulError, MissingLabelWarning, SkippedRowsWarning
+from handful.errors import HandfulError, SkippedRowsWarning
 from handful.machine.whole_file import refusal
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted before anything was changed; run the same command again", INTERRUPTED)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", MissingLabelWarning)
             warnings.simplefilter("always", SkippedRowsWarning)
             warnings.showwarning = lambda message, *_, **__: _warn(message)
             app(args=None if arguments is None else list(arguments), prog_name="handful")

@@ -15,6 +15,12 @@ Trust = Annotated[
 ]
 
 
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Leave out any number of rows that cannot be read; by default at most 5 %."),
+]
+
+
 def given_options(context: typer.Context) -> list[str]:
     """Return the options on the command line, in the order of the help."""
     sources = {one.opts[0]: context.get_parameter_source(one.name or "") for one in context.command.params}

@@ -13,6 +13,7 @@ from handful.classification.labelled import NONE, NOT_APPLIED
 from handful.cli.terminal import show
 from handful.estimators.answer import counted
 from handful.machine.untrusted import printable
+from handful.reading.skipped import Skipped, first_listed, skipped_said
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -111,30 +112,22 @@ def print_bank(bank: FeatureBank, place: Path) -> None:
     )
 
 
-def complain_of_skipped(skipped: Sequence[object], n_items: int) -> None:
-    """Name items that have no vector because they could not be read, on standard error."""
+def complain_of_skipped(skipped: Sequence[Skipped], n_items: int) -> None:
+    """Count the items that were left out, and list the first with their reasons, on standard error."""
     if skipped:
-        sys.stderr.write(f"skipped {len(skipped):,} of {n_items:,} items:\n")
-        named = [*map(str, skipped[:MOST_SKIPPED])]
-        if len(skipped) > MOST_SKIPPED:
-            named.append(f"and {len(skipped) - MOST_SKIPPED:,} more, see the bank's notes")
-        sys.stderr.writelines(f"  {line}\n" for line in named)
+        sys.stderr.write(f"{skipped_said(skipped, n_items)}\n")
+        sys.stderr.writelines(f"  {line}\n" for line in first_listed(skipped, MOST_SKIPPED))
 
 
 def _complain(found: Classified) -> None:
     """Name what was left out, and what looks wrong, on standard error."""
-    lines = _first("skipped", found.batch.skipped)
+    complain_of_skipped(found.batch.skipped, len(found.batch.rows) + len(found.batch.skipped))
+    lines = []
     if found.not_applied:
         lines.append(f"warning: {counted(len(found.not_applied), 'correction')} {NOT_APPLIED}:")
-        lines += _first(" ", found.not_applied)
+        lines += [f"  {line}" for line in first_listed(found.not_applied, MOST_SKIPPED)]
     for line in (*lines, *(f"warning: {message}" for message in found.messages())):
         sys.stderr.write(f"{printable(line)}\n")
-
-
-def _first(word: str, items: Sequence[object]) -> list[str]:
-    """Return a line for each of the first items, and one for all others."""
-    more = len(items) - MOST_SKIPPED
-    return [f"{word} {item}" for item in items[:MOST_SKIPPED]] + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def _table(*columns: tuple[str, str]) -> Table:

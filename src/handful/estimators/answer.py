@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,13 @@ class Answer:
     def __getitem__(self, group: Any) -> Answer:
         """Return the answer about one group; items are in the order of the rows."""
         return self.at(self.place(group))
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: Python would otherwise ask for a group called 0."""
+        raise TypeError(
+            "an Answer is not a list: `labels` has one label per item, `present_classes` the classes, and `groups` the "
+            "names of the groups, each of which answer[group] is about"
+        )
 
     def place(self, group: Any) -> int:
         """Return the position of a group in `groups`.

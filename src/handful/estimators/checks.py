@@ -14,20 +14,49 @@ from sklearn.utils.validation import validate_data
 
 from handful.banks.class_names import is_missing, plain_label, plain_labels
 from handful.errors import HandfulError, LabelError, TaskError
-from handful.estimators.containers import values_of, vectors_of
+from handful.estimators.containers import family_of, values_of, vectors_of
 from handful.shapes import Float
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Float[np.ndarray, "row dim"]:
     """Return the features in single or double precision; `reset` notes their number and names."""
     vectors = vectors_of(X)
+    _refuse_texts(X)
     if getattr(vectors, "dtype", None) == np.float16:
         vectors = vectors.astype(np.float32)
     with _sentences(TaskError):
         found: Float[np.ndarray, "row dim"] = validate_data(
-            estimator, vectors, reset=reset, dtype=[np.float64, np.float32], copy=copy, order="C"
+            estimator,
+            vectors,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            copy=copy,
+            order="C",
+            ensure_all_finite=False,
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspect = not np.isfinite(found.sum(dtype=np.float64))  # faster than a look at every number
+    if suspect and len(rows := np.flatnonzero(~np.isfinite(found).all(1))):
+        others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        raise TaskError(
+            f"X contains NaN or infinity (inf) in row {rows[0]}{others}; drop these rows, or find out why the model "
+            "gave no features for them"
         )
     return found
+
+
+def _refuse_texts(X: Any) -> None:
+    """Refuse texts and paths in the place of vectors."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else X
+    if family_of(X) == "pandas" and len(X) and X.size == len(X):
+        first = X.iloc[0] if X.ndim == 1 else X.iloc[0, 0]
+    elif isinstance(first, np.ndarray) and first.ndim == 1 and first.dtype.kind in "OU" and len(first):
+        first = first[0]
+    if isinstance(first, (str, bytes)):
+        raise TaskError(
+            f"X must have vectors, one per row, got text such as {first!r:.60}; handful.classify embeds and labels "
+            "files of sentences and folders of images, see also handful.extraction"
+        )
 
 
 def checked_labels(estimator: Any, y: Any, unlabelled: Any = None) -> npt.NDArray[Any]:

@@ -15,6 +15,7 @@ from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
+from handful.reading.skipped import Skipped
 
 KIND = "results of MegaDetector with classifications"
 OURS = "handful"
@@ -25,16 +26,23 @@ def read_megadetector(path: Path) -> ToolScores:
     file = JsonFile.read(path, KIND)
     images = entries(file.content, "images", path, KIND)
     categories = file.content.get("classification_categories")
+    if not categories:
+        raise FileFormatError(
+            f"{path} has detections of MegaDetector without classes: it finds animals, people and vehicles, and does "
+            "not say which animals; run a classifier on its detections first, such as SpeciesNet"
+        )
     if not isinstance(categories, dict) or not all(isinstance(name, str) for name in categories.values()):
         raise FileFormatError(f"{path} must name its classes under 'classification_categories', as {KIND} do")
     categories = {key: plain_label(name) for key, name in categories.items()}
     if len(set(categories.values())) != len(categories):
         raise FileFormatError(f"{path} has two classes of the same name under 'classification_categories'; rename one")
-    used = list[tuple[int, int]]()
+    used, skipped = list[tuple[int, int]](), list[Skipped]()
     names, files, classes, scores = list[str](), list[str](), list[list[str]](), list[list[float]]()
     for place, image in enumerate(images):
         if not isinstance(image.get("file"), str):
             raise FileFormatError(f"image {place} of {path} must have a 'file', as {KIND} do; write the file again")
+        if image.get("failure"):
+            skipped.append(Skipped(place, image["file"], f"MegaDetector failed: {image['failure']!s:.80}", "failed"))
         detections = image.get("detections") or []
         if not isinstance(detections, list):
             raise FileFormatError(f"image {place} of {path} must have a list of 'detections'; write the file again")
@@ -67,7 +75,7 @@ def read_megadetector(path: Path) -> ToolScores:
             detection[OURS] = before
         file.write(content, out)
 
-    return ToolScores("probabilities", tuple(names), tuple(files), classes, scores, write)
+    return ToolScores("probabilities", tuple(names), tuple(files), classes, scores, write, skipped=tuple(skipped))
 
 
 def _pairs(found: Any, categories: dict[str, str], where: str) -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from handful.banks.class_names import plain_label
 from handful.errors import FileFormatError
+from handful.reading.skipped import Skipped
 
 
 class ItemLabel(NamedTuple):
@@ -38,6 +39,10 @@ class ToolScores:
         Write one answer per item into a file of the same format: `write(answers, path)`.
     columns : mapping of str to list
         What else the file says about each item.
+    skipped : tuple of Skipped
+        Items for which the tool has no scores.
+    rows : sequence of int or None
+        Positions of the items in the file; None if they are all that it has.
     """
 
     kind: str
@@ -47,6 +52,8 @@ class ToolScores:
     scores: Sequence[Sequence[float]]
     write: Callable[[Sequence[ItemLabel], Path], None]
     columns: Mapping[str, list[Any]] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    rows: Sequence[int] | None = None
 
 
 def checked_scores(classes: Any, scores: Any, where: str) -> tuple[list[str], list[float]]:

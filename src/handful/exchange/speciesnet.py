@@ -1,7 +1,8 @@
 """SpeciesNet's `predictions.json`: the five best classes of every image, and one prediction.
 
 Answers replace `prediction`, `prediction_score` and `prediction_source`; what stood there is kept under `handful`.
-Images without classifications, such as those that failed, and all other keys are left as they are.
+Images without classifications, such as those that failed, are counted as skipped; they and all other keys are left as
+they are.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from handful.errors import FileFormatError
 from handful.exchange.json_files import JsonFile, entries
 from handful.exchange.scored import ItemLabel, ToolScores, checked_scores
+from handful.reading.skipped import Skipped
 
 KIND = "predictions of SpeciesNet"
 OURS = "handful"
@@ -25,23 +28,29 @@ def read_speciesnet(path: Path) -> ToolScores:
     file = JsonFile.read(path, KIND)
     images = entries(file.content, "predictions", path, KIND)
     used, names, classes, scores = list[int](), list[str](), list[list[str]](), list[list[float]]()
+    skipped = list[Skipped]()
     for place, image in enumerate(images):
         where = f"image {place} of {path}"
         if not isinstance(image.get("filepath"), str):
             raise FileFormatError(f"{where} must have a 'filepath', as {KIND} do; write the file again")
         found = image.get("classifications")
-        if found is None:
+        if not found:
+            failures = image.get("failures")
+            failed = f"SpeciesNet failed: {failures!s:.80}" if failures else "SpeciesNet gave it no classifications"
+            skipped.append(Skipped(place, image["filepath"], failed, "failed"))
             continue
         if not isinstance(found, dict):
             raise FileFormatError(
                 f"{where} must have 'classifications' with 'classes' and 'scores'; write the file again"
             )
         named, numbers = checked_scores(found.get("classes"), found.get("scores"), where)
-        if named:
-            used.append(place)
-            names.append(image["filepath"])
-            classes.append(named)
-            scores.append(numbers)
+        if not named:
+            skipped.append(Skipped(place, image["filepath"], "SpeciesNet gave it no class", "failed"))
+            continue
+        used.append(place)
+        names.append(image["filepath"])
+        classes.append(named)
+        scores.append(numbers)
     if not used:
         raise FileFormatError(f"{path} has no image with classifications; run the classifier of SpeciesNet first")
 
@@ -54,4 +63,5 @@ def read_speciesnet(path: Path) -> ToolScores:
             image[OURS] = before
         file.write(content, out)
 
-    return ToolScores("probabilities", tuple(names), tuple(names), classes, scores, write)
+    about: dict[str, Any] = {"skipped": tuple(skipped), "rows": used}
+    return ToolScores("probabilities", tuple(names), tuple(names), classes, scores, write, **about)

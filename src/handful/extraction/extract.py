@@ -31,7 +31,7 @@ from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Source, Unreadable
-from handful.reading.records import Skipped
+from handful.reading.skipped import Skipped
 from handful.shapes import Float
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def skipped_items(bank: FeatureBank) -> list[Skipped]:
     for line in lines:
         try:
             entry = parse_json(line)
-            found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"])))
+            found.append(Skipped(int(entry["row"]), str(entry["name"]), str(entry["reason"]), entry["kind"]))
         except (ValueError, TypeError, KeyError):  # a user's note, or one by an older version of handful
             continue
     return found

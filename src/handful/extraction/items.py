@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from handful.arguments import some_of
-from handful.banks.class_names import is_missing, plain_label
+from handful.banks.class_names import plain_label
 from handful.banks.columns import Columns
-from handful.banks.tables import find_column, labelled_rows
+from handful.banks.tables import find_column
 from handful.errors import BankError
 from handful.machine.untrusted import writable
 from handful.reading import Records, Skipped, read
-from handful.reading.choose import label_column as column_of_labels
+from handful.reading.choose import label_column, missing_labels
 from handful.reading.contents import Content, FolderFiles, Source, Unreadable, pick
 from handful.reading.folders import FOLDER, is_folder, with_folders
 
@@ -60,7 +60,7 @@ class Items:
     rows : sequence of int
         Positions of the items in what was read.
     skipped : tuple of Skipped
-        Rows of a table that could not be read.
+        Items that were left out.
     hashes : tuple of str
         SHA-256 of the content of each item alone.
     """
@@ -87,9 +87,10 @@ def list_items(
     split: str | None = None,
     labelled: bool = True,
     groups: Sequence[str] = (),
-    item_column: str | None = None,
-    label_column: str | None = None,
+    id_column: str | None = None,
+    labels: str | None = None,
     text: str | None = None,
+    skip_bad: bool = False,
 ) -> Items:
     r"""List the items at `path` (see the module's docstring) and hash all of them.
 
@@ -105,13 +106,15 @@ def list_items(
     groups : sequence of str
         Columns that say to which group an item belongs; `folder` or `folder:1` for images, see
         `handful.reading.folders`.
-    item_column : str, optional
-        Column of a table that identifies an item; by default the path of an image, and the number of the row of a
-        sentence.
-    label_column : str, optional
+    id_column : str, optional
+        Column of a table that identifies an item; by default the path of an image, and for a sentence one with a usual
+        name, such as `id`, or else the number of the row.
+    labels : str, optional
         Column of a table with the classes; by default one with a usual name, such as `label`.
     text : str, optional
         Column of a table with the sentences; by default one with a usual name, such as `text`.
+    skip_bad : bool
+        Whether to leave out any number of rows that cannot be read, see `handful.read`.
 
     Returns
     -------
@@ -127,27 +130,25 @@ def list_items(
     >>> len(items), items.class_names
     (2, ('alarm', 'luggage'))
     """
-    table = path if isinstance(path, Records) else read(path, text=text)
+    table = path if isinstance(path, Records) else read(path, text=text, skip_bad=skip_bad)
     if table.vectors is not None:
         raise BankError(f"{table.where} contains vectors, but images or sentences were expected; check the path")
     if table.classes is not None:  # folders of images
-        _check_folders(table, split, labelled, groups, item_column, label_column)
-    chosen: Sequence[int] = range(table.n_rows)
-    labels: list[str | None] = [UNLABELLED] * table.n_rows
+        _check_folders(table, split, labelled, groups, id_column, labels)
+    names_of_classes = [UNLABELLED] * table.n_rows
     if labelled:
+        column = label_column(table, labels)
+        table = table.without(missing_labels(table.values(column) if column else table.classes, table), "without label")
         table.warn_of_skipped()
-        column = column_of_labels(table, label_column)
-        given = table.values(column) if column else list(table.classes)
-        chosen = labelled_rows(given, table.where, BankError, table.no_label) or chosen
-        labels = [_label(value, row, column, table) for row, value in enumerate(given)]
+        given = table.values(column) if column else table.classes
+        names_of_classes = [_label(value, row, column, table) for row, value in enumerate(given)]
+    chosen: Sequence[int] = range(table.n_rows)
     if split is not None:
         splits = table.values(find_column(table.columns, "split", (), "splits", table.where))
         if split not in splits:
             raise BankError(f"{table.where} has no split {split!r}; choose from {some_of(sorted(set(splits)))}")
         chosen = [row for row in chosen if splits[row] == split]
-    names = table.names or tuple(f"row {row}" for row in table.rows)
-    if item_column is not None:
-        names = table.names_in(item_column)
+    names = table.item_names(id_column)
     table = with_folders(table, groups, table.names or names)
     for name in groups:
         find_column(table.columns, name, (), "groups", table.where)
@@ -159,9 +160,9 @@ def list_items(
     columns = Columns() if table.classes is not None and not groups else table.row_columns()
     columns = columns if everything else columns.of_items(chosen)
     read_now = columns.values() if groups else {}
-    classes = _sorted_classes({writable(label) for label in labels if label is not None})
+    classes = _sorted_classes(set(map(writable, names_of_classes)))
     places = {name: k for k, name in enumerate(classes)}
-    codes = np.array([places[writable(labels[row])] for row in chosen], dtype=np.int64)
+    codes = np.array([places[writable(names_of_classes[row])] for row in chosen], dtype=np.int64)
     names, contents = tuple(writable(names[row]) for row in chosen), source if everything else pick(source, chosen)
     data_hash, hashes = _hashes_of(names, codes, classes, contents)
     return Items(
@@ -179,9 +180,7 @@ def list_items(
     )
 
 
-def _label(value: Any, row: int, column: str, table: Records) -> str | None:
-    if is_missing(value, table.no_label):
-        return None
+def _label(value: Any, row: int, column: str, table: Records) -> str:
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise BankError(
             f"{table.where}: {table.row_name(table.rows[row])} must have a {column!r} that is text or a whole number, "
@@ -195,14 +194,14 @@ def _check_folders(
     split: str | None,
     labelled: bool,
     groups: Sequence[str],
-    item_column: str | None,
-    label_column: str | None,
+    id_column: str | None,
+    labels: str | None,
 ) -> None:
     """Refuse names of columns for images in folders, and images outside of folders where these are needed."""
     assert table.names is not None
     if split is not None:
         raise BankError(f"a split can be chosen only from a table with a column 'split', got {table.where}")
-    told = ((item_column, "images are known by their paths"), (label_column, "the class of an image is its folder"))
+    told = ((id_column, "images are known by their paths"), (labels, "the class of an image is its folder"))
     for column, instead in told:
         if column is not None:
             raise BankError(f"{table.where} is not a table, so it has no column {column!r}; {instead}")

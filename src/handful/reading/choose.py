@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from handful.banks.bank import BLOCK_ROWS, FeatureBank
-from handful.banks.class_names import is_missing, merged_names
+from handful.banks.class_names import is_missing, merged_names, plain_label
 from handful.banks.columns import Columns
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, bank_of, find_column
 from handful.errors import BankError
 from handful.reading.folders import with_folders
 from handful.reading.read import may_hold_pickles, read
-from handful.reading.records import TEXT_NAMES, Records, Skipped
+from handful.reading.records import TEXT_NAMES, Records
+from handful.reading.skipped import Skipped
 from handful.shapes import Float
-
-# Columns that identify a row, the most likely first.
-ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +63,7 @@ def read_bank(
     features: str | None = None,
     labels: str | None = None,
     trust_pickle: bool = False,
+    skip_bad: bool = False,
 ) -> FeatureBank:
     """Read a bank from any supported file or folder with vectors and labels.
 
@@ -74,8 +74,8 @@ def read_bank(
     features, labels : str, optional
         Names of the columns or keys, if they cannot be detected; for one column per dimension, the prefix of their
         names.
-    trust_pickle : bool
-        Whether to open pickles, see `read`.
+    trust_pickle, skip_bad : bool
+        Whether to open pickles, and to leave out any number of rows that cannot be read, see `read`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def read_bank(
     """
     if trust_pickle and not may_hold_pickles(Path(path)):
         raise BankError(f"{path} contains no pickle; leave trust-pickle out")
-    return labelled(read(path, features=features, trust_pickle=trust_pickle), labels)
+    return labelled(read(path, features=features, trust_pickle=trust_pickle, skip_bad=skip_bad), labels)
 
 
 def labelled(table: Records, labels: str | None = None) -> FeatureBank:
@@ -102,19 +102,10 @@ def labelled(table: Records, labels: str | None = None) -> FeatureBank:
         raise BankError(f"{table.where} contains {kind} and no vectors; extract their features first")
     if labels is None and table.bank is not None:
         return _plain_names(table.bank)
+    table = with_labels(table, labels)
     table.warn_of_skipped()
-    column, classes = label_column(table, labels), table.classes
-    if column:
-        classes = table.values(column)
-    bank = bank_of(
-        table.vectors,
-        classes,
-        table.class_names.get(column),
-        table.where,
-        provenance=table.provenance,
-        no_label=table.no_label,
-    )
-    if table.splits is None or not column:
+    bank = bank_of(table.vectors, table.classes, table.class_names.get(""), table.where, provenance=table.provenance)
+    if table.splits is None:
         return bank
     try:
         about: dict[str, Any] = {"provenance": bank.provenance, "splits": table.splits}
@@ -132,6 +123,47 @@ def _plain_names(bank: FeatureBank) -> FeatureBank:
         return bank
     splits = {name: tuple(dict.fromkeys(places[list(of_split)].tolist())) for name, of_split in bank.splits.items()}
     return replace(bank, labels=labels, class_names=names, splits=splits, recorded_hash=None)
+
+
+def with_labels(table: Records, labels: str | None = None) -> Records:
+    """Return the rows that have a label, as `classes`, without other columns; the others are left out and listed."""
+    if labels is None and table.bank is not None:
+        return table
+    column = label_column(table, labels)
+    classes = table.values(column) if column else table.classes
+    names = {"": table.class_names[column]} if column in table.class_names else {}
+    alone = replace(table, columns={}, classes=classes, class_names=names, splits=table.splits if column else None)
+    lost = missing_labels(classes, table)
+    if lost and len(classes) == table.n_rows:
+        alone = alone.without(lost, "without label")
+        if all(isinstance(label, float) and label.is_integer() for label in alone.classes):
+            return replace(
+                alone, classes=[int(label) for label in alone.classes]
+            )  # a missing number made them floating
+    return alone
+
+
+def missing_labels(labels: Any, table: Records) -> dict[int, str]:
+    """Return the rows without a label, each with the reason; a table in which no row has one is refused."""
+    if isinstance(labels, np.ndarray) and (labels.ndim != 1 or labels.dtype.kind not in "fOUS"):
+        return {}
+    lost = {row: label for row, label in enumerate(labels) if is_missing(label, table.no_label)}
+    if lost and len(lost) == len(labels):
+        raise BankError(f"{table.where} has no row with a label; name another column, or fill some in")
+    reason = "it has no label"
+    if lost and _looks_merged([row not in lost for row in range(len(labels))]):
+        reason += "; merged cells keep theirs in the first row alone: unmerge them and fill it in everywhere"
+    said = {row: plain_label(label) for row, label in lost.items() if isinstance(label, str)}
+    return {
+        row: f"its label is {said[row]!r}, which stands for none in this kind of file" if said.get(row) else reason
+        for row in lost
+    }
+
+
+def _looks_merged(has_label: Sequence[bool]) -> bool:
+    """Whether each row with a label has rows without one below it, as merged cells do."""
+    few = 1 < sum(has_label) <= len(has_label) / 2
+    return few and has_label[0] and not any(own and below for own, below in pairwise(has_label))
 
 
 def label_column(table: Records, labels: str | None = None) -> str:
@@ -153,11 +185,11 @@ def without_labels(table: Records, labels: str | None = None) -> Records:
     return table.of_rows(rows)
 
 
-def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str | None = None) -> Vectors:
+def unlabelled(table: Records, *, groups: Sequence[str] = (), id_column: str | None = None) -> Vectors:
     """Return the vectors of a table as items to label, with names that identify them; labels are ignored.
 
     `groups` are columns that say to which group a row belongs, also folders of the names if these are paths;
-    `item_column` is the one that identifies a row; by default one with a usual name, such as `id`.
+    `id_column` is the one that identifies a row; by default one with a usual name, such as `id`.
 
     Examples
     --------
@@ -169,7 +201,7 @@ def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str |
     """
     vectors = table.vectors
     assert vectors is not None
-    wanted = {*ITEM_NAMES, *TEXT_NAMES, *groups, table.text}
+    wanted = {*TEXT_NAMES, table.text}
     there = table.row_columns().by_name
     read_now = Columns({name: column for name, column in there.items() if name in wanted}).values()
 
@@ -178,9 +210,7 @@ def unlabelled(table: Records, *, groups: Sequence[str] = (), item_column: str |
         found = next((read_now[name] for name in likely if name in read_now and None not in read_now[name]), None)
         return None if found is None else tuple(map(str, found))
 
-    names = table.names or first_of(ITEM_NAMES) or tuple(f"row {row}" for row in table.rows)
-    if item_column is not None:
-        names = table.names_in(item_column)
+    names = table.item_names(id_column)
     table = with_folders(table, groups, names)
     check_groups(table, groups)
     return Vectors(
@@ -256,4 +286,5 @@ def from_hugging_face(dataset: Any, *, features: str | None = None, labels: str 
     if table is None:
         raise BankError("the dataset has no rows")
     names = getattr(dataset.features[classes], "names", None)
-    return bank_of(table, numbers, names, where)
+    named = {} if names is None else {classes: names}
+    return labelled(Records(where, len(table), vectors=table, columns={classes: numbers}, class_names=named), classes)

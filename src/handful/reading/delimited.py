@@ -16,18 +16,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from handful.arguments import some_of
 from handful.banks.wide import dimension_columns
 from handful.errors import BankError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, finite
+from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title, refuse_unnamed
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records, Skipped, holds_items
+from handful.reading.records import Asked, Records, holds_items, not_a_number
+from handful.reading.skipped import Skipped
 
 DELIMITERS = (",", ";", "\t")
 # Bytes that pyarrow parses at once, and rows that become numbers at once without it.
@@ -59,19 +61,22 @@ class _Form(NamedTuple):
                 for row in reader:
                     if row and seen:
                         yield line, row
-                    line, seen = reader.line_num + 1, seen or bool(row)
+                    line, seen = reader.line_num + 1, seen or not all(map(is_blank, row))
 
 
 def read_delimited(path: Path, asked: Asked) -> Records:
     """Read a `.csv` or `.tsv` file, also `.gz`; rows that do not fit the header are skipped and listed."""
     try:
         encoding = encoding_of(path)
-        header, delimiter = _header(path, encoding, ("\t",) if ".tsv" in path.name.lower() else DELIMITERS)
-        if len(set(header)) != len(header):
-            raise BankError(f"{path} has two columns of the same name; it has {some_of(header)}")
-        chosen = [] if holds_items(header, asked) else dimension_columns(header, asked.features, str(path))
+        written, delimiter = _header(path, encoding, ("\t",) if ".tsv" in path.name.lower() else DELIMITERS, asked)
+        header = list(map(column_name, written))
+        refuse_equal_names(header, str(path))
+        named = list(filter(None, header))
+        chosen = [] if holds_items(named, asked) else dimension_columns(named, asked.features, str(path))
         form = _Form(path, encoding, delimiter, header, chosen)
-        table = (_read_by_arrow(form) if find_spec("pyarrow") else None) or _read_by_row(form)
+        # Arrow takes names as they are written.
+        simple = find_spec("pyarrow") and header == written and all(header[1:])
+        table = (_read_by_arrow(form) if simple else None) or _read_by_row(form)
     except (csv.Error, UnicodeError) as error:
         raise BankError(
             f"{path} cannot be read as a table separated by commas, semicolons or tabs ({error}); write it again"
@@ -100,16 +105,22 @@ def encoding_of(path: Path) -> str:
     return "utf-8"
 
 
-def _header(path: Path, encoding: str, delimiters: Sequence[str]) -> tuple[list[str], str]:
-    """Return the columns, and the delimiter that gives most of them."""
+def _header(path: Path, encoding: str, delimiters: Sequence[str], asked: Asked) -> tuple[list[str], str]:
+    """Return the columns, and the delimiter that gives most of them; a title in their place is refused."""
     found = []
     for delimiter in delimiters:
         with io.TextIOWrapper(opened_bytes(path), encoding=encoding, newline="") as text, _long_values():
-            found.append((next((row for row in csv.reader(text, delimiter=delimiter) if row), []), delimiter))
-    header, delimiter = max(found, key=lambda one: len(one[0]))
-    if not header:
+            reader = csv.reader(text, delimiter=delimiter)
+            filled = ((reader.line_num, row) for row in reader if not all(map(is_blank, row)))
+            found.append((list(islice(filled, LOOKED_AT + 1)), delimiter))
+    if not any(rows for rows, _ in found):
         raise BankError(f"{path} has no rows; expected a header, and one row per item")
-    return header, delimiter
+    (first, *below), delimiter = max(found, key=lambda one: sum(not is_blank(cell) for cell in one[0][0][1]))
+    # A header has several names, in the places of the values below it.
+    if sum(not is_blank(cell) for cell in first[1]) < 2 or not any(len(row) >= len(first[1]) for _, row in below):
+        for rows, _ in found:
+            refuse_title(rows, asked, str(path))
+    return first[1], delimiter
 
 
 @contextmanager
@@ -145,6 +156,8 @@ def _read_by_arrow(form: _Form) -> Records | None:
                     }
                 ),
             )
+            if batches.schema.names != form.header:
+                return None
             parts, blocks, budget, others = [], list[np.ndarray](), Budget.of(form.path), form.others
             for batch in batches:
                 budget.spend(4 * batch.num_rows * len(form.chosen), cells=batch.num_rows * (1 + len(others)))
@@ -169,40 +182,57 @@ def _read_by_arrow(form: _Form) -> Records | None:
 
 
 def _read_by_row(form: _Form) -> Records:
-    place_of = {name: place for place, name in enumerate(form.header)}
-    places, others = [place_of[name] for name in form.chosen], form.others
-    columns = {name: list[str]() for name in others}
+    place_of = {name: place for place, name in enumerate(form.header) if name}
+    places = [place_of[name] for name in form.chosen]
+    is_vector = set(places)
+    others = [place for place in range(len(form.header)) if place not in is_vector]
+    columns: dict[int, list[str]] = {place: [] for place in others}
     blocks, part, positions = list[np.ndarray](), list[list[float]](), array("q")
-    lines, skipped, budget = array("q"), list[Skipped](), Budget.of(form.path)
+    lines, skipped, budget, last = array("q"), list[Skipped](), Budget.of(form.path), -1
     for position, (line, row) in enumerate(form.rows()):
         budget.spend(4 * len(places), cells=1 + len(others))
         lines.append(line)
-        reason, numbers = _numbers(row, places, form.header)
+        if all(map(is_blank, row)):
+            continue
+        # Blank rows are left out where others follow; spreadsheets write any number of them at the end.
+        budget.spend(cells=4 * (position - last))
+        skipped += [
+            Skipped(blank, f"line {lines[blank]}", "the row is blank", "blank") for blank in range(last + 1, position)
+        ]
+        last = position
+        if len(row) > len(form.header) and all(map(is_blank, row[len(form.header) :])):
+            row = row[: len(form.header)]
+        reason, numbers = _numbers(row, places, form)
         if reason:
             skipped.append(Skipped(position, f"line {line}", reason))
             continue
         positions.append(position)
         part.append(numbers)
-        for name in others:
-            columns[name].append(row[place_of[name]])
+        for place in others:
+            columns[place].append(row[place])
         if len(part) == BLOCK_ROWS:
             blocks, part = [*blocks, np.array(part, np.float32)], []
-    if not lines:
+    if last < 0:
         raise BankError(f"{form.path} has no rows; expected a header, and one row per item")
+    empty = {place for place in others if not form.header[place] and all(map(is_blank, columns[place]))}
+    refuse_unnamed([place for place in others if not form.header[place] and place not in empty], str(form.path))
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
-    table = Records(str(form.path), len(positions), columns=columns, **about).without({})
+    kept = {form.header[place]: columns[place] for place in others if place not in empty}
+    table = Records(str(form.path), len(positions), columns=kept, **about)
     blocks.append(np.array(part, np.float32).reshape(len(part), len(places)))
     return replace(table, vectors=np.concatenate(blocks)) if places else table
 
 
-def _numbers(row: Sequence[str], places: Sequence[int], header: Sequence[str]) -> tuple[str, list[float]]:
+def _numbers(row: Sequence[str], places: Sequence[int], form: _Form) -> tuple[str, list[float]]:
     """Return why a row cannot be read, if so, and the numbers of its vector."""
-    if len(row) != len(header):
-        return f"it has {len(row)} value{'' if len(row) == 1 else 's'}, the header has {len(header)}", []
+    if len(row) != len(form.header):
+        quotes = f"; put values that contain {form.delimiter!r} in quotes" if len(row) > len(form.header) else ""
+        values = f"{len(row)} value{'' if len(row) == 1 else 's'}"
+        return f"it has {values}, the header has {len(form.header)}{quotes}", []
     numbers = list[float]()
     for place in places:
         try:
             numbers.append(finite(row[place]))
         except ValueError:
-            return f"it must have a number in column {header[place]!r}, got {row[place]!r}", []
+            return not_a_number(row[place], form.header[place]), []
     return "", numbers

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from handful.errors import BankError
-from handful.reading.contents import DAMAGED_ENTRY, IMAGE_SUFFIXES, FolderFiles, ZipFiles
+from handful.reading.contents import DAMAGED_ENTRY, IMAGE_SUFFIXES, NOT_READ, FolderFiles, ZipFiles
 from handful.reading.folders import FOLDER
 from handful.reading.records import Records
 
 
 def read_image_folder(root: Path) -> Records:
     """List the images below a folder; links to folders are not followed."""
-    names = _image_names(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
+    names = image_names(file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file())
     return _table(names, FolderFiles(root, names), str(root))
 
 
@@ -27,7 +28,7 @@ def read_image_archive(path: Path, archive: Path) -> Records:
             entries = [name for name in opened.namelist() if name.startswith(prefix)]
     except DAMAGED_ENTRY as error:
         raise BankError(f"{archive} is not a complete .zip file ({error}); download or pack it again") from error
-    names = _image_names(name.removeprefix(prefix) for name in dict.fromkeys(entries))
+    names = image_names(name.removeprefix(prefix) for name in dict.fromkeys(entries))
     return _table(names, ZipFiles(archive, tuple(prefix + name for name in names)), str(path))
 
 
@@ -36,21 +37,33 @@ def archive_above(path: Path) -> Path | None:
     return next((p for p in (path, *path.parents) if p.suffix.lower() == ".zip" and p.is_file()), None)
 
 
-def _image_names(found: Iterable[str]) -> tuple[str, ...]:
-    """Images among the files, sorted; hidden files, and folders that archivers add, are left out."""
+def image_names(found: Iterable[str]) -> tuple[str, ...]:
+    """Images among the files, sorted, also of kinds that are not read; hidden files and what archivers add are none."""
     names = []
     for name in found:
-        parts = name.split("/")
-        if Path(name).suffix.lower() in IMAGE_SUFFIXES and not any(p.startswith((".", "__MACOSX")) for p in parts):
-            names.append(name)
+        if _ending(name) in {*IMAGE_SUFFIXES, *NOT_READ}:
+            parts = name.split("/")
+            if not any(p.startswith((".", "__MACOSX")) for p in parts):
+                names.append(name)
     # By folder first, 'cat/9.png' before 'cat-wild/1.png', so that rows of a class stay together.
     return tuple(sorted(names, key=lambda name: tuple(f"/{name}".rsplit("/", 1))))
 
 
+def _ending(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
 def _table(names: tuple[str, ...], images: FolderFiles | ZipFiles, where: str) -> Records:
-    if not names:
-        raise BankError(f"{where} contains no image ({', '.join(sorted(IMAGE_SUFFIXES))}); check the path")
+    """Return the images; those of kinds that are not read are left out and listed."""
+    unread = {row: NOT_READ[_ending(name)] for row, name in enumerate(names) if _ending(name) in NOT_READ}
+    if len(unread) == len(names):
+        counts = ", ".join(f"{n:,} × {kind}" for kind, n in Counter(unread.values()).items())
+        why = f"it has {counts}, which is not read: convert photographs to JPEG" if unread else "check the path"
+        raise BankError(f"{where} contains no image that is read ({', '.join(sorted(IMAGE_SUFFIXES))}); {why}")
     folders = [name.rpartition("/")[0] for name in names]
-    return Records(
+    table = Records(
         where, len(names), images=images, names=names, columns={FOLDER: folders}, classes=folders, no_label=()
+    )
+    return table.without(
+        {row: f"{kind} is not read; convert it to JPEG" for row, kind in unread.items()}, "unsupported"
     )

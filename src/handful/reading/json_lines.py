@@ -10,7 +10,8 @@ from typing import Any
 from handful.errors import BankError
 from handful.machine.untrusted import Budget, parse_json
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records, Skipped, table_of_lists
+from handful.reading.records import Asked, Records, table_of_lists
+from handful.reading.skipped import Skipped
 
 
 def read_json_lines(path: Path, asked: Asked) -> Records:
@@ -43,4 +44,4 @@ def read_json_lines(path: Path, asked: Asked) -> Records:
     budget.spend(8 * len(names) * len(rows))
     columns = {name: [row.get(name) for row in rows] for name in names}
     about: dict[str, Any] = {"skipped": tuple(skipped), "positions": positions, "lines": lambda: lines}
-    return table_of_lists(columns, asked, str(path), **about).without({})
+    return table_of_lists(columns, asked, str(path), **about)

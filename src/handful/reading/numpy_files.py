@@ -26,6 +26,9 @@ README_FIELDS = {
     "preprocessing": "preprocessing",
 }
 
+# Arrays of a file that `scipy.sparse.save_npz` wrote.
+SPARSE = {"format", "shape", "data"}
+
 
 def read_npy(path: Path, asked: Asked) -> Records:
     """Map a `.npy` file of vectors."""
@@ -36,6 +39,12 @@ def read_npy(path: Path, asked: Asked) -> Records:
 def read_npz(path: Path, asked: Asked) -> Records:
     """Read all arrays of a `.npz` file."""
     with opened_archive(path, trust_pickle=asked.trust_pickle) as archive:
+        if set(archive) >= SPARSE:
+            raise BankError(
+                f"{path} has a sparse matrix of SciPy and no labels; write it with np.savez(path, "
+                "features=matrix.toarray(), labels=labels), or reduce it first, for example with TruncatedSVD of "
+                "scikit-learn"
+            )
         key = find_column(archive, asked.features, FEATURE_NAMES, "features", str(path))
         return table_of_arrays({name: archive[name] for name in archive}, key, str(path))
 

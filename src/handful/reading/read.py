@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,14 +12,16 @@ from types import MappingProxyType
 from handful.banks import store
 from handful.banks.bank import FeatureBank
 from handful.banks.tables import find_column
-from handful.errors import BankError
+from handful.errors import BankError, HandfulError
 from handful.machine.untrusted import refuse_irregular
 from handful.reading.cells import read_cells
-from handful.reading.contents import IMAGE_SUFFIXES, FolderFiles
-from handful.reading.delimited import read_delimited
-from handful.reading.images import archive_above, read_image_archive, read_image_folder
+from handful.reading.contents import IMAGE_SUFFIXES, NOT_READ, FolderFiles
+from handful.reading.delimited import encoding_of, read_delimited
+from handful.reading.header import is_blank
+from handful.reading.images import archive_above, image_names, read_image_archive, read_image_folder
 from handful.reading.json_lines import read_json_lines
 from handful.reading.numpy_files import read_array_folder, read_npy, read_npz
+from handful.reading.packed import opened_bytes
 from handful.reading.parquet import parquet_files, read_parquet
 from handful.reading.pickles import read_pickle
 from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items
@@ -44,7 +47,16 @@ READERS: Mapping[str, Callable[[Path, Asked], Records]] = MappingProxyType(
         **dict.fromkeys(PICKLES, read_pickle),
     }
 )
+# What to do with files that people often have.
+HINTS = {
+    **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "a spreadsheet; save it as .xlsx or .csv"),
+    ".json": "write one object per line and call it .jsonl",
+    ".txt": "text; a table has the names of its columns in the first line and ends in .csv or .tsv",
+}
+SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 PACKED = (".csv", ".tsv", ".jsonl")
+# Files of which single rows can be unreadable.
+WITH_ROWS = (".csv", ".tsv", ".jsonl", ".xlsx", ".parquet", ".pq", ".mgf", ".msp", ".mzml")
 # Files of which vectors are no column: they are made from something else, or stand alone.
 NO_COLUMNS = (".npy", ".mgf", ".msp", ".mzml")
 
@@ -55,13 +67,15 @@ def read(
     features: str | None = None,
     text: str | None = None,
     trust_pickle: bool = False,
+    skip_bad: bool = False,
 ) -> Records:
     r"""Read vectors, texts or images, and their columns, from any supported file or folder.
 
-    Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are skipped, counted and
-    listed with their lines; a file with more than 5 % of such rows is refused. In a folder of Parquet files, a column
-    that a file lacks is missing there; the vectors must be in all files, and a Hive partition may not contradict a
-    column.
+    Labels, groups and names are chosen afterwards, from the columns. Rows that cannot be read are left out and listed
+    in `Records.skipped` with their lines. A file with more than 5 % of such rows, and more than one, is refused. Blank
+    texts are left out and listed too; blank rows at the end of a file are no rows. In a folder of Parquet files, a
+    column that a file lacks is missing there; the vectors must be in all files, and a Hive partition may not contradict
+    a column.
 
     Parameters
     ----------
@@ -78,6 +92,8 @@ def read(
     trust_pickle : bool
         Whether to open pickles, and arrays of objects in `.npy` and `.npz`. A pickle is a program, and opening it runs
         it: use this only for files whose author you trust.
+    skip_bad : bool
+        Whether to leave out rows that cannot be read however many they are.
 
     Returns
     -------
@@ -96,7 +112,9 @@ def read(
     place = Path(path)
     if (named := features or text) and not has_columns(place):
         raise BankError(f"{place} has no columns, so it has no column {named!r}; leave it out")
-    return _with_items(_read(place, Asked(features, text, trust_pickle)), text, place)
+    if skip_bad and not may_have_bad_rows(place):
+        raise BankError(f"{place} is no table, so it has no rows that cannot be read; leave skip_bad out")
+    return _with_items(_read(place, Asked(features, text, trust_pickle)), text, place).checked(skip_bad)
 
 
 def has_columns(path: Path) -> bool:
@@ -109,6 +127,12 @@ def may_hold_pickles(path: Path) -> bool:
     """Tell whether a file is a pickle, or holds arrays, which can be pickled objects."""
     arrays = (path / "features.npy").exists() and not store.is_bank(path)
     return arrays or _ending(path) in {*PICKLES, ".npz", ".npy"}
+
+
+def may_have_bad_rows(path: Path) -> bool:
+    """Tell whether single rows of a file can be unreadable: those of tables and of spectra, not of arrays or images."""
+    ending = _ending(path)
+    return bool(parquet_files(path)) if ending is None else ending in WITH_ROWS
 
 
 def _ending(path: Path) -> str | None:
@@ -130,11 +154,25 @@ def _read(place: Path, asked: Asked) -> Records:
         return _read_folder(place, asked)
     if ending is None:
         raise BankError(
-            f"{place} is of an unknown kind; known are folders, .zip, {', '.join(READERS)}; for anything else, load "
-            "the arrays and use FeatureBank.from_arrays"
+            f"{place} is of an unknown kind{_hint(place)}; known are folders, .zip, {', '.join(READERS)}; for anything "
+            "else, load the arrays and use FeatureBank.from_arrays"
         )
     refuse_irregular(place, BankError)
     return READERS[ending](place, asked)
+
+
+def _hint(place: Path) -> str:
+    """Say what to do about a file whose kind people often have; empty if nothing is known about it."""
+    ending = place.suffix.lower()
+    if ending in IMAGE_SUFFIXES or ending in NOT_READ:
+        return ": a single image; give the folder that it is in"
+    if ending == ".txt":
+        with suppress(HandfulError, UnicodeError), opened_bytes(place) as stream:
+            line = stream.read(2**16).decode(encoding_of(place), "replace").partition("\n")[0]
+            if separator := next((name for letter, name in SEPARATORS.items() if letter in line), None):
+                new = ".tsv" if separator == "tabs" else ".csv"
+                return f": text that seems to be a table separated by {separator}; rename it to {place.stem}{new}"
+    return f": {HINTS[ending]}" if ending in HINTS else ""
 
 
 def _read_folder(place: Path, asked: Asked) -> Records:
@@ -147,7 +185,7 @@ def _read_folder(place: Path, asked: Asked) -> Records:
         return read_parquet(place, asked)
     if not any(place.iterdir()):
         raise BankError(f"{place} is an empty folder; check the path")
-    if not any(file.suffix.lower() in IMAGE_SUFFIXES for file in place.rglob("*")):
+    if not image_names(file.relative_to(place).as_posix() for file in place.rglob("*")):
         raise BankError(
             f"{place} is a folder with neither {store.MANIFEST}, nor features.npy, nor Parquet files, nor images; "
             "check the path"
@@ -157,6 +195,7 @@ def _read_folder(place: Path, asked: Asked) -> Records:
 
 def _with_items(table: Records, text: str | None, place: Path) -> Records:
     """Check the vectors, or else find the column of texts or of paths, and leave out rows where it is empty."""
+    table = table.checked(skip_bad=True)
     if text is not None and table.images is None and table.vectors is None:
         find_column(table.columns, text, (), "texts", table.where)
     if table.vectors is not None:
@@ -186,7 +225,14 @@ def _with_items(table: Records, text: str | None, place: Path) -> Records:
 
 
 def _without_gaps(table: Records, column: str) -> Records:
-    values = enumerate(table.values(column))
-    gaps = {row: value for row, value in values if not isinstance(value, str) or value == ""}
-    needed = f"it must have a {column!r} that is not empty"
-    return table.without({row: f"{needed}, got {value!r}" for row, value in gaps.items()})
+    """Leave out rows where the column is blank, or no text; blank rows at the end are no rows."""
+    values = table.values(column)
+    last = len(values)
+    if values and is_blank(values[-1]):
+        rows = list(zip(*(table.values(name) for name in table.columns), strict=True))
+        while last and all(map(is_blank, rows[last - 1])):
+            last -= 1
+    table, values = (table if last == len(values) else table.of_rows(range(last))), values[:last]
+    table = table.without({row: f"its {column!r} is blank" for row, v in enumerate(values) if is_blank(v)}, "blank")
+    others = {row: v for row, v in enumerate(table.values(column)) if not isinstance(v, str)}
+    return table.without({row: f"it must have text in column {column!r}, got {v!r:.60}" for row, v in others.items()})

@@ -6,7 +6,7 @@ Which column has the labels, groups, names or texts is chosen afterwards, by `fi
 from __future__ import annotations
 
 import math
-import warnings
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,17 +19,19 @@ from handful.banks.class_names import NO_LABEL
 from handful.banks.columns import Columns
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES, find_column
 from handful.banks.wide import dimension_columns
-from handful.errors import BankError, SkippedRowsWarning
-from handful.machine.untrusted import printable
+from handful.errors import BankError
 from handful.reading.contents import FolderFiles, ZipFiles, pick
+from handful.reading.skipped import Skipped, Why, warn_of_skipped
 from handful.shapes import Float
 
 # Columns that hold the text of a row, the most likely first, and the column of paths of images.
 TEXT_NAMES, PATH_NAME = ("text", "sentence", "utterance", "query"), "path"
-# A table is refused if more of its rows cannot be read.
-MOST_SKIPPED = 0.05
-# Rows that a warning lists.
-MOST_LISTED = 5
+# Columns that identify a row, the most likely first.
+ITEM_NAMES = ("item", "id", "item_id", "path", "file", "filename", "name")
+# A table is refused if more of its rows are unreadable, unless it is only one.
+MOST_UNREADABLE = 0.05
+# A number as tables in some languages have it: 1,5 or 1.234,5.
+DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9][0-9.' \xa0]{0,30},[0-9]{1,30}(?:[eE][-+]?[0-9]{1,3})?\s*")
 
 
 class Asked(NamedTuple):
@@ -38,34 +40,6 @@ class Asked(NamedTuple):
     features: str | None = None
     text: str | None = None
     trust_pickle: bool = False
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """An item that could not be read and has no features.
-
-    Attributes
-    ----------
-    row : int
-        Its position among the items.
-    name : str
-        Its name there, or its line in the file; a name may contain any character.
-    reason : str
-        Why it could not be read.
-
-    Examples
-    --------
-    >>> str(Skipped(3, "line 5", "it has 2 values, the header has 3"))
-    'line 5: it has 2 values, the header has 3'
-    """
-
-    row: int
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        """`name: reason` on one line."""
-        return printable(f"{self.name}: {self.reason}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +61,7 @@ class Records:
     columns : mapping of str to column
         All other columns by name: lists, arrays or Arrow arrays.
     skipped : tuple of Skipped
-        Rows that could not be read, each with its line in the file and the reason.
+        Rows that were left out, each with its line in the file, the reason and the kind of reason.
     names : tuple of str or None
         Names of the rows where the kind of file has them: paths of images, names of cells.
     classes : sequence or None
@@ -152,28 +126,42 @@ class Records:
         """Return how a message calls the row at a position of the file."""
         return f"row {position}" if self.lines is None else f"line {self.lines()[position]}"
 
-    def without(self, reasons: Mapping[int, str]) -> Records:
-        """Leave out rows that cannot be read, and list them; refuse a table of which too many cannot be read."""
-        if not reasons and not self.skipped:
+    @property
+    def n_given(self) -> int:
+        """Number of rows with those that were left out."""
+        return self.n_rows + len(self.skipped)
+
+    def without(self, reasons: Mapping[int, str], kind: Why = "unreadable") -> Records:
+        """Leave out rows and list them with the reasons."""
+        if not reasons:
             return self
-        lost = [Skipped(p := self.rows[row], self.row_name(p), reason) for row, reason in reasons.items()]
+        called = None if self.lines is not None else self.names
+        lost = [
+            Skipped(p := self.rows[row], self.row_name(p) if called is None else called[row], reason, kind)
+            for row, reason in reasons.items()
+        ]
         table = replace(self, skipped=tuple(sorted((*self.skipped, *lost), key=lambda one: one.row)))
-        total, first = self.n_rows + len(self.skipped), table.skipped[0]
-        if len(table.skipped) > MOST_SKIPPED * total:
+        return table.of_rows([row for row in range(self.n_rows) if row not in reasons])
+
+    def checked(self, skip_bad: bool) -> Records:
+        """Refuse a table of which no row is left, or, unless `skip_bad`, of which too many rows are unreadable."""
+        bad = [one for one in self.skipped if one.kind == "unreadable"]
+        if not self.n_rows:
             raise BankError(
-                f"{self.where}: {len(table.skipped):,} of {total:,} rows cannot be read, more than "
-                f"{MOST_SKIPPED:.0%}; the first is {first}; fix or drop such rows"
+                f"{self.where}: none of the {self.n_given:,} rows can be read; the first is {self.skipped[0]}"
+                if self.skipped
+                else f"{self.where} has no rows; expected a header, and one row per item"
             )
-        return table.of_rows([row for row in range(self.n_rows) if row not in reasons]) if reasons else table
+        if not skip_bad and len(bad) > max(1, MOST_UNREADABLE * self.n_given):
+            raise BankError(
+                f"{self.where}: {len(bad):,} of {self.n_given:,} rows cannot be read, more than {MOST_UNREADABLE:.0%}; "
+                f"the first is {bad[0]}; fix such rows, or leave them out with skip_bad (--skip-bad)"
+            )
+        return self
 
     def warn_of_skipped(self) -> None:
-        """Warn of rows that could not be read, and list the first of them."""
-        if self.skipped:
-            n, more = len(self.skipped), len(self.skipped) - MOST_LISTED
-            listed = "; ".join(map(str, self.skipped[:MOST_LISTED])) + (f"; and {more:,} more" if more > 0 else "")
-            rows = f"{n:,} of {self.n_rows + n:,} rows"
-            message = f"{self.where}: {rows} cannot be read and {'is' if n == 1 else 'are'} left out: {listed}"
-            warnings.warn(SkippedRowsWarning(message), stacklevel=3)
+        """Warn of rows that were left out, and list the first of them."""
+        warn_of_skipped(self.where, self.skipped, self.n_given, stacklevel=3)
 
     def of_rows(self, rows: Sequence[int]) -> Records:
         """Keep these rows alone."""
@@ -195,7 +183,20 @@ class Records:
         """Return a column as plain values."""
         return Columns({column: self.columns[column]}).values()[column]
 
-    def names_in(self, column: str) -> tuple[str, ...]:
+    def item_names(self, column: str | None = None) -> tuple[str, ...]:
+        """Return the names of the rows: of a column, of the kind of file, of a column with a usual name, or numbers."""
+        if column is not None:
+            return self._names_in(column)
+        if self.names is not None:
+            return self.names
+        there = {name.lower(): name for name in reversed(list(self.row_columns().by_name))}
+        for name in (there[likely] for likely in ITEM_NAMES if likely in there and there[likely] != self.text):
+            values = self.values(name)
+            if not any(value is None or value == "" for value in values):
+                return tuple(map(str, values))
+        return tuple(f"row {row}" for row in self.rows)
+
+    def _names_in(self, column: str) -> tuple[str, ...]:
         """Return the names of the rows, from a column that has one for each."""
         find_column(self.columns, column, (), "items", self.where)
         values = self.values(column)
@@ -244,8 +245,10 @@ def table_of_lists(columns: Mapping[str, list[Any]], asked: Asked, where: str, *
     rows = columns[chosen[0]]
     if len(chosen) > 1 or not any(isinstance(value, list) for value in rows):
         rows = [list(row) for row in zip(*(columns[name] for name in chosen), strict=True)]
-    reasons = {row: f"it must have numbers in {some_of(chosen)}" for row, v in enumerate(rows) if not _is_vector(v)}
+    reasons = {row: _no_vector(v, chosen) for row, v in enumerate(rows) if not _is_vector(v)}
     kept = [vector for row, vector in enumerate(rows) if row not in reasons]
+    if not kept:
+        return table.without(reasons).checked(skip_bad=True)
     if len({len(vector) for vector in kept}) > 1:
         raise BankError(f"{where}: vectors of column {chosen[0]!r} have different lengths; all must be equally long")
     with np.errstate(over="ignore"):  # values that are not finite are refused where they are used
@@ -258,7 +261,30 @@ def _vector_columns(columns: Mapping[str, list[Any]], asked: str | None, where: 
     return lists[:1] or dimension_columns(list(columns), asked, where)
 
 
+def not_a_number(value: Any, column: str) -> str:
+    """Say that a value of a column must be a number, and if it has a decimal comma, what to do about it.
+
+    Examples
+    --------
+    >>> not_a_number("one", "e0")
+    "it must have a number in column 'e0', got 'one'"
+    >>> not_a_number("1,5", "e0")
+    "it must have a number in column 'e0', got '1,5' with a decimal comma; export the table with decimal points"
+    """
+    comma = isinstance(value, str) and DECIMAL_COMMA.fullmatch(value[:80])
+    instead = " with a decimal comma; export the table with decimal points" if comma else ""
+    return f"it must have a number in column {column!r}, got {value!r:.60}{instead}"
+
+
+def _no_vector(values: Any, columns: Sequence[str]) -> str:
+    if isinstance(values, list) and len(values) == len(columns):
+        return next(not_a_number(v, name) for v, name in zip(values, columns, strict=True) if not _is_number(v))
+    return f"it must have numbers in {some_of(columns)}"
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
 def _is_vector(values: Any) -> bool:
-    return (
-        isinstance(values, list) and all(type(v) in (int, float) and math.isfinite(v) for v in values) and bool(values)
-    )
+    return isinstance(values, list) and all(map(_is_number, values)) and bool(values)

@@ -27,7 +27,8 @@ from handful.errors import BankError, HandfulError
 from handful.machine.untrusted import Budget, finite
 from handful.reading.delimited import encoding_of
 from handful.reading.packed import opened_bytes
-from handful.reading.records import Asked, Records, Skipped
+from handful.reading.records import Asked, Records
+from handful.reading.skipped import Skipped
 from handful.shapes import Float
 
 LOWEST, HIGHEST, NEAR = 50, 1000, 1.5
@@ -360,7 +361,7 @@ def _records(path: Path, spectra: Iterator[Spectrum], budget: Budget) -> Records
         provenance=Provenance(dataset=path.name, backbone=MADE_BY),
         positions=positions,
         lines=lambda: lines,
-    ).without({})
+    )
 
 
 def _fill(column: list[Any], n_rows: int, budget: Budget) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import zipfile
 from array import array
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from handful.arguments import some_of
+from handful.banks.tables import find_column
 from handful.errors import BankError, HandfulError
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import Budget, refuse_irregular
-from handful.reading.records import Asked, Records, table_of_lists
+from handful.reading.header import LOOKED_AT, column_name, is_blank, refuse_equal_names, refuse_title
+from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked, Records, no_items, table_of_lists
+
+# Sheets that are looked at for a table, if the first has none.
+MOST_SHEETS = 10
 
 # The last row of a sheet, by the format.
 LAST_ROW = 2**20
@@ -35,14 +40,15 @@ def read_spreadsheet(path: Path, asked: Asked) -> Records:
             for entry in archive.infolist():
                 _check_part(archive, entry, budget)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet = book.worksheets[0]
+        sheet, *others = book.worksheets[:MOST_SHEETS]
         sheet.reset_dimensions()  # rows are as long as they are, whatever the sheet says
         rows, lines = list[Any](), array("q")
         for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
-            if any(value is not None for value in row):
+            if not all(map(is_blank, row)):
                 budget.spend(cells=1 + len(row))
                 rows.append(row)
                 lines.append(line)
+        other = next((sheet.title for sheet in others if _has_table(sheet)), None)
         book.close()
     except HandfulError:
         raise
@@ -50,19 +56,38 @@ def read_spreadsheet(path: Path, asked: Asked) -> Records:
         raise BankError(
             f"{path} cannot be read as .xlsx ({type(error).__name__}: {error}); it is cut short or of another kind"
         ) from error
-    if len(lines) < 2:
-        raise BankError(f"{path} has no rows; expected a header, and one row per item")
-    header = rows[0]
-    places = [place for place, name in enumerate(header) if name is not None]
-    names = [str(header[place]) for place in places]
-    if len(set(names)) != len(names):
-        raise BankError(f"{path} has two columns of the same name; it has {some_of(names)}")
-    budget.spend(cells=len(names) * len(rows))
-    columns: dict[str, list[Any]] = {
-        name: [row[place] if place < len(row) else None for row in rows[1:]]
-        for name, place in zip(names, places, strict=True)
-    }
-    return table_of_lists(columns, asked, str(path), lines=lambda: lines[1:])
+    try:
+        if len(lines) < 2:
+            raise BankError(f"{path} has no rows; expected a header, and one row per item")
+        refuse_title(list(zip(lines, rows[: LOOKED_AT + 1], strict=False)), asked, str(path))
+        header = list(map(column_name, rows[0]))
+        refuse_equal_names(header, str(path))
+        budget.spend(cells=len(header) * len(rows))
+        columns: dict[str, list[Any]] = {
+            name: [row[place] if place < len(row) else None for row in rows[1:]]
+            for place, name in enumerate(header)
+            if name
+        }
+        table = table_of_lists(columns, asked, str(path), lines=lambda: lines[1:])
+        if asked.text:
+            find_column(columns, asked.text, (), "texts", str(path))
+        elif table.vectors is None and not {*TEXT_NAMES, PATH_NAME} & set(columns):
+            raise no_items(list(columns), str(path))
+    except BankError as error:
+        if other is None:
+            raise
+        raise BankError(
+            f"{error}. Only the first sheet is read, {sheet.title!r}, and {other!r} has a table too; if that is the "
+            "right one, move it to the front"
+        ) from error
+    return table
+
+
+def _has_table(sheet: Any) -> bool:
+    """Whether a sheet begins with two rows or more of two values or more."""
+    sheet.reset_dimensions()
+    rows = islice(sheet.iter_rows(values_only=True), LOOKED_AT)
+    return sum(sum(not is_blank(cell) for cell in row) > 1 for row in rows) > 1
 
 
 def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> None:
