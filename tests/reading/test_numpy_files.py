@@ -73,7 +73,7 @@ def test_folders_with_cut_or_pickled_arrays_are_refused(folder, file):
     with pytest.raises(BankError, match="cut short"):
         read_bank(folder)
     np.save(folder / file, np.array([{}], dtype=object))
-    with pytest.raises(BankError, match="of another kind"):
+    with pytest.raises(BankError, match="has objects instead of numbers or text"):
         read_bank(folder)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from handful.banks import write_parquet
-from handful.errors import BankError, MissingExtraError, MissingLabelWarning
+from handful.errors import BankError, MissingExtraError, SkippedRowsWarning
 from handful.reading import read, read_bank
 from handful.reading.choose import unlabelled
 from tests.banks_at_hand import random_bank
@@ -151,7 +151,7 @@ def test_a_file_without_a_column_of_the_others_has_missing_values(tmp_path, firs
         assert found == {"site": sites + missing, "n": numbers + missing, "label": missing + labels}
     else:
         assert found == {"label": labels + missing, "site": missing + sites, "n": missing + numbers}
-    with pytest.warns(MissingLabelWarning, match="3 of 6 rows have no label"):
+    with pytest.warns(SkippedRowsWarning, match="3 of 6 items are left out: 3 without a label"):
         assert read_bank(tmp_path).n_rows == 3
 
 

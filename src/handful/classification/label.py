@@ -262,7 +262,7 @@ def classify(
                 on_progress=_embedding(side, on_progress),
             )
         if "catalogue" in items:
-            left_out = _of_items(items["catalogue"], embedded["catalogue"]).skipped
+            left_out = _readable(items["catalogue"], embedded["catalogue"]).skipped
             unread = skipped_items(embedded["catalogue"])
             warn_of_skipped(str(catalogue), unread, len(items["catalogue"]))
         examples = embedded.get("catalogue") if bank is None else bank

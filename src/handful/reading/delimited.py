@@ -195,7 +195,7 @@ def _read_by_row(form: _Form) -> Records:
         if all(map(is_blank, row)):
             continue
         # Blank rows are left out where others follow; spreadsheets write any number of them at the end.
-        budget.spend(cells=4 * (position - last))
+        budget.spend(cells=4 * (position - last - 1))
         skipped += [
             Skipped(blank, f"line {lines[blank]}", "the row is blank", "blank") for blank in range(last + 1, position)
         ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from handful.banks.class_names import plain_label
+from handful.banks.class_names import BLANKS, plain_label
 from handful.banks.tables import FEATURE_NAMES, LABEL_NAMES
 from handful.errors import BankError
 from handful.reading.records import PATH_NAME, TEXT_NAMES, Asked
@@ -19,7 +19,7 @@ COLUMN_NAMES = frozenset((*TEXT_NAMES, PATH_NAME, *LABEL_NAMES, *FEATURE_NAMES))
 
 def is_blank(cell: Any) -> bool:
     """Whether a cell is empty, or text of blanks alone."""
-    return cell is None or (isinstance(cell, str) and not plain_label(cell))
+    return cell is None or (isinstance(cell, str) and not cell.strip(BLANKS))
 
 
 def column_name(cell: Any) -> str:
