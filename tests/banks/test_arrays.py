@@ -63,10 +63,13 @@ def test_arrays_come_back_from_both_kinds_of_file(tmp_path):
 )
 def test_other_files_are_refused_and_nothing_is_reserved_for_them(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
-    with pytest.raises(BankError, match=r"x\.npy cannot be read as a \.npy file"):
+    with pytest.raises(BankError, match=r"x\.npy (cannot be read as a \.npy file|has objects)"):
         open_npy(tmp_path / "x.npy")
     archive(tmp_path / "x.npz", x=content)
-    with pytest.raises(BankError, match=r"x\.npz cannot be read as"), opened_archive(tmp_path / "x.npz") as found:
+    with (
+        pytest.raises(BankError, match=r"x\.npz(: array 'x' has| cannot be read as)"),
+        opened_archive(tmp_path / "x.npz") as found,
+    ):
         found["x"]
 
 

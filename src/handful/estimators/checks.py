@@ -53,8 +53,9 @@ def _refuse_texts(X: Any) -> None:
     elif isinstance(first, np.ndarray) and first.ndim == 1 and first.dtype.kind in "OU" and len(first):
         first = first[0]
     if isinstance(first, (str, bytes)):
+        text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
         raise TaskError(
-            f"X must have vectors, one per row, got text such as {first!r:.60}; handful.classify embeds and labels "
+            f"X must have vectors, one per row, got text such as {text!r:.60}; handful.classify embeds and labels "
             "files of sentences and folders of images, see also handful.extraction"
         )
 
