@@ -293,7 +293,7 @@ def test_examples_without_a_label_are_left_out_and_counted(tmp_path, capsys):
         capsys, "--catalogue", tmp_path / "catalogue.csv", "--batch", tmp_path / "batch.npy", "--out", out
     )
     assert code == 0
-    said = "catalogue.csv: 1 of 4 rows has no label and cannot serve as examples"
+    said = "catalogue.csv: 1 of 4 items is left out: 1 without a label: line 4: it has no label"
     assert [line.endswith(said) for line in err.splitlines() if line.startswith("warning: ")].count(True) == 1
     with out.open(newline="") as stream:
         assert {row["label"] for row in csv.DictReader(stream)} == {"up", "right"}
