@@ -63,7 +63,7 @@ def test_pickled_objects_are_refused(folder, file):
     with pytest.raises(BankError, match="has objects instead of numbers or text"):
         FeatureBank.load(folder)
     (folder / file).write_bytes(pickle.dumps([1.0]))
-    with pytest.raises(BankError, match="cannot be read as a .npy file of numbers"):
+    with pytest.raises(BankError, match=r"cannot be read as a .npy file of numbers"):
         FeatureBank.load(folder)
 
 
