@@ -48,7 +48,7 @@ def published(root: Path = ROOT) -> dict[str, str]:
 
 def documents(root: Path = ROOT) -> list[Path]:
     """Return the files that tell readers how to install handful."""
-    built = {"_build", "auto_gallery", "api"}
+    built = {"_build", "auto_gallery", "api", "changelog.md"}
     inside = [path for kind in ("*.md", "*.ipynb") for path in sorted((root / "docs").rglob(kind))]
     return [root / "README.md", *(path for path in inside if not built & set(path.parts))]
 
