@@ -92,6 +92,7 @@ ROWS = [
     Row("em_dirichlet"),
     Row("transclip"),
     Row("stata"),
+    Row("unem"),
 ]
 
 
