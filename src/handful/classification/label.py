@@ -79,6 +79,7 @@ def classify(
     labels: str | None = None,
     text: str | None = None,
     id_column: str | None = None,
+    method: str | None = None,
     unknown: str | None = None,
     trust_pickle: bool = False,
     skip_bad: bool = False,
@@ -121,6 +122,9 @@ def classify(
         Column of the sentences, by default `text`. With `features`, it is what a page shows.
     id_column : str, optional
         Column of the batch that identifies an item; by default one with a usual name, such as `id`.
+    method : str, optional
+        A method of `handful.fewshot` that labels the batch instead of the default, such as `paddle`. It has examples
+        and no groups, is labelled in memory, and tells neither the chance that a class is present nor unknown items.
     unknown : str, optional
         The label of items that look like none of the classes, as in `BatchClassifier.predict`. By default they get the
         closest class.
@@ -172,6 +176,21 @@ def classify(
     if skip_bad and not any(may_have_bad_rows(Path(path)) for path in (catalogue, batch, names) if path is not None):
         raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
     by = () if group_by is None else asked_columns(group_by)
+    by_method = (
+        None
+        if method is None
+        else _method(
+            method,
+            {
+                **known,
+                "names": names,
+                "group_by": group_by,
+                "unknown": unknown,
+                "precursor": precursor,
+                "executor": executor,
+            },
+        )
+    )
     columns = tuple(dict.fromkeys((*by, *columns_named(known))))
     items: dict[str, Items] = {}
     bank = vectors = None
@@ -244,6 +263,11 @@ def classify(
     unfit = [name for name in ("sequence", "pool", "order", "coarse") if known.get(name)]
     if contexts.allowed is not None:
         unfit.append("candidates of single items")
+    if streams and by_method is not None:
+        raise OptionError(
+            f"a batch of {n_items:,} items and {len(classes):,} classes is streamed, by the default alone; leave the "
+            "method out, or label it in smaller batches"
+        )
     if streams and unfit:
         raise OptionError(
             f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
@@ -266,6 +290,10 @@ def classify(
             unread = skipped_items(embedded["catalogue"])
             warn_of_skipped(str(catalogue), unread, len(items["catalogue"]))
         examples = embedded.get("catalogue") if bank is None else bank
+        made_by = network.name if network else next(filter(None, recorded), "")
+        if by_method is not None:
+            assert examples is not None
+            return _by_method(by_method, examples, items, embedded, whole, vectors, made_by)
         fitted: Catalogue | None = None
         class_names: tuple[str, ...] = ()
         n_examples = 0
@@ -298,7 +326,6 @@ def classify(
         fitted, _, codes_of = with_given(
             fitted, points, {**dict.fromkeys(no_candidate), **by_code}, range(len(class_names))
         )
-        made_by = network.name if network else next(filter(None, recorded), "")
         about: dict[str, Any] = {
             "n_examples": n_examples + sum(k is not None for k in by_code.values()),
             "backbone": made_by,
@@ -329,6 +356,47 @@ def classify(
         )
         shown = _shown(items, embedded, answer if grouping is None else None, points)
         return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
+
+
+def _method(name: str, others: Mapping[str, Any]) -> Any:
+    """Return the classifier of a method; refuse what only the default can use."""
+    classifier = import_extra("handful.fewshot", "fewshot").MethodClassifier(name)
+    classifier.check()
+    if unfit := [option for option, value in others.items() if value is not None]:
+        raise OptionError(f"the method {name!r} labels one batch with examples alone; leave out {', '.join(unfit)}")
+    return classifier
+
+
+def _by_method(
+    classifier: Any,
+    examples: FeatureBank,
+    items: Mapping[str, Items],
+    embedded: Mapping[str, FeatureBank],
+    whole: Batch,
+    vectors: Vectors | None,
+    made_by: str,
+) -> Classified:
+    """Label the batch by a method of `handful.fewshot`."""
+    _refuse_equal_names(examples.class_names)
+    ready, points = whole, None if vectors is None else vectors.features
+    if points is None:
+        ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
+    examples = examples.classes(np.flatnonzero(examples.class_sizes))
+    names = np.array(examples.class_names, dtype=object)
+    answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
+    # From the order of the labels to that of the catalogue.
+    order = np.argsort(names.astype(str), kind="stable")
+    place = np.argsort(order)
+    answer = replace(
+        answer,
+        classes=names,
+        codes=np.where(answer.codes < 0, -1, order[answer.codes]),
+        table=answer.probabilities[:, place],
+        expected_counts=answer.expected_counts[place],
+        presence=answer.presence[place],
+    )
+    shown = _shown(items, embedded, answer, points)
+    return Classified(ready, answer, examples.n_rows, made_by, shown=shown, method=classifier.method)
 
 
 def _contexts(

@@ -160,9 +160,11 @@ class Classified:
         What a person said about items that are not in the batch, or not as they were then, each with the reason.
     batches : Batches or None
         The items beside the catalogue, for questions and explanations on the page; None if they were streamed, or
-        labelled by scores.
+        labelled by scores or by a method of `handful.fewshot`.
     inputs : mapping of str to Path
         The files and folders that were read, by what they are, which no output may overwrite.
+    method : str or None
+        The method of `handful.fewshot` that labelled the batch; None for the default.
 
     `found[group]` is the `Classified` of one group.
     """
@@ -182,6 +184,7 @@ class Classified:
     not_applied: tuple[Skipped, ...] = ()
     batches: Batches | None = None
     inputs: Mapping[str, Path] = field(default_factory=dict)
+    method: str | None = None
 
     def __getitem__(self, group: Any) -> Classified:
         """Return one group: a value of the column, or a tuple of values of several columns."""
@@ -274,7 +277,9 @@ class Classified:
             with_what = f" by the names of {n_classes}{made_by}"
         else:
             with_what = f", with a catalogue of {n_classes} and {counted(self.n_examples, 'example')}{made_by}"
-        if self.group_by:
+        if self.method is not None:
+            labelled = f"labelled by {self.method}"
+        elif self.group_by:
             labelled = "each group labelled as one batch"
         elif n_items == 1:
             labelled = "labelled on its own"

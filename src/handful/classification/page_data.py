@@ -212,10 +212,8 @@ def _of_groups(classified: Classified, on_page: Int[np.ndarray, "item"]) -> dict
 
 
 def _present(counts: np.ndarray, presence: np.ndarray) -> list[list[Any]]:
-    """Return class, expected count and chance of presence of the classes that may be there, the largest first."""
+    """Return class, expected count and chance of presence, None if it is not told; the largest first."""
     listed = np.flatnonzero((presence >= LEAST_CHANCE) | (counts >= LEAST_COUNT))
     listed = listed[np.argsort(-counts[listed], kind="stable")]
-    return [
-        [k, count, chance]
-        for k, count, chance in zip(listed.tolist(), rounded(counts[listed], 2), rounded(presence[listed]), strict=True)
-    ]
+    told = zip(listed.tolist(), rounded(counts[listed], 2), rounded(presence[listed]), strict=True)
+    return [[k, count, None if np.isnan(chance) else chance] for k, count, chance in told]

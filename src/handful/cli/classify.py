@@ -23,6 +23,7 @@ NOT_BY_SCORES = (
         "--text",
         "--id-column",
         "--tasks",
+        "--method",
         "--unknown",
         "--device",
         "--on",
@@ -131,6 +132,13 @@ def classify_command(
             "group."
         ),
     ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="A method of the few-shot literature instead of the default, such as 'paddle' (needs the extra "
+            "'fewshot'). It tells neither the chance that a class is present nor unknown items.",
+        ),
+    ] = None,
     unknown: Annotated[
         str | None,
         typer.Option(
@@ -223,6 +231,7 @@ def classify_command(
       handful classify --catalogue photos.bank --batch new_photos/ --out labels.parquet --report labels.html
       handful classify --catalogue intents.jsonl --batch today.jsonl --out labels.csv
       handful classify --names intents.txt --batch today.jsonl --out labels.csv
+      handful classify --catalogue photos.bank --batch new_photos/ --method paddle --out labels.csv
       handful classify --catalogue embeddings.parquet --labels intent --batch today.parquet --out labels.parquet
       handful classify --catalogue intents.xlsx --labels intent --text question --batch today.csv --out labels.csv
       handful classify --catalogue photos.bank --batch cameras/ --group-by folder --out labels.csv --report labels.html
@@ -322,6 +331,7 @@ def classify_command(
                 id_column=id_column,
                 trust_pickle=trust_pickle,
                 skip_bad=skip_bad,
+                method=method,
                 unknown=unknown,
                 device=device,
                 folder=run,

@@ -65,7 +65,8 @@ def _classes(found: Classified) -> tuple[str, Table]:
     present, counts, answer = found.present(), found.label_counts(), found.answer
     classes = _table(("items", "right"), ("expected", "right"), ("chance", "right"), ("class", "left"))
     for k in present[:MOST_CLASSES]:
-        expected, chance = f"{answer.expected_counts[k]:,.1f}", f"{answer.presence[k]:.3f}"
+        expected = f"{answer.expected_counts[k]:,.1f}"
+        chance = "not told" if np.isnan(answer.presence[k]) else f"{answer.presence[k]:.3f}"
         classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.common_names[k]))
     # All other items, so that the numbers add up.
     more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)

@@ -72,8 +72,8 @@ class Answer:
         `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
     expected_counts, presence : ndarray [class] or [group, class]
         Expected number of items of each class, `Σ_n p_nk`, and the chance that there is at least one, which assumes
-        that items of one class are wrong together. In a batch with unknown items, only known ones count: `Σ_n (1 -
-        unknown_n) p_nk`.
+        that items of one class are wrong together; NaN for the methods of `handful.fewshot`, which do not tell it. In a
+        batch with unknown items, only known ones count: `Σ_n (1 - unknown_n) p_nk`.
     joint_weight : float, ndarray [group] or None
         Chance that the batch consists of few classes with about equal shares. It is the weight of the joint answer; the
         rest is the answer for each item alone. None for the methods of `handful.fewshot`.
@@ -269,7 +269,10 @@ class Answer:
 
     @property
     def present_classes(self) -> npt.NDArray[Any]:
-        """Classes that are more likely present than not, the largest first; with groups, in any group."""
+        """Classes that are more likely present than not, the largest first; with groups, in any group.
+
+        Of a method that does not tell `presence`, those with an expected count of at least one half.
+        """
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
         return np.asarray(self.classes[present_places(counts.sum(0), presence.max(0))])
 
@@ -430,7 +433,7 @@ class Answer:
         present = present_places(self.expected_counts, self.presence)
         if len(present):
             rows = [
-                [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", f"{self.presence[k]:.2f}"]
+                [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", _chance_said(self.presence[k])]
                 for k in present[:MOST_LINES]
             ]
             lines += aligned([["class", "expected count", "presence"], *rows])
@@ -516,14 +519,19 @@ def present_places(
 ) -> Int[np.ndarray, "place"]:
     """Return the places of the classes that are more likely present than not, those with most items first."""
     order = np.argsort(-counts, kind="stable")
-    return np.asarray(order[presence[order] >= PRESENT])
+    return np.asarray(order[_chances(counts, presence)[order] >= PRESENT])
+
+
+def _chances(counts: npt.NDArray[np.float64], presence: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Chances of presence; of a method that does not tell them, expected counts."""
+    return np.where(np.isnan(presence), counts, presence)
 
 
 def listed_classes(
     counts: Float[np.ndarray, "group class"], presence: Float[np.ndarray, "group class"]
 ) -> tuple[Int[np.ndarray, "row"], Int[np.ndarray, "row"]]:
     """Return group and class of what tables list: chances of at least 0.02, and always the class with most items."""
-    listed = presence >= LEAST_LISTED
+    listed = _chances(counts, presence) >= LEAST_LISTED
     listed[np.arange(len(counts)), counts.argmax(-1)] = True
     place, code = np.nonzero(listed)
     order = np.lexsort((-counts[place, code], place))
@@ -568,6 +576,10 @@ def undecided(high: float) -> str:
     if high < UNDECIDED:
         return ""
     return f"Up to {high:.0%} of the items may belong to none of the classes; there is not enough evidence to decide."
+
+
+def _chance_said(chance: float) -> str:
+    return "not told" if np.isnan(chance) else f"{chance:.2f}"
 
 
 def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:

@@ -78,9 +78,13 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.feature_transform = feature_transform
         self.options = options
 
+    def check(self) -> None:
+        """Refuse a method, a transform or options that do not exist."""
+        self._transform()
+
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the examples, at least one of every class."""
-        self._transform()
+        self.check()
         self._features, labels = checked_rows(self, X, checked_labels(self, y), reset=True)
         self.classes_, self._codes = distinct(labels)
         return self
@@ -88,7 +92,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def infer(self, X: Any) -> Answer:
         """Label all rows of X jointly.
 
-        Unknown items are not judged, and `presence` is `1 - Π_n (1 - p_nk)`, as if items were independent.
+        Unknown items are not judged, and `presence` is NaN: the methods do not tell it.
         """
         return self._answered(X)
 
@@ -117,7 +121,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chances=chances,
             table=weights.numpy(),
             expected_counts=weights.sum(0).numpy(),
-            presence=torch.log1p(-weights.clamp(max=1)).sum(0).expm1().abs().numpy(),
+            presence=np.full(len(self.classes_), np.nan),
             joint_weight=None,
             prior_weight=None,
             unknown=np.full(len(weights), np.nan),
