@@ -293,7 +293,8 @@ def classify(
         made_by = network.name if network else next(filter(None, recorded), "")
         if by_method is not None:
             assert examples is not None
-            return _by_method(by_method, examples, items, embedded, whole, vectors, made_by)
+            found = _by_method(by_method, examples, items, embedded, whole, vectors, made_by)
+            return replace(found, inputs=inputs)
         fitted: Catalogue | None = None
         class_names: tuple[str, ...] = ()
         n_examples = 0
