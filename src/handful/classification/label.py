@@ -291,26 +291,36 @@ def classify(
             warn_of_skipped(str(catalogue), unread, len(items["catalogue"]))
         examples = embedded.get("catalogue") if bank is None else bank
         made_by = network.name if network else next(filter(None, recorded), "")
-        if by_method is not None:
-            assert examples is not None
-            found = _by_method(by_method, examples, items, embedded, whole, vectors, made_by)
-            return replace(found, inputs=inputs)
+        if vectors is None:
+            ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
+            kept: Sequence[int] = _kept(items["batch"], embedded["batch"])
+        else:
+            ready, points, kept = whole, vectors.features, range(n_items)
         fitted: Catalogue | None = None
         class_names: tuple[str, ...] = ()
         n_examples = 0
         if examples is not None:
             examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
             _refuse_equal_names(examples.class_names)
+        if by_method is not None and examples is not None:
+            answer = _by_method(by_method, examples, points)
+            return Classified(
+                ready,
+                answer,
+                examples.n_rows,
+                made_by,
+                shown=_shown(items, embedded, answer, points),
+                skipped_examples=left_out,
+                similar=tuple(similar_names(examples.class_names, examples.class_sizes.tolist())),
+                inputs=inputs,
+                method=method,
+            )
+        if examples is not None:
             fitted, class_names = Catalogue.of_bank(examples), tuple(examples.class_names)
             n_examples = examples.n_rows
         if named is not None:
             fitted, class_names = with_names(fitted, class_names, named, network)
         assert fitted is not None
-        if vectors is None:
-            ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
-            kept: Sequence[int] = _kept(items["batch"], embedded["batch"])
-        else:
-            ready, points, kept = whole, vectors.features, range(n_items)
         if points.shape[1] != fitted.dim:
             raise BankError(
                 f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
@@ -368,27 +378,14 @@ def _method(name: str, others: Mapping[str, Any]) -> Any:
     return classifier
 
 
-def _by_method(
-    classifier: Any,
-    examples: FeatureBank,
-    items: Mapping[str, Items],
-    embedded: Mapping[str, FeatureBank],
-    whole: Batch,
-    vectors: Vectors | None,
-    made_by: str,
-) -> Classified:
+def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
     """Label the batch by a method of `handful.fewshot`."""
-    _refuse_equal_names(examples.class_names)
-    ready, points = whole, None if vectors is None else vectors.features
-    if points is None:
-        ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
-    examples = examples.classes(np.flatnonzero(examples.class_sizes))
     names = np.array(examples.class_names, dtype=object)
     answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
     # From the order of the labels to that of the catalogue.
     order = np.argsort(names.astype(str), kind="stable")
     place = np.argsort(order)
-    answer = replace(
+    return replace(
         answer,
         classes=names,
         codes=np.where(answer.codes < 0, -1, order[answer.codes]),
@@ -396,8 +393,6 @@ def _by_method(
         expected_counts=answer.expected_counts[place],
         presence=answer.presence[place],
     )
-    shown = _shown(items, embedded, answer, points)
-    return Classified(ready, answer, examples.n_rows, made_by, shown=shown, method=classifier.method)
 
 
 def _contexts(
