@@ -381,7 +381,7 @@ def _method(name: str, others: Mapping[str, Any]) -> Any:
 def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
     """Label the batch by a method of `handful.fewshot`."""
     names = np.array(examples.class_names, dtype=object)
-    answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
+    answer: Answer = classifier.fit(np.asarray(examples.features, np.float32), names[examples.labels]).infer(points)
     # From the order of the labels to that of the catalogue.
     order = np.argsort(names.astype(str), kind="stable")
     place = np.argsort(order)
