@@ -34,6 +34,7 @@ VARIANTS = {
     "baseline_pp:prototypes": {"head": "prototypes", "max_iter": 5},
     "bd_cspn:public_code": {"public_code": True},
     "laplacian_shot:rectified": {"rectify_prototypes": True},
+    "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
 }
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
@@ -64,7 +65,7 @@ TIED_TO_ORIGIN = {
     *("baseline", "baseline_pp", "baseline_pp:prototypes"),
     *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
     *("oslo", "ostim", "eol"),
-    *("em_dirichlet", "transclip", "stata"),
+    *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
 }
 # A step of Adam on coordinates is not a geometric object: it moves with a translation but not with a rotation. Nor is
 # a diagonal covariance, nor the noise of a class, which depends on its coordinates.

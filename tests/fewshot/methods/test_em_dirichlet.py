@@ -14,7 +14,7 @@ def test_the_density_is_that_of_a_dirichlet_distribution():
     torch.testing.assert_close(log_dirichlet(p.log(), a)[0], expected)
 
 
-def by_hand(support, labels, query, n_classes, n_iter, tau, power):
+def by_hand(support, labels, query, n_classes, n_iter, tau, power, *, examples=False):
     """The iterations with the maximum of the likelihood found by Newton's method, not by bounds."""
 
     def norm(x):
@@ -26,11 +26,19 @@ def by_hand(support, labels, query, n_classes, n_iter, tau, power):
     p = np.exp(tau * norm(query) @ names.T)
     p /= p.sum(1, keepdims=True)
     u = p.copy()
+    y, of_examples = np.zeros((0, n_classes)), np.zeros((0, n_classes))
+    if examples:
+        y, cosines = np.eye(n_classes)[labels], norm(support) @ names.T
+        for n, k in enumerate(labels):
+            cosines[n, k] = norm(support[n]) @ norm(support[(labels == k) & (np.arange(len(labels)) != n)].mean(0))
+        of_examples = np.exp(tau * cosines)
+        of_examples /= of_examples.sum(1, keepdims=True)
+    points = np.concatenate([of_examples, p])
     for _ in range(n_iter):
-        share = u.mean(0)
+        share, weights = u.mean(0), np.concatenate([y, u])
         log_u = np.zeros_like(u)
         for k in range(n_classes):
-            s = (u[:, k, None] * np.log(p)).sum(0) / u[:, k].sum()
+            s = (weights[:, k, None] * np.log(points)).sum(0) / weights[:, k].sum()
             a = np.ones(n_classes)
             for _ in range(200):
                 gradient = digamma(a.sum()) - digamma(a) + s
@@ -43,6 +51,8 @@ def by_hand(support, labels, query, n_classes, n_iter, tau, power):
             log_u[:, k] = gammaln(a.sum()) - gammaln(a).sum() + ((a - 1) * np.log(p)).sum(1) + power * np.log(share[k])
         u = np.exp(log_u - log_u.max(1, keepdims=True))
         u /= u.sum(1, keepdims=True)
+    if examples:
+        return u
     named = np.zeros_like(u)
     for k in range(n_classes):
         named[:, (u[:, k, None] * p).sum(0).argmax()] += u[:, k]
@@ -50,12 +60,23 @@ def by_hand(support, labels, query, n_classes, n_iter, tau, power):
 
 
 @pytest.mark.parametrize(("n_classes", "expected", "power"), [(3, 5, 1), (4, 2, 2)])
-def test_it_is_what_the_equations_say(n_classes, expected, power):
-    task = random_task(3, n_tasks=2, n_classes=n_classes, n_query=40, shots=1, spread=1.5)
+@pytest.mark.parametrize("shots", [1, 6])
+def test_it_is_what_the_equations_say(n_classes, expected, power, shots):
+    task = random_task(3, n_tasks=2, n_classes=n_classes, n_query=40, shots=shots, spread=1.5)
+    kind = {"examples": shots > 1}
     solution = fewshot.solve(
-        "em_dirichlet", task, temperature=2.0, expected_classes=expected, max_iter=3, max_bounds=2000
+        "em_dirichlet", task, temperature=2.0, expected_classes=expected, max_iter=3, max_bounds=2000, **kind
     )
     for t in range(2):
         arrays = (task.support[t].numpy(), task.support_labels[t].numpy(), task.query[t].numpy())
-        u = by_hand(*arrays, n_classes, 3, 2.0, power)
+        u = by_hand(*arrays, n_classes, 3, 2.0, power, **kind)
         torch.testing.assert_close(solution.log_assignments[t].exp(), torch.tensor(u), atol=2e-2, rtol=0)
+
+
+def test_an_example_that_is_alone_in_its_class_does_not_count():
+    """With one example per class nothing can be left out, and the classes are those of the names."""
+    task = random_task(4, shots=1)
+    few = fewshot.solve("em_dirichlet", task, examples=True, max_iter=1, temperature=2.0)
+    other = task.with_features(3 * task.support, task.query)
+    again = fewshot.solve("em_dirichlet", other, examples=True, max_iter=1, temperature=2.0)
+    torch.testing.assert_close(few.log_assignments, again.log_assignments)

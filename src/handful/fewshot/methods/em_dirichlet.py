@@ -1,4 +1,4 @@
-"""EM-Dirichlet, zero-shot: Dirichlet densities of the names' probabilities (Martin, Huang, Shakeri, et al., CVPR 2024).
+"""EM-Dirichlet: Dirichlet densities of the names' probabilities (Martin, Huang, Shakeri, et al., CVPR 2024).
 
 A query is described by what the names say about it, `p_n = softmax_j( τ cos(x_n, t_j) )`, with t_j the mean of the
 support of class j, or its name if the support has one row per class. Class k has a Dirichlet density over these
@@ -19,6 +19,11 @@ The maximum likelihood with `s_kj = Σ_n u_nk ln p_nj / Σ_n u_nk` is found by r
 At the end a cluster takes the name that is most probable for its queries on average, `argmax_j Σ_n u_nk p_nj`; clusters
 with the same name become one class.
 
+That is the zero-shot version. In the few-shot version, `examples=True`, the labelled points have u = their labels, and
+s_k is over both, `(Σ_S y_nk ln p_n + Σ_Q u_nk ln p_n) / (c_k + Σ_Q u_nk)`; clusters keep their classes. The authors
+have names beside the examples. Here class means stand for names, so an example is described with itself left out of the
+mean of its class, and one that is alone in its class does not count.
+
 The authors' code sets `λ = ⌊K/5⌋ |Q|`, where 5 is the number of classes that occur in their tasks. Here that number is
 an option, the same for all tasks. Their code can also give every cluster a name of its own, by bipartite matching.
 """
@@ -35,6 +40,7 @@ from handful.fewshot.numerics.distances import cosines
 from handful.fewshot.numerics.fixed_point import concatenated, fixed_point
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.rows import unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
@@ -47,6 +53,8 @@ LEAST = 1e-15
 TOLERANCE = 1e-11
 # Names whose probability differs by less than this part of it share a cluster.
 TIE = 1e-9
+# Arrays of shape [support, class] at the same time, in double precision, if the support has examples.
+SUPPORT_ARRAYS = 16
 # Numbers in the parameters of the tasks that are solved together, so that they stay in the cache.
 BLOCK_NUMBERS = 200_000
 
@@ -57,6 +65,7 @@ class EmDirichletOptions(Options):
 
     temperature: float = above(0, 30.0)  # τ, nats per unit of cosine
     expected_classes: int = at_least(1, 5)  # K_e in `λ = max(⌊K/K_e⌋, 1) |Q|`: the smaller, the fewer classes are found
+    examples: bool = False  # rows of the support are examples whose densities are fitted too, and not names
     max_iter: int = at_least(1, 20)
     # Most upper bounds minimised for a class in one iteration. The authors allow 1000, which takes up to seven times as
     # long and gives 98 to 99 % of the queries of clinc150 the same label.
@@ -84,8 +93,8 @@ def change(statistics: Tensor, new: Tensor, old: Tensor) -> Float[Tensor, "set"]
 
 
 def fitted(
-    u: Float[Tensor, "task query class"],
-    log_p: Float[Tensor, "task query name"],
+    u: Float[Tensor, "task point class"],
+    log_p: Float[Tensor, "task point name"],
     a: Float[Tensor, "task class name"],
     max_bounds: int,
 ) -> Float[Tensor, "task class name"]:
@@ -125,6 +134,22 @@ def named(
     return u @ (best / best.sum(-1, keepdim=True)).where(u.sum(-2).unsqueeze(-1) > LEAST, own)
 
 
+def examples(
+    frame: Frame, temperature: float
+) -> tuple[Float[Tensor, "task support class"], Float[Tensor, "task support name"]]:
+    """Labels of the examples and `ln p`, each left out of the mean of its class; zero labels where none is left."""
+    task, sums = frame.task, frame.placed(frame.support.mean()).double() * frame.support.mass.double().unsqueeze(-1)
+    labels, points = task.support_labels.expand(task.n_tasks, -1), task.zeroed("support").double()
+    points, real = points.expand(task.n_tasks, -1, -1), task.present("support").expand(task.n_tasks, -1)
+    labels = labels.where(real, 0)
+    others = sums.gather(-2, labels.unsqueeze(-1).expand_as(points)) - points
+    own = (unit(points) * unit(others)).sum(-1, keepdim=True)
+    similarity = cosines(points, sums).scatter(-1, labels.unsqueeze(-1), own)
+    counts = real & (frame.support.mass.expand(task.n_tasks, -1).gather(-1, labels) > 1)
+    one_hot = torch.zeros_like(similarity).scatter_(-1, labels.unsqueeze(-1), counts.double().unsqueeze(-1))
+    return one_hot, (softmax(temperature * similarity).weights + LEAST).log()
+
+
 def solve(task: TaskBatch, options: EmDirichletOptions) -> Solution:
     """Iterate in double precision, one block of tasks after the other."""
     labels = concatenated([_labels(block, options) for block in task.blocks(task.n_classes**2, BLOCK_NUMBERS)])
@@ -140,13 +165,16 @@ def _labels(task: TaskBatch, options: EmDirichletOptions) -> SoftLabels:
     n_query = task.n_query.double().unsqueeze(-1)
     power = max(n_classes // options.expected_classes, 1)  # λ/|Q|
     a = torch.ones(n_tasks, n_classes, n_classes, dtype=torch.float64, device=task.device)
+    known = examples(frame, options.temperature) if options.examples else None
     labels = described
     for _ in range(options.max_iter):
         u = masked(labels.weights, mask)
-        a = fitted(u, log_p, a, options.max_bounds)
+        points = (u, log_p) if known is None else (torch.cat([known[0], u], -2), torch.cat([known[1], log_p], -2))
+        a = fitted(*points, a, options.max_bounds)
         shares = (u.sum(-2) / n_query + LEAST).log()
         labels = softmax(log_dirichlet(log_p, a) + power * shares.unsqueeze(-2))
-    labels = softmax((named(masked(labels.weights, mask), described.weights) + LEAST).log())
+    if not options.examples:
+        labels = softmax((named(masked(labels.weights, mask), described.weights) + LEAST).log())
     kept = (labels.weights, labels.logits, labels.largest, labels.log_total)
     return SoftLabels(*(values.to(task.dtype) for values in kept))
 
@@ -157,4 +185,5 @@ METHOD = Method(
     "l2",
     solve,
     "Martin, Huang, Shakeri, Pesquet, Ben Ayed. Transductive Zero-Shot and Few-Shot CLIP. CVPR 2024.",
+    support_arrays=SUPPORT_ARRAYS,
 )
