@@ -84,6 +84,14 @@ def test_results_on_the_same_tasks_are_one_column_and_ties_share_first_place(tmp
     assert mean_ranks([first])["soft_kmeans"] == (3.0, 1)
 
 
+def test_labels_name_the_transform_only_if_it_tells_results_apart(tmp_path):
+    same = [replace(PADDLE, transform="l2", options={"max_iter": n}) for n in (5, 6)]
+    labels = [r.label for r in results(made_up_run(tmp_path / "same", tuple(same), [[], []]))]
+    assert labels == ["paddle (max_iter=5)", "paddle (max_iter=6)"]
+    labels = [r.label for r in results(made_up_run(tmp_path / "other", (PADDLE, same[0]), [[], []]))]
+    assert labels == ["paddle", "paddle (max_iter=5, l2)"]
+
+
 def test_a_few_easy_tasks_do_not_make_a_best(tmp_path):
     hard = noisy(0.5, 100, spread=0.3)
     good, poor = [value + 0.1 for value in hard], [value - 0.1 for value in hard]

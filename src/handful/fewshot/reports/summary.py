@@ -234,12 +234,13 @@ def results(journal: Journal) -> list[Result]:
     outcomes = []
     variants = Counter((cell.method, _tasks_of(cell)) for cell in journal.plan)
     varied = {method for (method, _), n in variants.items() if n > 1}
+    transforms = Counter(method for method, _ in {(cell.method, cell.transform) for cell in journal.plan})
     for cell in journal.plan:
         mine = rows["cell"] == cell.content_hash
         succeeded = mine & np.array([error is None for error in rows["error"]], dtype=bool)
         errors = rows["error"][mine & ~succeeded]
         columns = {name: values[succeeded] for name, values in rows.items()}
-        label = _variant(cell) if cell.method in varied else cell.method
+        label = _variant(cell, transforms[cell.method] > 1) if cell.method in varied else cell.method
         outcomes.append(Result(cell, label, columns, len(errors), str(errors[0]) if len(errors) else ""))
     return outcomes
 
@@ -381,10 +382,10 @@ def _tasks_of(cell: Cell) -> tuple[str, str, TaskSpec, int]:
     return cell.bank, cell.split, cell.spec, cell.seed
 
 
-def _variant(cell: Cell) -> str:
-    """Name the method with what is not its default."""
+def _variant(cell: Cell, several_transforms: bool) -> str:
+    """Name the method with what is not its default, and with the transform if others were asked for as well."""
     notes = [f"{name}={format(v, 'g') if isinstance(v, float) else v}" for name, v in cell.options.items()]
-    if cell.method in METHODS and cell.transform != METHODS[cell.method].transform:
+    if several_transforms and (cell.method not in METHODS or cell.transform != METHODS[cell.method].transform):
         notes.append(cell.transform)
     return f"{cell.method} ({', '.join(notes)})" if notes else cell.method
 
