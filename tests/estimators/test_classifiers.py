@@ -443,7 +443,7 @@ def test_sample_weights_are_refused_in_the_name_of_the_classifier():
 def test_a_prior_array_must_have_new_labels_too():
     X, y, batch = toy(0)
     with pytest.raises(OptionError, match=r"each of the 6 classes, .* new labels of given too, got shape \(5,\)"):
-        BatchClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"})
+        BatchClassifier().fit(X, y).infer(batch, prior=np.ones(5), given={0: "fly"}, new_classes=["fly"])
 
 
 def test_tuples_are_labels_and_groups():
@@ -452,7 +452,7 @@ def test_tuples_are_labels_and_groups():
     classifier = BatchClassifier().fit(X, labels)
     assert classifier.classes_.tolist() == sorted(set(labels))
     assert [name for name, _ in classifier.predict(batch)] == BatchClassifier().fit(X, y).predict(batch).tolist()
-    assert classifier.infer(batch, given={0: ("fly", 2)}).labels[0] == ("fly", 2)
+    assert classifier.infer(batch, given={0: ("fly", 2)}, new_classes=[("fly", 2)]).labels[0] == ("fly", 2)
     for groups in ([("a", 1)] * 7 + [("b", 2)] * 8, [["a", 1]] * 7 + [["b", 2]] * 8):
         found = classifier.infer(batch, groups=groups)
         assert found.groups.tolist() == [("a", 1), ("b", 2)]

@@ -38,8 +38,9 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, copy: bool = False)
         suspect = not np.isfinite(found.sum(dtype=np.float64))  # faster than a look at every number
     if suspect and len(rows := np.flatnonzero(~np.isfinite(found).all(1))):
         others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        what = "NaN" if np.isnan(found[rows[0]]).any() else "infinity (inf)"
         raise TaskError(
-            f"X contains NaN or infinity (inf) in row {rows[0]}{others}; drop these rows, or find out why the model "
+            f"X contains {what} in row {rows[0]}{others}; drop these rows, or find out why the model "
             "gave no features for them"
         )
     return found
