@@ -16,7 +16,7 @@ from handful.classification.corrections import Corrections, given_to_rows, label
 from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known
-from handful.estimators.given import listed_classes
+from handful.estimators.given import new_class_names
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
 from handful.reading.choose import label_column
 from handful.reading.records import Records
@@ -173,7 +173,7 @@ class Given(NamedTuple):
 
 def given_labels(known: KnownFiles, batch: Batch, classes: Sequence[str]) -> Given:
     """Read what a person said, and find the items in the batch."""
-    said, new_classes = known.get("given"), listed_classes(known.get("new_classes"))
+    said, new_classes = known.get("given"), new_class_names(known.get("new_classes"))
     if said is None:
         if new_classes:
             raise OptionError("new_classes says which labels of given are new, and no label is given; leave it out")

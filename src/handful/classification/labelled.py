@@ -262,7 +262,7 @@ class Classified:
     def present(self, place: int = 0) -> list[int]:
         """Return the positions in `class_names` of the classes present in a group, the largest first."""
         counts, presence = (
-            np.atleast_2d(table)[place] for table in (self.answer.expected_counts, self.answer.presence)
+            np.atleast_2d(table)[place] for table in (self.answer.expected_counts, self.answer.presence_or_labels)
         )
         return present_places(counts, presence).tolist()  # type: ignore[no-any-return]
 

@@ -63,19 +63,22 @@ def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:
 def _classes(found: Classified) -> tuple[str, Table]:
     """Return the classes present: their number in words, and name, items and expected items of each."""
     present, counts, answer = found.present(), found.label_counts(), found.answer
-    classes = _table(("items", "right"), ("expected", "right"), ("chance", "right"), ("class", "left"))
+    told = not np.isnan(answer.presence).any()
+    chance_column = [("chance", "right")] if told else []
+    classes = _table(("items", "right"), ("expected", "right"), *chance_column, ("class", "left"))
     for k in present[:MOST_CLASSES]:
-        expected = f"{answer.expected_counts[k]:,.1f}"
-        chance = "not told" if np.isnan(answer.presence[k]) else f"{answer.presence[k]:.3f}"
-        classes.add_row(f"{counts[k]:,}", expected, chance, _plain(found.common_names[k]))
+        chance = [f"{answer.presence[k]:.3f}"] if told else []
+        classes.add_row(f"{counts[k]:,}", f"{answer.expected_counts[k]:,.1f}", *chance, _plain(found.common_names[k]))
     # All other items, so that the numbers add up.
     more, others = present[MOST_CLASSES:], set(np.flatnonzero(counts[:-1]).tolist()) - set(present)
     for codes, what in ((more, f"{len(more):,} more"), (others, f"not present for certain: {len(others):,} more")):
         if codes:
-            classes.add_row(f"{counts[list(codes)].sum():,}", "", "", _plain(f"and {what}", "dim"))
+            classes.add_row(f"{counts[list(codes)].sum():,}", "", *([""] if told else []), _plain(f"and {what}", "dim"))
     if counts[-1]:
-        classes.add_row(f"{counts[-1]:,}", "", "", _plain(NONE))
+        classes.add_row(f"{counts[-1]:,}", "", *([""] if told else []), _plain(NONE))
     head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
+    if not told:
+        head = f"{counted(len(present), 'class')} with items; {found.method} does not tell the chance of presence"
     return head if present else "No class is present for certain", classes
 
 

@@ -271,10 +271,17 @@ class Answer:
     def present_classes(self) -> npt.NDArray[Any]:
         """Classes that are more likely present than not, the largest first; with groups, in any group.
 
-        Of a method that does not tell `presence`, those with an expected count of at least one half.
+        Of a method that does not tell `presence`, those that some item has as its label.
         """
-        counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
+        counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence_or_labels))
         return np.asarray(self.classes[present_places(counts.sum(0), presence.max(0))])
+
+    @property
+    def presence_or_labels(self) -> npt.NDArray[np.float64]:
+        """`presence`; of a method that does not tell it, one for every class that some item has as its label."""
+        if not np.isnan(self.presence).any():
+            return self.presence
+        return np.asarray(np.bincount(self.codes[:, 0], minlength=len(self.classes)) > 0, np.float64)
 
     @property
     def class_proportions(self) -> npt.NDArray[np.float64]:
@@ -388,7 +395,7 @@ class Answer:
         ['right', 'up']
         """
         counts, presence = (np.atleast_2d(table) for table in (self.expected_counts, self.presence))
-        place, code = listed_classes(counts, presence)
+        place, code = listed_classes(counts, np.atleast_2d(self.presence_or_labels))
         named = {} if self.groups is None else {"group": self.groups[place]}
         columns = {
             "class": self.classes[code],
@@ -430,7 +437,7 @@ class Answer:
     def _lines_of_batch(self) -> list[str]:
         classes = counted(len(self.classes), "class")
         lines = [f"{counted(len(self.labels), 'item')}, {len(self.present_classes):,} of {classes} present."]
-        present = present_places(self.expected_counts, self.presence)
+        present = present_places(self.expected_counts, self.presence_or_labels)
         if len(present):
             rows = [
                 [str(self.classes[k]), f"{self.expected_counts[k]:.1f}", _chance_said(self.presence[k])]
@@ -519,19 +526,14 @@ def present_places(
 ) -> Int[np.ndarray, "place"]:
     """Return the places of the classes that are more likely present than not, those with most items first."""
     order = np.argsort(-counts, kind="stable")
-    return np.asarray(order[_chances(counts, presence)[order] >= PRESENT])
-
-
-def _chances(counts: npt.NDArray[np.float64], presence: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Chances of presence; of a method that does not tell them, expected counts."""
-    return np.where(np.isnan(presence), counts, presence)
+    return np.asarray(order[presence[order] >= PRESENT])
 
 
 def listed_classes(
     counts: Float[np.ndarray, "group class"], presence: Float[np.ndarray, "group class"]
 ) -> tuple[Int[np.ndarray, "row"], Int[np.ndarray, "row"]]:
     """Return group and class of what tables list: chances of at least 0.02, and always the class with most items."""
-    listed = _chances(counts, presence) >= LEAST_LISTED
+    listed = presence >= LEAST_LISTED
     listed[np.arange(len(counts)), counts.argmax(-1)] = True
     place, code = np.nonzero(listed)
     order = np.lexsort((-counts[place, code], place))

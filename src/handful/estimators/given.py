@@ -64,7 +64,7 @@ def with_given(
     labels = labels_of([given[row] for row in rows])
     unknown = catalogue.unknown(labels)
     if unknown:
-        announced = listed_classes(new_classes)
+        announced = new_class_names(new_classes)
         wrong = next((label for label in unknown if label not in announced), None)
         if wrong is not None:
             row = next(row for row, label in zip(rows, labels.tolist(), strict=True) if label == wrong)
@@ -89,7 +89,7 @@ def rows_given(given: Any, n_items: int) -> list[int]:
     return list(given)
 
 
-def listed_classes(new_classes: Any) -> list[Any]:
+def new_class_names(new_classes: Any) -> list[Any]:
     """Return the new classes that were announced."""
     if isinstance(new_classes, (str, bytes)) or not isinstance(new_classes, Iterable | None):
         raise OptionError(f"new_classes must be a list of labels, got {new_classes!r}; put it in a list")

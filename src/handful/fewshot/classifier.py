@@ -127,7 +127,7 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unknown=np.full(len(weights), np.nan),
             rejected=np.zeros(len(weights), bool),
             unknown_interval=(0.0, 1.0),
-            unknown_reason=f"Unknown items are not judged by the method {self.method!r}; use BatchClassifier.",
+            unknown_reason=f"Unknown items are not judged by the method {self.method!r}, only by the default.",
             proposals=(),
             diagnostics=diagnostics,
             frame_of=frame_of(X),
