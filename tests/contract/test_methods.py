@@ -36,6 +36,7 @@ VARIANTS = {
     "laplacian_shot:rectified": {"rectify_prototypes": True},
     "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
+    "proto_lp:balanced": {"balanced": True, "max_iter": 5},
 }
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
 # not of unit length; everything else at its defaults.
@@ -49,6 +50,7 @@ OPTIONS = {
     "baseline": {"max_iter": 20},
     "baseline_pp": {"max_iter": 20},
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
+    "proto_lp": {"max_iter": 10},
     "ostim": {"max_iter": 10, "learning_rate": 1e-2},
     "eol": {"max_iter": 10},
     "em_dirichlet": {"max_iter": 3, "max_bounds": 10},
@@ -64,6 +66,7 @@ TIED_TO_ORIGIN = {
     "roll_call",
     *("baseline", "baseline_pp", "baseline_pp:prototypes"),
     *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
+    *("proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
     *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
 }
@@ -353,7 +356,7 @@ def test_options_are_frozen_known_by_name_and_survive_json(name):
 # Their prototypes are moved step by step, so that nothing but themselves tells where they ended.
 KEEPS_PROTOTYPES = {
     *("baseline:prototypes", "baseline_pp:prototypes", "paddle_gd"),
-    *("pt_map", "pt_map:column_mass", "tim", "tim_adm", "alpha_tim", "ostim", "eol"),
+    *("pt_map", "pt_map:column_mass", "proto_lp", "proto_lp:balanced", "tim", "tim_adm", "alpha_tim", "ostim", "eol"),
 }
 
 

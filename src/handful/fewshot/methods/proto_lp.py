@@ -1,0 +1,110 @@
+"""protoLP: labels spread over a graph between points and prototypes (Zhu, Koniusz, CVPR 2023).
+
+Prototypes are the anchors of a graph: the soft labels Z of support and query, with the rows of the support at their
+labels, join points to prototypes. With `Λ = diag(Σ_n z_nk)`, and C the number of examples of each class, the labels A
+of the prototypes minimise
+
+    ‖Z_S A - Y_S‖² + γ tr( Aᵀ L A ),     L = Zᵀ(I - Z Λ⁻¹ Zᵀ) Z = G - G Λ⁻¹ G,     G = Zᵀ Z,
+
+so `A = (C + γL)⁻¹ C`. From the support means, brought to unit length, repeat `max_iter` times
+
+    Z: z_n = softmax_k( -λ ‖x_n - w_k‖² ) for the query
+    F: f_n = Σ_j z_nj A_j, the labels of the prototypes passed on to the points
+    W: w_k ← w_k + η ( Σ_n m_nk x_n / Σ_n m_nk - w_k ),     M = βF + (1 - β)Z, and the labels for the support,
+
+then label the query with a final Z. Rows of L sum to zero, so those of A and F sum to one.
+
+The authors' public code is for balanced tasks: Z and F are rescaled until every class has |Q|/K queries. That is
+`balanced` here. Their code for other tasks is lost; this file leaves the rescaling out. Their Laplacian is `G - G G Λ⁻¹`,
+which is the same when classes have equal shares, and not symmetric otherwise. Constants are those of the script for
+mini-ImageNet and ResNet-12. That script also keeps only 40 dimensions of a task, meant for five classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from handful.fewshot.methods.method import Method, Options, above, at_least, limited
+from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.geometry import masked
+from handful.fewshot.numerics.moments import soft_moments
+from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.numerics.transport import sinkhorn
+from handful.fewshot.rows import unit
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.task import TaskBatch
+from handful.shapes import Float
+
+# Error of the row sums at which the rescaling of Z and of F ends, as in the authors' code.
+Z_TOLERANCE, F_TOLERANCE = 1e-3, 1e-2
+
+
+@dataclass(frozen=True)
+class ProtoLPOptions(Options):
+    """Options of protoLP; the defaults are its authors', except `balanced`."""
+
+    cost_weight: float = above(0, 10.0)  # λ, nats of a unit of squared distance
+    smoothness: float = at_least(0, 0.05)  # γ
+    propagated_share: float = limited(lambda share: 0 <= share <= 1, "in 0 … 1", 0.7)  # β
+    step_size: float = limited(lambda size: 0 <= size <= 1, "in 0 … 1", 0.2)  # η
+    max_iter: int = at_least(0, 50)
+    # Give every class |Q|/K queries, as the authors do. This tells the method the shares of the classes; if they are
+    # not equal, most labels are wrong.
+    balanced: bool = False
+
+
+def prototype_labels(
+    z: Float[Tensor, "task query class"], counts: Float[Tensor, "#task class"], smoothness: float
+) -> Float[Tensor, "task class class"]:
+    """`A = (C + γL)⁻¹ C`, with `L = G - G Λ⁻¹ G` over support and query."""
+    c = torch.diag_embed(counts)
+    g = c + z.mT @ z
+    laplacian = g - g @ (g / (counts + z.sum(-2)).unsqueeze(-1))
+    return torch.linalg.solve(c + smoothness * laplacian, c.expand_as(g))
+
+
+def rescaled(log_labels: Float[Tensor, "task query class"], frame: Frame, tol: float) -> SoftLabels:
+    """Scale rows and columns until every class has |Q|/K queries."""
+    n_classes = frame.task.n_classes
+    share = (frame.n_query / n_classes).unsqueeze(-1).expand(-1, n_classes)
+    real = frame.task.present("query")
+    plan = sinkhorn(-log_labels, real.to(log_labels.dtype), share, tol=tol)
+    return softmax(plan.log_plan.where(real.unsqueeze(-1), 0))
+
+
+def solve(task: TaskBatch, options: ProtoLPOptions) -> Solution:
+    """Alternate labels and prototypes."""
+    frame = Frame(task)
+    prototypes = unit(frame.placed(frame.support.mean())) - frame.origin.unsqueeze(-2)
+    z = _nearest(frame, prototypes, options)
+    for _ in range(options.max_iter):
+        weights = masked(z.weights, task.query_mask)
+        f = (weights @ prototype_labels(weights, frame.support.mass, options.smoothness)).clamp(min=0)
+        if options.balanced:
+            f = rescaled(f.clamp(min=torch.finfo(f.dtype).tiny).log(), frame, F_TOLERANCE).weights
+        m = masked(torch.lerp(weights, f, options.propagated_share), task.query_mask)
+        average = (frame.support + soft_moments(frame.query, m)).mean()
+        prototypes = torch.lerp(prototypes, average, options.step_size)
+        z = _nearest(frame, prototypes, options)
+    return frame.solution(z, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
+
+
+def _nearest(frame: Frame, prototypes: Float[Tensor, "task class dim"], options: ProtoLPOptions) -> SoftLabels:
+    """Z of the query."""
+    log_z = -2 * options.cost_weight * half_squared_distances(frame.query, prototypes)
+    return rescaled(log_z, frame, Z_TOLERANCE) if options.balanced else softmax(log_z)
+
+
+METHOD = Method(
+    "proto_lp",
+    ProtoLPOptions,
+    "task_cl2n",
+    solve,
+    "Zhu, Koniusz. Transductive Few-Shot Learning With Prototype-Based Label Propagation by Iterative Graph Refinement. "
+    "CVPR 2023.",
+)
