@@ -93,6 +93,7 @@ ROWS = [
     Row("transclip"),
     Row("stata"),
     Row("unem"),
+    Row("proto_lp"),
 ]
 
 

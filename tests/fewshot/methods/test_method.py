@@ -54,6 +54,7 @@ OUTSIDE = {
     "paddle": {"complexity_weight": -1.0, "proportion_floor": -1e-9, "max_iter": 0, "geometry": "sphere"},
     "paddle_gd": {"proportion_floor": 0.0},
     "prior_em": {"max_iter": 0, "tol": -1.0},
+    "proto_lp": {"cost_weight": 0.0, "smoothness": -1.0, "propagated_share": 1.5, "step_size": -0.1, "max_iter": -1},
     "pt_map": {"step_size": 2.0, "cost_weight": 0.0, "column_mass": 0.0, "max_sweeps": 0},
     "soft_kmeans": {"max_iter": 0},
     "stata": {"anchor_weight": 0.0, "n_neighbours": 0},

@@ -15,9 +15,9 @@ so `A = (C + γL)⁻¹ C`. From the support means, brought to unit length, repea
 then label the query with a final Z. Rows of L sum to zero, so those of A and F sum to one.
 
 The authors' public code is for balanced tasks: Z and F are rescaled until every class has |Q|/K queries. That is
-`balanced` here. Their code for other tasks is lost; this file leaves the rescaling out. Their Laplacian is `G - G G Λ⁻¹`,
-which is the same when classes have equal shares, and not symmetric otherwise. Constants are those of the script for
-mini-ImageNet and ResNet-12. That script also keeps only 40 dimensions of a task, meant for five classes.
+`balanced` here. Their code for other tasks is lost; without `balanced` the rescaling is left out. Their Laplacian is
+`G - G G Λ⁻¹`, which is the same when classes have equal shares, and not symmetric otherwise. The constants are those of
+their script for mini-ImageNet and ResNet-12, which also projects a task of five classes to 40 dimensions.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ class ProtoLPOptions(Options):
 def prototype_labels(
     z: Float[Tensor, "task query class"], counts: Float[Tensor, "#task class"], smoothness: float
 ) -> Float[Tensor, "task class class"]:
-    """`A = (C + γL)⁻¹ C`, with `L = G - G Λ⁻¹ G` over support and query."""
+    """Return `A = (C + γL)⁻¹ C`, with `L = G - G Λ⁻¹ G` over support and query."""
     c = torch.diag_embed(counts)
     g = c + z.mT @ z
     laplacian = g - g @ (g / (counts + z.sum(-2)).unsqueeze(-1))
-    return torch.linalg.solve(c + smoothness * laplacian, c.expand_as(g))
+    labels: Tensor = torch.linalg.solve(c + smoothness * laplacian, c.expand_as(g))
+    return labels
 
 
 def rescaled(log_labels: Float[Tensor, "task query class"], frame: Frame, tol: float) -> SoftLabels:
@@ -105,6 +106,6 @@ METHOD = Method(
     ProtoLPOptions,
     "task_cl2n",
     solve,
-    "Zhu, Koniusz. Transductive Few-Shot Learning With Prototype-Based Label Propagation by Iterative Graph Refinement. "
-    "CVPR 2023.",
+    "Zhu, Koniusz. Transductive Few-Shot Learning With Prototype-Based Label Propagation by Iterative Graph "
+    "Refinement. CVPR 2023.",
 )
