@@ -9,7 +9,7 @@ run once, at the end.
 
 A catalogue has 1 or 2 examples of up to 100 classes. A batch has items of some of these, in shares drawn from a
 Dirichlet of parameter 2, and in one cell two of its classes are not in the catalogue. Ten items are chosen, a person
-says what they are, and the batch is labelled again with these answers: `classifier.infer(X, given=answers)`. The ten
+says what they are, and the batch is labelled again with these answers: `classifier.infer(X, given=answers, new_classes=…)`. The ten
 are then examples of their classes, of new ones if need be.
 
 `asked` is `classifier.questions(X, 10)`. `least certain` are the ten items with the smallest chance that their label is
@@ -85,7 +85,8 @@ class Task:
     def labelled_with(self, items: Ints) -> Ints:
         """Label the batch again, once a person has said what these items are."""
         answers = {int(item): int(self.truth[item]) for item in items}
-        labels: Ints = self.classifier.infer(self.batch, given=answers).labels
+        new = sorted({*answers.values()} - {*self.classifier.classes_.tolist()})
+        labels: Ints = self.classifier.infer(self.batch, given=answers, new_classes=new).labels
         return labels
 
 
