@@ -9,8 +9,8 @@ run once, at the end.
 
 A catalogue has 1 or 2 examples of up to 100 classes. A batch has items of some of these, in shares drawn from a
 Dirichlet of parameter 2, and in one cell two of its classes are not in the catalogue. Ten items are chosen, a person
-says what they are, and the batch is labelled again with these answers: `classifier.infer(X, given=answers, new_classes=…)`. The ten
-are then examples of their classes, of new ones if need be.
+says what they are, and the batch is labelled again with these answers: `classifier.infer(X, given=answers,
+new_classes=...)`. The ten are then examples of their classes, of new ones if need be.
 
 `asked` is `classifier.questions(X, 10)`. `least certain` are the ten items with the smallest chance that their label is
 right, `(1 - unknown) · probability`. `random` are ten at random. An item whose class is not in the catalogue is right
