@@ -90,6 +90,7 @@ ROWS = [
     Row("ostim"),
     Row("eol"),
     Row("em_dirichlet"),
+    Row("em_dirichlet", {"examples": True}, None, "with examples"),
     Row("transclip"),
     Row("stata"),
     Row("unem"),
