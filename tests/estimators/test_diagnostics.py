@@ -89,7 +89,7 @@ def test_very_uneven_batches_are_labelled_alone(bank):
     even = bank.take(np.concatenate([rng.choice(of_class, 9) for of_class in spare[:10]])).astype(np.float32)
     assert inference.joint_weight < 0.25 < 0.5 < classifier.infer(even).joint_weight
     # Most of the answer is what each item would get alone: few labels differ from those of the head.
-    alone = classifier.catalogue_.scores(batch, Context()).argmax(1)
+    alone = classifier.catalogue_.scores(classifier.catalogue_.points(batch), Context()).argmax(1)
     assert (inference.probabilities.argmax(1) == alone).mean() > 0.9
 
 
@@ -98,7 +98,9 @@ def test_even_batches_are_labelled_jointly(bank):
     classifier = BatchClassifier().fit(X, y)
     inference = classifier.infer(batch)
     assert inference.joint_weight > 0.5
-    moved = np.log(inference.probabilities) - classifier.catalogue_.scores(batch, Context())
+    moved = np.log(inference.probabilities) - classifier.catalogue_.scores(
+        classifier.catalogue_.points(batch), Context()
+    )
     moved -= moved.mean(1, keepdims=True)
     # The mixture of both answers moves items by different amounts: this test and the last one can tell them apart.
     assert np.abs(moved - moved[:1]).max() > 0.1
