@@ -22,7 +22,7 @@ ALONE = [f"alone {item}" for item in range(N_ITEMS)]
 CONTRADICTIONS = {
     "a label that is no class": ({"given": {0: "C2"}}, False, "did you mean 'c2'?"),
     "a blank label": ({"given": {0: " "}}, False, "give a class, or None"),
-    "lists beside a class": ({"candidates": [["c2"]] * 11 + ["c3"]}, False, "neither a class nor one of as many lists"),
+    "lists beside a class": ({"candidates": [["c2"]] * 11 + ["c3"]}, False, "which is not a class, and not every row"),
     "candidates that are no class": ({"candidates": ["C2"]}, False, "did you mean 'c2'?"),
     "candidates against each other": (
         {"sequence": ["s", "s", *ALONE[2:]], "candidates": [["c2"], ["c3"], *[None] * 10]},
@@ -167,7 +167,7 @@ def test_ray_and_data_sets(world, tmp_path):
         GroupLabeller(classifier, **where, sequence="seq")(table)
     parquet.write_table(table, tmp_path / "b.parquet")
     for lists in ([["c2"]] * 11 + ["c3"], ["C2"]):
-        with pytest.raises(HandfulError, match=r"neither a class nor|did you mean"):
+        with pytest.raises(HandfulError, match=r"not every row has a list|did you mean"):
             GroupLabeller(classifier, **where, candidates=lists)(table)
-        with pytest.raises(HandfulError, match=r"neither a class nor|did you mean"):
+        with pytest.raises(HandfulError, match=r"not every row has a list|did you mean"):
             label_groups(classifier, tmp_path / "b.parquet", tmp_path / "out", **where, candidates=lists)

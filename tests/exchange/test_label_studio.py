@@ -58,7 +58,7 @@ def test_an_image_is_a_file_that_label_studio_serves():
         ([{**a_task(), "annotations": [{"result": "ant"}]}], "must have a list of results"),
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": "ant"}]}]}], "one choice, got 'ant'"),
         ([{**a_task(), "annotations": [{"result": [{"type": "choices", "value": 7}]}]}], "one choice, got 7"),
-        ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "not one that handful wrote"),
+        ([exported({**a_task(), "data": {"text": "x"}}, ["ant"])], "handful did not write it"),
     ],
 )
 def test_any_other_file_is_refused(content, sentence):

@@ -79,7 +79,7 @@ def test_folders_above_are_made(tmp_path):
         (errno.ENOSPC, "the disk is full; free some space"),
         (errno.EROFS, "the disk is read-only; choose a path on another disk"),
         (errno.EACCES, "you have no permission; change the permissions"),
-        (errno.EDQUOT, "your share of the disk is used up; free some space"),
+        (errno.EDQUOT, "your disk quota is used up; free some space"),
         (errno.ETIMEDOUT, "Connection timed out; check the path and its disk"),
     ],
 )

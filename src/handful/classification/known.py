@@ -128,8 +128,8 @@ def coarse_column(catalogue: Records, labels: str | None, column: str) -> dict[s
         own, above = str(plain_label(name)), str(plain_label(coarse))
         if found.setdefault(own, above) != above:
             raise OptionError(
-                f"examples of {own!r} have two values in the column {column!r}, {found[own]!r} and {above!r}; a class "
-                "has one coarse class"
+                f"examples of {own!r} have two values in the column {column!r}, {found[own]!r} and {above!r}; give "
+                "each class one coarse class"
             )
     return found
 
@@ -176,7 +176,7 @@ def given_labels(known: KnownFiles, batch: Batch, classes: Sequence[str]) -> Giv
     said, new_classes = known.get("given"), new_class_names(known.get("new_classes"))
     if said is None:
         if new_classes:
-            raise OptionError("new_classes says which labels of given are new, and no label is given; leave it out")
+            raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
         return Given({})
     if isinstance(said, Mapping):
         return Given(labels_of(given_to_rows(said, batch), classes, list(map(str, new_classes))))

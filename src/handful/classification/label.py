@@ -265,8 +265,8 @@ def classify(
         unfit.append("candidates of single items")
     if streams and by_method is not None:
         raise OptionError(
-            f"a batch of {n_items:,} items and {len(classes):,} classes is streamed, by the default alone; leave the "
-            "method out, or label it in smaller batches"
+            f"a batch of {n_items:,} items and {len(classes):,} classes is streamed, which only the default can "
+            "do; leave the method out, or label smaller batches"
         )
     if streams and unfit:
         raise OptionError(

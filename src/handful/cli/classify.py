@@ -136,7 +136,7 @@ def classify_command(
         str | None,
         typer.Option(
             help="A method of the few-shot literature instead of the default, such as 'paddle' (needs the extra "
-            "'fewshot'). It tells neither the chance that a class is present nor unknown items.",
+            "'fewshot'). It says neither how likely a class is present nor which items are unknown.",
         ),
     ] = None,
     unknown: Annotated[
@@ -192,8 +192,8 @@ def classify_command(
         list[str] | None,
         typer.Option(
             metavar="LABEL",
-            help="A label of --given that the catalogue does not have yet, for an export of Label Studio; the page "
-            "marks its new classes itself. Repeat it for several.",
+            help="A label of --given, such as an export of Label Studio, that the catalogue does not have yet. "
+            "Corrections saved from the page need no such option. Repeat it for several.",
         ),
     ] = None,
     tasks: Annotated[

@@ -78,7 +78,7 @@ def _classes(found: Classified) -> tuple[str, Table]:
         classes.add_row(f"{counts[-1]:,}", "", *([""] if told else []), _plain(NONE))
     head = f"{counted(len(present), 'class')} present, with items, expected items and the chance of presence"
     if not told:
-        head = f"{counted(len(present), 'class')} with items; {found.method} does not tell the chance of presence"
+        head = f"{counted(len(present), 'class')} with items; {found.method} does not estimate the chance of presence"
     return head if present else "No class is present for certain", classes
 
 

@@ -64,7 +64,7 @@ UnknownShare: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int | None, typer.Option(help="Seed of the sequence of tasks.", show_default=False)]
 Tasks: TypeAlias = Annotated[
-    str | None, typer.Option(help="Which tasks: 20 are the first 20, as are 0:20.", show_default=False)
+    str | None, typer.Option(help="Which tasks: 20 or 0:20 for the first 20.", show_default=False)
 ]
 
 

@@ -60,7 +60,7 @@ def tune(
     ] = None,
     on: On = HERE,
     workers: Annotated[int, typer.Option(min=1, help="Threads with --on here.")] = 1,
-    resume: Annotated[bool, typer.Option(help="Continue the run in --out; as it is if no method is given.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue the run in --out; without --method, its own plan.")] = False,
     mix_versions: Annotated[
         bool, typer.Option(help="Continue even if existing rows were made by other versions.")
     ] = False,

@@ -37,8 +37,8 @@ def coarse_names(coarse: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
             raise OptionError(f"the coarse class of {own!r} is {name!r}; give it a name, or leave the class out")
         if name != own and name in known:
             raise OptionError(
-                f"the coarse class of {own!r} is {name!r}, which is another class, so that answers could mean either; "
-                f"call it otherwise, for example {f'any {name}'!r}"
+                f"the coarse class of {own!r} is {name!r}, which is another class, so answers could mean either; "
+                f"give it another name, such as {f'any {name}'!r}"
             )
         names[place] = name
     return names

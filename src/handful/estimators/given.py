@@ -51,7 +51,7 @@ def with_given(
     (['cat', 'dog', 'fox', 'wolf'], [3, -1, 0])
     """
     if new_classes is not None and given is None:
-        raise OptionError("new_classes says which labels of given are new, and no label is given; leave it out")
+        raise OptionError("new_classes lists labels of given that are new, but no label is given; leave it out")
     rows = rows_given({} if given is None else given, len(features))
     if not rows:
         return catalogue, features, None

@@ -116,7 +116,7 @@ def _listed(candidates: Any, classes: npt.NDArray[Any]) -> Float[np.ndarray, "cl
     if odd is not values:
         raise OptionError(
             "candidates must be one list of classes, or one list per row, with None for all classes; "
-            f"{odd!r:.60} is neither a class nor one of as many lists as there are rows"
+            f"got {odd!r:.60}, which is not a class, and not every row has a list"
         )
     values = list(values_of(values))
     weights = np.zeros(len(classes))

@@ -124,8 +124,8 @@ def annotated(tasks: Any, where: str) -> list[Annotated]:
             or not (isinstance(item, str) and isinstance(content, str))
         ):
             raise FileFormatError(
-                f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so it is not one that "
-                "handful wrote"
+                f"task {number} of {where} has no {ROW!r}, {ITEM!r} and {CONTENT!r} in its data, so handful did "
+                "not write it; export a project that was made from --tasks"
             )
         labels += [Annotated(row, item, content, label) for label in chosen]
     if not labels:

@@ -17,7 +17,7 @@ UNFINISHED = ".partial"
 ELSEWHERE = "choose a path on another disk"
 REFUSALS = {
     errno.ENOSPC: f"the disk is full; free some space, or {ELSEWHERE}",
-    errno.EDQUOT: f"your share of the disk is used up; free some space, or {ELSEWHERE}",
+    errno.EDQUOT: f"your disk quota is used up; free some space, or {ELSEWHERE}",
     errno.EFBIG: f"the file is larger than the disk or your limits allow; {ELSEWHERE}",
     errno.EROFS: f"the disk is read-only; {ELSEWHERE}",
     errno.EIO: f"the disk reports an error; check the disk, or {ELSEWHERE}",

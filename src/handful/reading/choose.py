@@ -155,7 +155,7 @@ def missing_labels(labels: Any, table: Records) -> dict[int, str]:
         reason += "; merged cells keep theirs in the first row alone: unmerge them and fill it in everywhere"
     said = {row: plain_label(label) for row, label in lost.items() if isinstance(label, str)}
     return {
-        row: f"its label is {said[row]!r}, which stands for none in this kind of file" if said.get(row) else reason
+        row: f"its label is {said[row]!r}, which means no label in this kind of file" if said.get(row) else reason
         for row in lost
     }
 

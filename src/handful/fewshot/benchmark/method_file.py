@@ -79,6 +79,6 @@ def refuse_another_file(method: str, expected: str) -> None:
     if expected and file_hash(method) != expected:
         state = "has changed since" if file_hash(method) else "is not loaded; it was given when"
         raise PlanError(
-            f"the file of the method {method} {state} the run was started: give the whole command again, with "
-            f"--resume and --method FILE.py:{method}, and the same content; a cluster needs methods in a package"
+            f"the file of the method {method} {state} the run was started; repeat the whole command with --resume and "
+            f"--method FILE.py:{method}, and with the same file. A cluster needs methods in a package"
         )

@@ -88,8 +88,8 @@ MORE_TABLES: Mapping[str, tuple[str, str, Sequence[str], Callable[[Column], list
     ),
     "convergence": (
         "Time to convergence",
-        "Seconds of the method per task, on one thread, over the tasks on which its prototypes came to rest (for "
-        "paddle and paddle_gd: moved by at most 10⁻⁶). A method without such a criterion does not reach it.",
+        "Seconds of the method per task, on one thread, over the tasks on which it converged (for paddle and "
+        "paddle_gd: prototypes moved by at most 10⁻⁶). Methods without such a criterion never do.",
         CONVERGENCE_HEAD,
         convergence_rows,
     ),
