@@ -7,7 +7,14 @@ import torch
 
 from handful.fewshot import TaskBatch
 from handful.fewshot.numerics.moments import labelled_moments
-from handful.fewshot.numerics.scale import WEIGHT_OF_GUESS, calibrated, found_factor, left_out
+from handful.fewshot.numerics.scale import (
+    USUAL_DIRECTIONS,
+    WEIGHT_OF_GUESS,
+    calibrated,
+    directions,
+    found_factor,
+    left_out,
+)
 from tests.tasks_at_hand import random_task
 
 
@@ -69,3 +76,15 @@ def test_fewer_classes_in_the_batch_allow_a_softer_scale():
     """Two of twenty classes: EM may add up more evidence than if all of them occur."""
     few, many = (factor(random_task(5, n_tasks=20, n_classes=20, n_query=60, n_present=n, spread=1.5)) for n in (2, 20))
     assert few.mean() < 0.9 * many.mean()
+
+
+def test_directions_are_counted_by_how_wide_they_are():
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(2, 400, 30, dtype=torch.float64, generator=generator)
+    noise[1, :, 10:] *= 0.01
+    means = torch.zeros(2, 2, 30, dtype=torch.float64)
+    nearest, real = torch.arange(400).expand(2, -1) % 2, torch.ones(2, 400, dtype=torch.bool)
+    found = directions(noise, means, nearest, real)
+    torch.testing.assert_close(found, torch.tensor([30.0, 10.0], dtype=torch.float64), rtol=0.03, atol=0)
+    alone = directions(noise, means, torch.zeros_like(nearest), real)
+    assert (alone == USUAL_DIRECTIONS).all()
