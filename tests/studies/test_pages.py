@@ -25,6 +25,7 @@ STUDIES = (
     "two_levels",
     "spectra",
     "paper_stand_ins",
+    "scale",
 )
 
 
