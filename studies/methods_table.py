@@ -195,7 +195,7 @@ def run(paths: Sequence[Path], methods: Sequence[str], budget_minutes: float, re
 def figures(cell: Cell) -> str:
     """Mean accuracy and interval in percent; in brackets tasks and CPU seconds per task."""
     accuracy, width, seconds = 100 * cell["accuracy"], 100 * cell["half_width"], cell["cpu_seconds_per_task"]
-    return f"{accuracy:.1f} ± {width:.1f} ({cell['n_tasks']}; {seconds:.2g} s)"
+    return f"{accuracy:.1f} ± {width:.1f} ({cell['n_tasks']}; {seconds:.2g})"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def page(cells: Sequence[Cell]) -> Page:
         limits=(
             f"A time budget stopped {short} of {len(cells)} cells, and their intervals are wide. Not run on any of "
             f"these banks: {', '.join(f'`{title}`' for title, found in order.items() if not found) or 'none'}. No "
-            "option was tuned on them, but `roll_call` as a whole was built on them. Methods that reject items expect "
-            "some that have none of the classes, and these batches have none."
+            "option was tuned on them, but `roll_call` and `found_scale` were built on them. Methods that reject items "
+            "expect some that have none of the classes, and these batches have none."
         ),
         made=(
             "Options are the defaults, and the transform is the one the method names, except `cl2n`, which needs base "
