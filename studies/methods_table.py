@@ -202,12 +202,13 @@ def figures(cell: Cell) -> str:
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """Methods down, banks across."""
+    """Methods down, banks across; methods that were not run on any bank are left out."""
     banks = {cell["bank"]: f"{cell['bank'].partition('-')[0]}, K = {cell['n_classes']}" for cell in cells}
     lines = []
     for row in ROWS:
         found = {cell["bank"]: figures(cell) for cell in cells if belongs(cell, row)}
-        lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
+        if found:
+            lines.append([row.title, *(found.get(bank, "not run") for bank in banks)])
     return markdown_table(["method", *banks.values()], lines)
 
 
@@ -246,11 +247,10 @@ def page(cells: Sequence[Cell]) -> Page:
             "expect some that have none of the classes, and these batches have none."
         ),
         made=(
-            "Options are the defaults, and the transform is the one the method names, except `cl2n`, which needs base "
-            f"classes: `l2` is used instead. Rows called “{PUBLIC}” are the versions in PADDLE's tables, see "
+            "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. Rows "
+            f"called “{PUBLIC}” are the versions in PADDLE's tables, see "
             "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
-            "All methods see the same tasks, slow ones the first of them. The docstring of `studies/methods_table.py` "
-            "says how many."
+            "All methods see the same tasks, slow ones the first of them."
         ),
         commands=[
             f"python studies/methods_table.py {' '.join(dict.fromkeys(cell['bank'] for cell in cells))}",
