@@ -247,8 +247,8 @@ def page(cells: Sequence[Cell]) -> Page:
             "expect some that have none of the classes, and these batches have none."
         ),
         made=(
-            "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. Rows "
-            f"called “{PUBLIC}” are the versions in PADDLE's tables, see "
+            "Options and transforms are the defaults, except `cl2n`, which needs base classes: `l2` is used instead. "
+            f"Rows called “{PUBLIC}” are the versions in PADDLE's tables, see "
             "[paper to code](../understand/paper_to_code.md); that of `pt_map` is told a column sum of 15 = |Q|/K_eff. "
             "All methods see the same tasks, slow ones the first of them."
         ),
