@@ -95,6 +95,7 @@ ROWS = [
     Row("stata"),
     Row("unem"),
     Row("proto_lp"),
+    Row("ilpc"),
 ]
 
 

@@ -36,6 +36,7 @@ VARIANTS = {
     "laplacian_shot:rectified": {"rectify_prototypes": True},
     "em_dirichlet:examples": {"examples": True, "max_iter": 3, "max_bounds": 10},
     "pt_map:column_mass": {"column_mass": 3.0, "max_iter": 3, "max_sweeps": 100},
+    "ilpc:balanced": {"balanced": True, "training_steps": 30},
     "proto_lp:balanced": {"balanced": True, "max_iter": 5},
 }
 # Short runs where the default is long, for TIM with steps long enough to matter, at a temperature for features that are
@@ -47,6 +48,7 @@ OPTIONS = {
     "tim_adm": {"max_iter": 20, "temperature": 0.5},
     "alpha_tim": {"max_iter": 30, "learning_rate": 1e-2, "temperature": 0.5},
     "ici": {"max_iter": 1},
+    "ilpc": {"training_steps": 30},
     "baseline": {"max_iter": 20},
     "baseline_pp": {"max_iter": 20},
     "pt_map": {"max_iter": 3, "max_sweeps": 100},
@@ -66,7 +68,7 @@ TIED_TO_ORIGIN = {
     "roll_call",
     *("baseline", "baseline_pp", "baseline_pp:prototypes"),
     *("bd_cspn", "bd_cspn:public_code", "laplacian_shot:rectified"),
-    *("proto_lp", "proto_lp:balanced"),
+    *("ilpc", "ilpc:balanced", "proto_lp", "proto_lp:balanced"),
     *("oslo", "ostim", "eol"),
     *("em_dirichlet", "em_dirichlet:examples", "transclip", "stata"),
 }

@@ -48,6 +48,7 @@ OUTSIDE = {
     "em_dirichlet": {"temperature": 0.0, "expected_classes": 0, "max_iter": 0, "max_bounds": 0},
     "eol": {"unknown_share": 1.0, "temperature": 0.0, "support_weight": -1.0},
     "ici": {"n_components": 0, "step": 0, "inverse_penalty": 0.0, "max_iter": -1, "ties": "random"},
+    "ilpc": {"n_neighbours": 0, "alpha": 1.0, "sharpness": 0.0, "step": 0, "training_steps": 0},
     "laplacian_shot": {"smoothness": -1.0, "n_neighbours": 0, "max_iter": 0, "tol": -1.0},
     "oslo": {"inlier_temperature": 0.0, "label_temperature": -1.0, "max_iter": 0},
     "ostim": {"marginal_weight": -1.0, "learning_rate": 0.0},

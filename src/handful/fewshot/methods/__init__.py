@@ -8,7 +8,7 @@ from handful.machine.registry import Registry
 
 _NAMES = (
     *("roll_call", "paddle", "soft_kmeans", "paddle_gd", "nearest_prototype", "baseline", "baseline_pp", "prior_em"),
-    *("bd_cspn", "laplacian_shot", "pt_map", "proto_lp", "tim", "tim_adm", "alpha_tim", "ici"),
+    *("bd_cspn", "laplacian_shot", "pt_map", "proto_lp", "tim", "tim_adm", "alpha_tim", "ici", "ilpc"),
     *("oslo", "ostim", "eol", "em_dirichlet", "transclip", "stata", "unem"),
 )
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from handful.fewshot.methods.method import Method, Options, above, among, at_lea
 from handful.fewshot.numerics.outlier_path import outlier_path
 from handful.fewshot.rows import to_near_one
 from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.one_by_one import first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
 
@@ -115,11 +117,8 @@ def most_credible(
     if options.ties == "position":
         within = torch.zeros_like(within)
     candidates = waiting.nonzero().squeeze(-1)
-    keys = (within[candidates].numpy(), first_level[candidates].numpy(), labels[candidates].numpy())
-    ordered = candidates[torch.from_numpy(np.lexsort(keys))]  # class by class, the most credible first
-    counts = torch.bincount(labels[ordered], minlength=n_classes)
-    rank_in_class = torch.arange(len(ordered)) - (counts.cumsum(0) - counts)[labels[ordered]]
-    return ordered[rank_in_class < options.step]
+    keys = (first_level[candidates], within[candidates])
+    return candidates[first_of_each_class(labels[candidates], keys, options.step)]
 
 
 def solve_one(
@@ -152,30 +151,8 @@ def solve_one(
 
 
 def solve(task: TaskBatch, options: IciOptions) -> Solution:
-    """Solve the tasks one by one, without their padding."""
-    shape = (task.n_tasks, task.query.shape[1], task.n_classes)
-    log_assignments = torch.full(shape, -torch.inf, dtype=task.query.dtype)
-    proportions = torch.empty(task.n_tasks, task.n_classes, dtype=task.query.dtype)
-    ends = []
-    for t in range(task.n_tasks):
-        own = task.select(slice(t, t + 1))
-        in_support = slice(None) if own.support_mask is None else own.support_mask[0].cpu()
-        in_query = slice(None) if own.query_mask is None else own.query_mask[0].cpu()
-        support, query = own.support[0].double().cpu()[in_support], own.query[0].double().cpu()[in_query]
-        log_u, n_rounds, complete = solve_one(
-            support, own.support_labels[0].cpu()[in_support], query, task.n_classes, options
-        )
-        log_assignments[t, in_query] = log_u.to(task.query.dtype)
-        proportions[t] = log_u.exp().mean(0).to(task.query.dtype)
-        ends.append((n_rounds, complete))
-    device = task.query.device
-    return Solution(
-        log_assignments=log_assignments.to(device),
-        proportions=proportions.to(device),
-        n_iter=torch.tensor([n_rounds for n_rounds, _ in ends], device=device),
-        converged=torch.tensor([complete for _, complete in ends], device=device),
-        query_mask=task.query_mask,
-    )
+    """Solve the tasks one by one."""
+    return solve_each(task, partial(solve_one, n_classes=task.n_classes, options=options))
 
 
 METHOD = Method(
