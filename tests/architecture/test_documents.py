@@ -170,6 +170,7 @@ def test_documents_install_from_where_handful_is():
 WRITTEN = {
     ("readme_figures", "README", "with_figures"),
     ("draw_problem", "PLACE", "picture"),
+    ("draw_paddle", "PLACE", "picture"),
     ("render_performance", "PAGE", "rendered"),
 }
 
