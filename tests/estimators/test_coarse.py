@@ -71,6 +71,9 @@ def test_coarse_classes_that_make_no_sense_are_refused(birds):
         classifier.infer(batch, coarse=["sparrow"] * 5)
     with pytest.raises(LabelError, match="'eagle' is not in the catalogue"):
         classifier.infer(batch, coarse={"eagle": "raptor"})
+    for name in (["finch"], {"finch": 1}, None, "", float("nan")):
+        with pytest.raises(OptionError, match="give it a name"):
+            classifier.infer(batch, coarse={y[0]: name})
     with pytest.raises(OptionError, match="leave coarse out"):
         infer_scores(np.full((3, 2), 0.5), ["a", "b"], kind="sigmoid", several=True, coarse={"a": "c"})
 
