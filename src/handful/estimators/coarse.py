@@ -33,7 +33,7 @@ def coarse_names(coarse: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     names, known = classes.astype(object), set(classes.tolist())
     for place, given in zip(class_places(list(coarse), classes), coarse.values(), strict=True):
         own, name = names[place], plain_label(given)
-        if not np.isscalar(name) or is_missing(name):
+        if not np.isscalar(given) or is_missing(name):
             raise OptionError(f"the coarse class of {own!r} is {name!r:.80}; give it a name, or leave the class out")
         if name != own and name in known:
             raise OptionError(
