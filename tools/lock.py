@@ -48,7 +48,7 @@ def unmet() -> list[str]:
 
 
 def write() -> None:
-    """Resolve everything anew, to the newest versions."""
+    """Resolve all requirements again, to the newest versions."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
         overrides.write(f"{APART} ; sys_platform == 'never'\n")
         overrides.flush()

@@ -406,7 +406,7 @@ def label_and_die(folder, command, step, n_bytes):
     """Run a command in a process that is killed while it writes.
 
     From the moment that the unfinished file is opened, it is killed before the step of this number (opening a file or
-    a folder, renaming, removing), or when a file grows beyond so many bytes.
+    a folder, renaming, removing), or when a file becomes longer than `n_bytes`.
     """
     os.chdir(folder)
     null = os.open(os.devnull, os.O_WRONLY)

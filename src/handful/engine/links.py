@@ -1,8 +1,8 @@
 """Which items of a batch belong together: the log-odds that two of them share a class are `A + B cos + b`.
 
 A and B come from the catalogue (`levels`), b from the pairs of the batch. Items are linked with *anchors*: all items of
-a batch, or `MOST_LINKED` of those that decide a larger one, so that the links of an item depend on neither the order
-nor the block in which it is labelled. An item keeps its `NEAR` strongest links; with weights w_nm that sum to one it
+a batch, or `MOST_LINKED` of those that decide a larger one, so that the links of an item do not depend on the block in
+which it is labelled. An item keeps its `NEAR` strongest links; with weights w_nm that sum to one it
 stands for a group of `n = 1/Σ_m w_nm²` items, or for itself alone. Copies of an item are linked like others, but twelve
 of them are neither more evidence nor a group with less noise.
 """
@@ -110,6 +110,7 @@ class Anchors(NamedTuple):
     def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
         """Which of the strongest are copies of the item, [..., item, near]."""
         others = gathered(self.lengths[..., None], strongest)[..., 0]
+        # All numbers are compared only where the directions are nearly equal.
         equal = np.asarray(products >= 0.999 * lengths[..., None] * others)
         some = np.nonzero(equal)
         rows = strongest[some]

@@ -44,7 +44,7 @@ DIMENSIONS_PER_ROOT = 1.5
 WEIGHT_OF_GUESS = 10.0
 # R of a batch whose points have all the same nearest mean: that of most batches of sentences and birds.
 USUAL_DIRECTIONS = 170.0
-# θ is found up to this part of itself, in at most so many steps of Newton's method; no step is longer than a factor e.
+# Relative tolerance of θ, and the largest number of Newton steps; no step changes θ by more than a factor e.
 TOLERANCE, MOST_STEPS = 1e-4, 50
 # The smallest and the largest factor that is tried, relative to the calibrated one; each trial halves the interval of
 # its logarithm. EM takes as many iterations each time.

@@ -22,7 +22,7 @@ SHOTS = 5
 CLASSES = 5
 N_QUERY = 75
 N_TASKS = 200
-# What tasks with so many classes are called.
+# Names of tasks, by their number of classes.
 WAYS = {2: "two_way", 3: "three_way", 4: "four_way", 5: "five_way"}
 # Name of the accuracy that decides which epoch is the best.
 REALISTIC = "realistic"
