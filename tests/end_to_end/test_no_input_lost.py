@@ -441,7 +441,9 @@ def killed(*arguments):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit of the size of a file")
-@pytest.mark.parametrize("kind", [spectra, species, birds, cells])
+@pytest.mark.parametrize(
+    "kind", [spectra, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (species, birds, cells))]
+)
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch, capsys, kind):
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
