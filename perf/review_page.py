@@ -21,6 +21,7 @@ from PIL import Image
 from handful.classification import Batch, Classified, write_page
 from handful.estimators import Answer, Proposal
 from handful.estimators.answer import best_two
+from handful.estimators.certainty import certainty_of
 from handful.extraction.items import list_items
 
 # A busy machine takes its time.
@@ -58,17 +59,18 @@ def made_up(contents: Any) -> Classified:
     table = np.concatenate([table, np.zeros((N_ITEMS, N_CLASSES - N_PRESENT))], axis=1)
     rejected = np.arange(N_ITEMS) % 25 == 0
     groups = np.array_split(np.flatnonzero(rejected), 4)
-    codes, chances = best_two(table)
+    codes, best = best_two(table)
+    unknown = np.where(rejected, 0.9, 0.05)
     answer = Answer(
         classes=np.array([f"class {k}" for k in range(N_CLASSES)]),
         codes=codes,
-        chances=chances,
+        certainties=certainty_of(best, unknown, 1.0),
         table=table,
         expected_counts=table.sum(0),
         presence=np.minimum(table.sum(0), 0.99),
         joint_weight=0.9,
         prior_weight=None,
-        unknown=np.where(rejected, 0.9, 0.05),
+        unknown=unknown,
         rejected=rejected,
         unknown_interval=(0.02, 0.06),
         unknown_reason=None,

@@ -5,7 +5,7 @@
     python studies/harm_page.py
 
 The default, `roll_call`, was tuned on the data of one group alone; the other group confirms. It labels as
-if every item had one of the classes: `unknown.py` measures what looking for items of no class gains and costs. DATA is
+if every item had one of the classes: `open_batches.py` measures batches with items of no class. DATA is
 a folder that holds the data of the group. Rules and intervals: `side_by_side.py`. A head is fitted once per catalogue
 and used for all its batches. Five examples per class and batches of 75 items unless said; where classes have fewer rows
 left, a batch has all of them, and results say how many items that is on average.

@@ -13,7 +13,7 @@ says what they are, and the batch is labelled again with these answers: `classif
 new_classes=...)`. The ten are then examples of their classes, of new ones if need be.
 
 `asked` is `classifier.questions(X, 10)`. `least certain` are the ten items with the smallest chance that their label is
-right, `(1 - unknown) · probability`. `random` are ten at random. An item whose class is not in the catalogue is right
+right, `certainty`. `random` are ten at random. An item whose class is not in the catalogue is right
 only if it gets that class, which is possible once a person has named it.
 
 Results are kept in `studies/results/questions/GROUP/BANK.json`; what is there is not measured again without `--again`.
@@ -77,9 +77,8 @@ class Task:
     def chosen(self) -> tuple[Ints, dict[str, Ints]]:
         """Return the labels without answers, and the items that each rule chooses."""
         found = self.classifier.infer(self.batch)
-        sure = (1 - np.nan_to_num(found.unknown)) * found.probabilities.max(1)
         asked = np.array([question.item for question in self.classifier.questions(self.batch, ANSWERS)])
-        least = np.argsort(sure, kind="stable")[:ANSWERS]
+        least = np.argsort(found.certainty, kind="stable")[:ANSWERS]
         return found.labels, dict(zip(RULES, (self.random, least, asked), strict=True))
 
     def labelled_with(self, items: Ints) -> Ints:

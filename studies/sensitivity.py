@@ -42,15 +42,10 @@ NUMBERS = {
     "positions.PULL": "examples that an item given to a class counts",
     "positions.BELIEVED": "share of the gain of a moved mean that is believed",
     "model.CERTAINTY": "power of far by which labels of a far batch are softened",
-    "unknown.SPIKE": "chance that nothing is unknown, before anything is seen",
-    "unknown.LEAST_DRIFT": "least difference between batch and catalogue",
-    "unknown.DRIFT_OF_FAR": "what far adds to it",
-    "unknown.MOST_DRIFT": "the most of it",
-    "unknown.UNIT": "place of a batch that differs by one",
+    "unknown.NOTHING_UNKNOWN": "chance that nothing is unknown, before anything is seen",
     "unknown.MOST_GROUPS": "pieces of evidence that groups count at most",
-    "unknown.EVIDENCE": "log of the Bayes factor that is needed, per unit of the difference",
     "unknown.REJECTED": "chance above which an item is rejected",
-    "levels.LEAST_BASE": "least share of the variance of single items that groups keep",
+    "levels.COMMON": "share of the variance of an item that its class has in common",
     "levels.PAIR_WEIGHT": "weight of all pairs against the ridge",
     "links.NEAR": "links that an item keeps",
     "head.INVERSE_RIDGE": "inverse ridge of the head",
@@ -58,7 +53,7 @@ NUMBERS = {
 }
 WHOLE = {"links.NEAR"}
 # Of a chance the odds are changed.
-CHANCES = {"presence.STRAYS", "unknown.SPIKE", "unknown.REJECTED"}
+CHANCES = {"presence.STRAYS", "unknown.NOTHING_UNKNOWN", "unknown.REJECTED"}
 
 
 class World(NamedTuple):

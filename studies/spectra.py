@@ -160,7 +160,7 @@ def jointly(classifier: BatchClassifier, vectors: Floats, allowed: Bools) -> tup
     with warnings.catch_warnings(action="ignore"):
         found = classifier.infer(vectors, **known)
     some = allowed.any(1)
-    chance = np.where(some, found.chances[:, 0] * (1 - np.nan_to_num(found.unknown)), -np.inf)
+    chance = np.where(some, found.certainty, -np.inf)
     named = np.where(some, found.labels, UNKNOWN)
     return Named(named, chance), Named(np.where(found.rejected, UNKNOWN, named), chance)
 

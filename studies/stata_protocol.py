@@ -40,9 +40,11 @@ from torch import Tensor
 import handful
 from handful import FeatureBank, fewshot
 from handful.extraction.backbones import load_backbone
-from handful.fewshot import Arrivals, FixedSupport, RangeOverPool, TaskBatch, TaskSpec
+from handful.fewshot import Draw, FixedSupport, TaskBatch, TaskSpec, UniformOverPool
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
+from handful.fewshot.tasks.query import Picks, round_to_sum
+from handful.fewshot.tasks.randomness import generator, uniforms
 from pages import Page, dots
 
 RESULTS = Path(__file__).parent / "results" / "stata_protocol"
@@ -60,6 +62,51 @@ Solve = Callable[[TaskBatch], Tensor]
 Kept = dict[str, dict[str, Any]]
 
 
+# Streams of random numbers that no rule of the package uses.
+RANGE_STREAM, ARRIVAL_STREAM = 7, 8
+
+
+@dataclass(frozen=True)
+class RangeOverPool(UniformOverPool):
+    """Rows as in `UniformOverPool`, of a number of classes that is drawn for each task from `least` … `k_eff`."""
+
+    least: int = 1
+
+    def pick(self, free: Ints, n_query: int, seed: int, indices: Ints) -> Picks:
+        """Pick queries among the `free` rows of some of the classes."""
+        uniform = uniforms(seed, indices, RANGE_STREAM, 1 + self.k_eff)
+        count = self.least + (uniform[:, :1] * (self.k_eff - self.least + 1)).astype(np.int64)
+        rank = uniform[:, 1:].argsort(-1).argsort(-1)
+        return super().pick(np.where(rank < count, free, 0), n_query, seed, indices)
+
+
+def arrivals(labels: Ints, concentration: float, size: int, seed: int, indices: Sequence[int]) -> Ints:
+    """Rows of batches in the order in which items arrive; task i is the i-th batch.
+
+    The order has one slot per class. Each class spreads its rows over the slots in proportions drawn from a Dirichlet
+    distribution, and in a slot the classes follow each other in random order. Rows that do not fill a batch are left
+    out; then another order of the same rows begins.
+    """
+    rounds, batches = np.divmod(np.asarray(indices), len(labels) // size)
+    orders = {number: _order(labels, concentration, seed, number) for number in set(rounds.tolist())}
+    pairs = zip(rounds.tolist(), (batches * size).tolist(), strict=True)
+    return np.stack([orders[number][first : first + size] for number, first in pairs])
+
+
+def _order(labels: Ints, concentration: float, seed: int, number: int) -> Ints:
+    n_classes, rng = int(labels.max()) + 1, generator(seed, number, ARRIVAL_STREAM)
+    turns = rng.random((n_classes, n_classes))  # [slot, class]
+    keys = []
+    for k in range(n_classes):
+        of_class = np.flatnonzero(labels == k)
+        counts = round_to_sum(rng.dirichlet(np.full(n_classes, concentration)), len(of_class))
+        slots = np.repeat(np.arange(n_classes), counts)
+        keys.append(np.stack([slots, turns[slots, k], of_class[rng.permutation(len(of_class))]]))
+    slots, turn, rows = np.concatenate(keys, 1)
+    order: Ints = rows[np.lexsort((turn, slots))].astype(np.int64)
+    return order
+
+
 @dataclass(frozen=True)
 class Setting:
     """A cell of the protocol: items per batch, and the range of the number of classes or the stream they come from."""
@@ -70,11 +117,19 @@ class Setting:
     most: int = 0
     concentration: float | None = None
 
-    def rule(self, labels: Ints) -> RangeOverPool | Arrivals:
-        """Return the query rule, within what the bank has."""
+    def draw(self, labels: Ints, seed: int, indices: Sequence[int]) -> Draw:
+        """Draw tasks whose support is a bank with one row per class."""
+        names = np.arange(int(labels.max()) + 1)
+        if self.concentration is None:
+            spec = TaskSpec(FixedSupport.whole(names), self.rule(labels), self.size)
+            return fewshot.draw(labels, spec, seed, indices)
+        rows = arrivals(labels, self.concentration, self.size, seed, indices)
+        every = names[None]
+        return Draw(np.asarray(indices), every, every, every, rows, labels[rows], support_elsewhere=True)
+
+    def rule(self, labels: Ints) -> RangeOverPool:
+        """Return the query rule of a range, within what the bank has."""
         sizes = np.sort(np.bincount(labels))
-        if self.concentration is not None:
-            return Arrivals(len(sizes), self.concentration)
         enough = int((sizes.cumsum() < self.size).sum()) + 1
         most = min(self.most or len(sizes), len(sizes))
         return RangeOverPool(most, max(min(self.least or most, most), enough))
@@ -176,10 +231,9 @@ class Named:
 
     def right(self, setting: Setting, solve: Solve, seed: int, indices: Sequence[int]) -> list[int]:
         """Count the right labels of each task."""
-        spec = TaskSpec(FixedSupport.whole(self.names.labels), setting.rule(self.items.labels), setting.size)
         found: list[int] = []
         for first in range(0, len(indices), CHUNK):
-            drawn = fewshot.draw(self.items.labels, spec, seed, indices[first : first + CHUNK])
+            drawn = setting.draw(self.items.labels, seed, indices[first : first + CHUNK])
             task, truth = fewshot.gather(self.items, drawn, support_bank=self.names)
             found += (solve(fewshot.transform("l2", task)) == truth).sum(-1).tolist()
         return found

@@ -8,13 +8,14 @@ import numpy as np
 from handful.classification import Batch, Classified
 from handful.estimators import Answer
 from handful.estimators.answer import best_two
+from handful.estimators.certainty import certainty_of
 from handful.reading.contents import Source
 
 
 def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answer:
     """Return an answer in which unknown items were not judged; with sites, one batch for each."""
     table = np.asarray(table)
-    codes, chances = best_two(table)
+    codes, best = best_two(table)
     groups, group_of = (None, None) if sites is None else np.unique(np.array(sites, dtype=object), return_inverse=True)
     n_groups = 1 if groups is None else len(groups)
     of_item = np.zeros(len(table), int) if group_of is None else group_of
@@ -22,16 +23,17 @@ def answer_of(table: Any, names: Any, sites: Any = None, **changes: Any) -> Answ
     absent = np.array([np.prod(1 - table[of_item == place], axis=0) for place in range(n_groups)])
     classes = np.empty(len(names), dtype=object)
     classes[:] = names
+    unknown = changes.get("unknown", np.full(len(table), np.nan))
     found = Answer(
         classes=classes,
         codes=codes,
-        chances=chances,
+        certainties=certainty_of(best, unknown, 1.0),
         table=table,
         expected_counts=counts,
         presence=1 - absent,
         joint_weight=np.full(n_groups, 0.9),
         prior_weight=None,
-        unknown=np.full(len(table), np.nan),
+        unknown=unknown,
         rejected=np.zeros(len(table), bool),
         unknown_interval=np.tile([0.0, 1.0], (n_groups, 1)),
         unknown_reason=None,

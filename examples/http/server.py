@@ -61,7 +61,7 @@ def labelled(body: bytearray, is_npy: bool, deadline: float) -> bytes:
     found = classifier.infer(X)
     answer = {
         "labels": found.labels.tolist(),
-        "probabilities": found.probabilities.max(1).tolist(),  # of these labels
+        "certainty": found.certainty.tolist(),  # chance that each label is right
         "present_classes": found.present_classes.tolist(),
         "unknown": None if np.isnan(found.unknown_share) else found.unknown.tolist(),  # chance to be none of them
         "diagnostics": [{"name": seen.name, "message": seen.message} for seen in found.diagnostics],

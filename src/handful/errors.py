@@ -125,5 +125,9 @@ class WeakFeaturesWarning(HandfulWarning):
     """The features barely separate the classes, even for left-out examples."""
 
 
+class UnusedShareWarning(HandfulWarning):
+    """Unknown items are expected, but the catalogue cannot tell which items these are."""
+
+
 class OverturnedScoresWarning(HandfulWarning):
     """Items to which another model gave a high score for one class were given another."""

@@ -30,11 +30,13 @@ def test_labels_are_those_of_the_method(files, method):
     catalogue, batch, (X, y, points, _) = files
     found, expected = classify(catalogue, batch, method=method), MethodClassifier(method).fit(X, y).infer(points)
     assert found.predictions()["label"] == expected.labels.tolist()
-    assert found.predictions()["probability"] == pytest.approx(expected.chances[:, 0].tolist(), abs=1e-6)
+    assert found.predictions()["certainty"] == pytest.approx(expected.certainty.tolist(), abs=1e-6)
     by_name = dict(zip(found.class_names, found.answer.expected_counts, strict=True))
     assert [by_name[name] for name in expected.classes] == pytest.approx(expected.expected_counts.tolist(), abs=1e-4)
     rows = np.arange(len(points))
-    assert found.answer.probabilities[rows, found.answer.codes[:, 0]] == pytest.approx(found.answer.chances[:, 0])
+    np.testing.assert_allclose(
+        found.answer.certainty, found.answer.probabilities[rows, found.answer.codes[:, 0]] * 49 / 50
+    )
     assert f"labelled by {method}" in found.how
 
 

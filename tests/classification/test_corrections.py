@@ -187,7 +187,7 @@ def test_a_streamed_batch_takes_them_too(files, monkeypatch):
     assert after.answer.rejected[[0, 1, *range(45, 49)]].tolist() == [False, True] + [False] * 4
     labels = after.predictions()["label"]
     assert (labels[0], labels[45:49]) == ("class 5", ["class 11"] * 4)
-    assert after.answer.chances[:, 0][0] == 1
+    assert after.answer.certainty[0] == 1
     assert np.mean(np.array(labels[49:]) == "class 11") > 0.8
 
 

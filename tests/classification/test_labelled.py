@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from handful.classification import Batch, Classified, check_ending, classify, tables, write_predictions
-from handful.classification.labelled import PREDICTION_TYPES, fixed
+from handful.classification.labelled import PREDICTION_TYPES
 from handful.errors import OptionError
 from handful.estimators import Proposal
 from tests.answers_at_hand import answer_of
@@ -21,7 +21,7 @@ def labelled(table=TABLE, names=("ant", "bee", "cat"), **about) -> Classified:
 
 def test_one_class_has_no_runner_up():
     table = labelled(np.ones((3, 1)), ("ant",)).predictions()
-    assert (table["label"], table["runner_up"], table["runner_up_probability"]) == (["ant"] * 3, [None] * 3, [None] * 3)
+    assert (table["label"], table["runner_up"], table["runner_up_certainty"]) == (["ant"] * 3, [None] * 3, [None] * 3)
 
 
 def test_predictions_of_some_items():
@@ -29,9 +29,9 @@ def test_predictions_of_some_items():
         "row": [3, 0],
         "item": ["d.png", "a.png"],
         "label": ["bee", "ant"],
-        "probability": [0.8, 0.7],
+        "certainty": [0.8, 0.7],
         "runner_up": ["ant", "bee"],
-        "runner_up_probability": [0.1, 0.2],
+        "runner_up_certainty": [0.1, 0.2],
         "unknown": [None, None],
         "rejected": [None, None],
         "proposal": [None, None],
@@ -87,13 +87,6 @@ def test_a_small_share_of_unknown_items_goes_without_saying():
 def test_present_classes_come_largest_first():
     few = labelled(expected_counts=np.array([0.7, 1.2, 1.7]), presence=np.array([0.4, 0.5, 0.9]))
     assert few.present() == [2, 1]
-
-
-def test_what_a_person_gave_is_fixed():
-    after = fixed(answer_of(TABLE, ("ant", "bee", "cat")), {0: 1, 1: 2, 2: None})
-    assert after.codes.tolist() == [[1, 0], [2, 1], [1, 0]]
-    assert after.chances[:2].tolist() == [[1, 0], [1, 0]]
-    assert (after.unknown[:2].tolist(), after.unknown[2], after.rejected.tolist()) == ([0, 0], 1, [False, False, True])
 
 
 def test_a_file_has_one_line_per_item_however_it_is_cut(tmp_path, monkeypatch):

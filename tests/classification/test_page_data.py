@@ -30,7 +30,7 @@ def test_every_item_once_with_its_answer():
     assert data["texts"][:3] == ["a", "b", "c"]
     assert len(data["texts"][3]) == 601
     assert [NAMES[k] for k in data["label"]] == ["ant & co", "ant & co", "<b>bee</b>", "<b>bee</b>"]
-    assert data["p"] == [0.9, 0.999, 0.55, 0.75]
+    assert data["certainty"] == [0.9, 0.999, 0.55, 0.75]
     assert data["doubtful"] == [0, 0, 1, 0]
     assert data["rejected"] == data["proposal"] == [0, 0, 0, 0]
     assert (data["left_out"], data["pictures"], data["groups"]) == (0, None, None)

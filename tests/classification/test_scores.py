@@ -67,7 +67,7 @@ def test_what_is_known_about_the_place(tmp_path):
     assert set(found.predictions()["label"]) <= {"animal 1", "animal 7"}
     (tmp_path / "weights.csv").write_text("species,weight\n" + "".join(f"{name},1\n" for name in CLASSES))
     plain, weighted = classify_scores(path), classify_scores(path, prior=tmp_path / "weights.csv")
-    np.testing.assert_allclose(weighted.predictions()["probability"], plain.predictions()["probability"], atol=0.05)
+    np.testing.assert_allclose(weighted.predictions()["certainty"], plain.predictions()["certainty"], atol=0.05)
 
 
 def test_written_back_or_as_a_table(tmp_path):
@@ -177,7 +177,7 @@ def test_weights_as_large_as_numbers_can_be(tmp_path):
     path, _ = made(tmp_path)
     (tmp_path / "w.csv").write_text("species,weight\n" + "".join(f"{name},1e308\n" for name in CLASSES))
     found, plain = classify_scores(path, prior=tmp_path / "w.csv"), classify_scores(path)
-    assert found.predictions()["probability"] == pytest.approx(plain.predictions()["probability"])
+    assert found.predictions()["certainty"] == pytest.approx(plain.predictions()["certainty"])
 
 
 def nested(folder, name):

@@ -37,6 +37,11 @@ def test_a_run_to_an_annotated_copy(files, capsys):
     after = read(folder / "named.mgf")
     assert after.columns["handful_label"] == [name or "none" for name in truth]
     np.testing.assert_array_equal(after.vectors, read(folder / "run.mgf").vectors)
+    found = classify(folder / "library.msp", folder / "run.mgf", precursor=0.01, unknown="none").predictions()
+    said = np.array(after.columns["handful_certainty"], float)
+    np.testing.assert_allclose(said, found["certainty"], atol=1e-4)
+    assert said[-5:].tolist() == [1] * 5  # no compound has this mass
+    assert said[:-5].max() <= 161 / 162
     assert "5 items look like none of your 40 classes" in " ".join(capsys.readouterr().out.split())
 
 

@@ -58,12 +58,7 @@ def test_labels_a_page_and_the_classes_present(files, capsys):
     "mixed",
     [
         True,
-        pytest.param(
-            False,
-            marks=pytest.mark.xfail(
-                strict=True, reason="the first rows of a class are alike, so the batch looks like one from elsewhere"
-            ),
-        ),
+        False,
     ],
 )
 def test_items_of_missing_classes_are_counted_and_written(files, capsys, mixed):

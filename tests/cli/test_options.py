@@ -23,7 +23,7 @@ COLUMNS = ("--features more", "--labels kind", "--trust-pickle", "--skip-bad")
 OF_A_GRID = (
     *("--shots 3", "--k-eff 3", "--n-query 9", "--split left", "--unknown-classes 2 --unknown-share 0.1"),
     *("--n-classes 4", "--query balanced", "--transform l2", "--option max_iter=20", "--support-bank other"),
-    *("--query range --k-eff-least 2", "--query dirichlet --concentration 0.5"),
+    "--query dirichlet --concentration 0.5",
 )
 # A command that would work, and the options that do not go with it.
 REFUSED = {
@@ -36,11 +36,9 @@ REFUSED = {
     f"{EXTRACT} photos.csv": ("--text said",),
     f"{EXTRACT} photos.csv --on ray": ("--workers 2", "--device cuda", "--text said"),
     f"{EXTRACT} photos": ("--split one", "--labels split", "--id-column kind", "--text said", "--skip-bad"),
-    DRAW: ("--k-eff-least 2", "--concentration 0.5"),
-    f"{DRAW} --query range": ("--concentration 0.5",),
-    f"{DRAW} --query dirichlet": ("--k-eff-least 2",),
+    DRAW: ("--concentration 0.5",),
     f"{DRAW} --support-bank other": ("--shots 3",),
-    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--k-eff-least 2", "--concentration 0.5"),
+    GRID: ("plan.toml", "--paper table1", "--mix-versions", "--concentration 0.5"),
     f"{GRID} --support-bank other": ("--shots 3",),
     "bench run plan.toml --out run": (*OF_A_GRID, "--paper table1", "--method tim"),
     "bench run --paper table1 --bank mini --out run": OF_A_GRID,

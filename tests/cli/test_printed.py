@@ -57,7 +57,7 @@ def test_a_batch_is_told_from_its_items_to_its_files(capsys):
         "      1       1.2   0.510  [bold]bee",
         "      2                    none of these",
         "",
-        "1 item is in doubt, because another class is nearly as likely.",
+        "1 item is in doubt, because another class or none is nearly as likely.",
         "2 items look like none of your 3 classes.",
         "Written:",
         "  labels.csv   predictions",

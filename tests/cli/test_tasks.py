@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("typer")
 from handful.cli.main import main
-from handful.fewshot import Arrivals, FixedSupport, RangeOverPool, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.fewshot import Dirichlet, ShotsPerClass, TaskSpec, UniformOverPool, draw
 from tests.banks_at_hand import random_bank
 
 
@@ -32,35 +32,16 @@ def test_rows_are_those_of_the_library(bank, tmp_path, capsys):
         assert bank.labels[task["query"]].tolist() == [task["classes"][k] for k in task["query_labels"]]
 
 
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        (["--query", "range", "--k-eff", 4, "--k-eff-least", 2], RangeOverPool(4, 2)),
-        (["--query", "arrivals", "--k-eff", 6], Arrivals(6, 0.1)),
-        (["--query", "arrivals", "--k-eff", 6, "--concentration", 0.01], Arrivals(6, 0.01)),
-    ],
-)
-def test_ranges_and_arrivals_are_those_of_the_library(bank, tmp_path, capsys, options, rule):
-    lines = run(capsys, "--bank", tmp_path / "bank", "--shots", 2, "--n-query", 10, "--tasks", "0:3", *options)
-    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), rule, 10), 0, range(3))
+def test_a_concentration_is_that_of_the_library(bank, tmp_path, capsys):
+    options = ["--shots", 2, "--n-query", 10, "--tasks", "0:3", "--query", "dirichlet", "--k-eff", 4]
+    lines = run(capsys, "--bank", tmp_path / "bank", *options, "--concentration", 0.5)
+    drawn = draw(bank.labels, TaskSpec(ShotsPerClass(2), Dirichlet(4, 0.5), 10), 0, range(3))
     assert [json.loads(line)["query"] for line in lines] == drawn.query.tolist()
 
 
 def test_a_preview_names_the_classes(bank, tmp_path, capsys):
-    lines = run(
-        capsys,
-        "--bank",
-        tmp_path / "bank",
-        "--preview",
-        "--k-eff",
-        2,
-        "--n-query",
-        8,
-        "--query",
-        "balanced",
-        "--tasks",
-        "0:4",
-    )
+    options = ["--preview", "--k-eff", 2, "--n-query", 8, "--query", "balanced", "--tasks", "0:4"]
+    lines = run(capsys, "--bank", tmp_path / "bank", *options)
     assert len(lines) == 4
     assert lines[0].startswith("task 0: 30 support rows of 6 classes, 8 queries of 2: class ")
     assert lines[0].count(" x4") == 2
@@ -85,24 +66,13 @@ def test_unknown_classes_need_a_share(bank, tmp_path, capsys):
 
 def test_the_support_may_be_another_bank(bank, tmp_path, capsys):
     library = random_bank(5, n_classes=6).save(tmp_path / "library")
-    options = [
-        "--support-bank",
-        tmp_path / "library",
-        "--k-eff",
-        2,
-        "--n-query",
-        6,
-        "--query",
-        "dirichlet",
-        "--n-classes",
-        3,
-    ]
+    options = ["--support-bank", tmp_path / "library", "--k-eff", 2, "--n-query", 6, "--query", "dirichlet"]
+    options += ["--n-classes", 3]
     tasks = [json.loads(line) for line in run(capsys, "--bank", tmp_path / "bank", *options)]
     assert len(tasks) == 10
     for task in tasks:
         assert library.labels[task["support"]].tolist() == [task["classes"][k] for k in task["support_labels"]]
         assert sorted(task["support"]) == np.flatnonzero(np.isin(library.labels, task["classes"])).tolist()
-    assert FixedSupport.whole(library.labels).elsewhere
     random_bank(n_classes=3).save(tmp_path / "other")
     assert main(["tasks", "draw", "--bank", str(tmp_path / "bank"), "--support-bank", str(tmp_path / "other")]) == 1
     assert "must have the same classes" in capsys.readouterr().err

@@ -334,7 +334,8 @@ def test_points_that_all_coincide_say_nothing(name):
     for value in (0.0, -3.0):
         solution = solve(name, task.with_features(task.support * 0 + value, task.query * 0 + value))
         found = solution.log_assignments.exp()
-        close(found, torch.full_like(found, 1 / task.n_classes), 1e-6)
+        # The chains of roll call work in single precision.
+        close(found, torch.full_like(found, 1 / task.n_classes), 5e-5 if name == "roll_call" else 1e-6)
 
 
 def test_small_and_degenerate_tasks_have_answers(name):
@@ -355,11 +356,8 @@ def test_options_are_frozen_known_by_name_and_survive_json(name):
         fewshot.solve(method.name, random_task(0), speed=3)
 
 
-# Their prototypes are moved step by step, so that nothing but themselves tells where they ended.
-KEEPS_PROTOTYPES = {
-    *("baseline:prototypes", "baseline_pp:prototypes", "paddle_gd"),
-    *("pt_map", "pt_map:column_mass", "proto_lp", "proto_lp:balanced", "tim", "tim_adm", "alpha_tim", "ostim", "eol"),
-}
+# Their prototypes are means of the answer, computed on first use.
+LATE_PROTOTYPES = {"paddle", "soft_kmeans", "unem"}
 
 
 def bytes_behind(root: object) -> dict[int, int]:
@@ -386,7 +384,8 @@ def test_a_solution_keeps_no_more_than_twice_its_answer_beside_the_task(name, mo
     for of_task in bytes_behind(task):
         own.pop(of_task, None)
     answer = solution.log_assignments.nbytes
-    if name in KEEPS_PROTOTYPES:
+    if isinstance(solution.find_prototypes, torch.Tensor):
+        assert name not in LATE_PROTOTYPES
         answer += solution.prototypes.nbytes
     assert sum(own.values()) <= 2 * answer
 

@@ -90,7 +90,7 @@ def test_no_crab_is_a_certain_bass_without_a_word(labelled):
     page, table = labelled
     gone = table[table["truth"].isin(GONE)]
     assert (gone["unknown"] > 0.5).mean() > 0.9
-    certain = gone[(gone["probability"] > 0.9) & (gone["unknown"] <= 0.5)]
+    certain = gone[(gone["certainty"] > 0.9) & (gone["unknown"] <= 0.5)]
     assert certain.empty
     # The page says the same of each item.
     data = pages_data(page)

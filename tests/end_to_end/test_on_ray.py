@@ -114,7 +114,7 @@ def test_a_data_set_is_labelled_group_by_group(ray, tmp_path):
         read = ray.data.read_parquet(str(tmp_path / "in"))
         labelled_dataset(read, classifier, **WHERE, buckets=5, workers=1).write_parquet(str(tmp_path / "out"))
     found = parquet.read_table(tmp_path / "out").sort_by("row")
-    assert found.column_names == ["row", "site", "day", "label", "probability"]
-    assert found.drop_columns(["label", "probability"]).equals(table.drop_columns(["vector"]))
+    assert found.column_names == ["row", "site", "day", "label", "certainty"]
+    assert found.drop_columns(["label", "certainty"]).equals(table.drop_columns(["vector"]))
     np.testing.assert_array_equal(found["label"].to_numpy(), expected.labels)
-    np.testing.assert_allclose(found["probability"].to_numpy(), expected.probabilities.max(-1), rtol=1e-5)
+    np.testing.assert_allclose(found["certainty"].to_numpy(), expected.certainty, rtol=1e-5)

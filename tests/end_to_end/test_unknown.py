@@ -60,7 +60,6 @@ def test_a_proposal_is_added_as_it_is_and_then_known(gaussian):
     assert not found.rejected.any()
 
 
-@pytest.mark.xfail(reason="one of two unknown classes is not rejected in a second draw of the batch")
 def test_predict_keeps_its_contract_and_gives_the_rejected_a_label_if_asked(gaussian):
     batch = gaussian.around(TRUTH)
     labels = gaussian.classifier.predict(batch)

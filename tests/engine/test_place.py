@@ -22,7 +22,17 @@ def placed(points, scores, weights, means, shots, spread):
         near = np.exp(scores + tilts - (scores + tilts).max(1, keepdims=True))
         return (near / near.sum(1, keepdims=True)).sum(0)
 
-    return place(count, np.array(len(points)), points.mean(0), allowed, weights, means, shots, spread)
+    return place(
+        count,
+        lambda tilts: count(tilts) / len(points),
+        np.array(len(points)),
+        points.mean(0),
+        allowed,
+        weights,
+        means,
+        shots,
+        spread,
+    )
 
 
 def test_an_offset_is_found():

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from handful.engine.presence import SHARED_ERROR, STRAYS, Alone, call_roll, class_noise, labels_of
+from handful.engine.presence import SHARED_ERROR, STRAYS, Alone, call_roll, labels_of
 
 
 def problem(seed, n_classes=8, present_classes=2, n_items=12, dim=6, noise=1.0):
@@ -21,9 +21,9 @@ def near(scores):
     return Alone.of(np.exp(scores - scores.max(1, keepdims=True)))
 
 
-def present(scores, shots, noise):
+def present(scores, shots):
     """Labels if there are few classes, chances of all classes, and the chance that each item is better alone."""
-    roll = call_roll(near(scores), noise, shots, int(np.isfinite(scores).any(0).sum()))
+    roll = call_roll(near(scores), shots, int(np.isfinite(scores).any(0).sum()))
     chances = np.zeros(scores.shape[1])
     chances[roll.columns] = roll.chances
     few, others = labels_of(near(scores), roll, int(np.isfinite(scores).any(0).sum()))
@@ -62,7 +62,7 @@ def test_near_the_exact_posterior():
     for seed in range(12):
         means, scores, _ = problem(seed)
         shots = np.full(len(means), 5.0)
-        given, chances, _ = present(scores, shots, class_noise(means))
+        given, chances, _ = present(scores, shots)
         labels, held = exact(scores, shots, typical=2)
         # Presence says that a class has an item, which is a little less than that it belongs to the set.
         of_presence.append(chances - held)
@@ -73,51 +73,50 @@ def test_near_the_exact_posterior():
 
 
 def test_order_of_classes_and_items_does_not_matter():
-    means, scores, _ = problem(0, n_classes=40, present_classes=4, n_items=30)
+    _, scores, _ = problem(0, n_classes=40, present_classes=4, n_items=30)
     shots, rng = np.full(40, 3.0), np.random.default_rng(5)
-    labels, chances, _ = present(scores, shots, class_noise(means))
+    labels, chances, _ = present(scores, shots)
     classes, items = rng.permutation(40), rng.permutation(30)
-    again, chances_again, _ = present(scores[items][:, classes], shots, class_noise(means[classes]))
+    again, chances_again, _ = present(scores[items][:, classes], shots)
     assert np.allclose(again, labels[items][:, classes], atol=1e-4)
     assert np.allclose(chances_again, chances[classes], atol=1e-4)
 
 
 def test_a_little_noise_changes_little():
     for seed in range(10):
-        means, scores, _ = problem(seed, n_classes=40, present_classes=4, n_items=30)
+        _, scores, _ = problem(seed, n_classes=40, present_classes=4, n_items=30)
         rng, shots = np.random.default_rng(seed), np.full(40, 3.0)
-        labels, chances, _ = present(scores, shots, class_noise(means))
+        labels, chances, _ = present(scores, shots)
         again, chances_again, _ = present(
             scores + 1e-5 * rng.normal(size=scores.shape),
             shots,
-            class_noise(means + 1e-6 * rng.normal(size=means.shape)),
         )
         assert np.abs(again - labels).max() < 1e-3
         assert np.abs(chances_again - chances).max() < 1e-3
 
 
 def test_a_class_far_from_everything_changes_little():
-    means, scores, _ = problem(3, n_classes=40, present_classes=4, n_items=60, noise=0.7)
-    shots, noise = np.full(40, 3.0), class_noise(means)
-    labels, _, _ = present(scores, shots, noise)
+    _, scores, _ = problem(3, n_classes=40, present_classes=4, n_items=60, noise=0.7)
+    shots = np.full(40, 3.0)
+    labels, _, _ = present(scores, shots)
     more = np.column_stack([scores, np.full(60, -200.0)])
-    again, chances, _ = present(more, np.full(41, 3.0), np.hstack([noise, noise[:, :1]]))
+    again, chances, _ = present(more, np.full(41, 3.0))
     assert np.abs(again[:, :40] - labels).max() < 0.02
     assert chances[40] < 1e-6
 
 
 def test_copies_of_one_item_are_one_class():
-    means, scores, _ = problem(1, n_classes=20, noise=0.5)
+    _, scores, _ = problem(1, n_classes=20, noise=0.5)
     for n in (1, 2, 10, 11, 50):
-        labels, chances, _ = present(np.repeat(scores[:1], n, 0), np.full(20, 5.0), class_noise(means))
+        labels, chances, _ = present(np.repeat(scores[:1], n, 0), np.full(20, 5.0))
         assert chances[scores[0].argmax()] > 0.5
         assert (labels.argmax(1) == scores[0].argmax()).all()
 
 
 def test_a_class_that_is_ruled_out_gets_nothing():
-    means, scores, truth = problem(2)
+    _, scores, truth = problem(2)
     scores[:, truth[0]] = -np.inf
-    labels, chances, _ = present(scores, np.full(8, 5.0), class_noise(means))
+    labels, chances, _ = present(scores, np.full(8, 5.0))
     assert np.isfinite(labels).all()
     assert not labels[:, truth[0]].any()
     assert chances[truth[0]] == 0
@@ -126,8 +125,8 @@ def test_a_class_that_is_ruled_out_gets_nothing():
 def test_joint_labels_are_better_where_few_classes_occur():
     right = []
     for seed in range(10):
-        means, scores, truth = problem(seed, n_classes=60, present_classes=3, n_items=45, dim=8, noise=1.2)
-        labels, _, _ = present(scores, np.full(60, 5.0), class_noise(means))
+        _, scores, truth = problem(seed, n_classes=60, present_classes=3, n_items=45, dim=8, noise=1.2)
+        labels, _, _ = present(scores, np.full(60, 5.0))
         right.append([(labels.argmax(1) == truth).mean(), (scores.argmax(1) == truth).mean()])
     joint, alone = np.mean(right, 0)
     assert joint > alone + 0.1
@@ -142,7 +141,7 @@ def test_items_are_labelled_alone_in_a_very_uneven_batch_and_where_any_class_may
         truth = np.repeat(np.arange(len(counts)), counts)
         points = means[truth] + 0.5 * rng.normal(size=(len(truth), 12))
         scores = (points @ means.T - (means**2).sum(1) / 2) / 0.25
-        alone[kind] = present(scores, np.full(300, 5.0), class_noise(means))[2]
+        alone[kind] = present(scores, np.full(300, 5.0))[2]
     assert alone["even"] < 0.1
     assert alone["uneven"] > 0.4
     assert alone["any"] > 0.9

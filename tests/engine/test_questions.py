@@ -21,12 +21,12 @@ def blocks(seed, sizes, doubts, n_classes=12, dim=24):
     q = np.full((len(of), n_classes), 0.0)
     q[np.arange(len(of)), of] = 1 - np.array(doubts)[of]
     q[np.arange(len(of)), len(sizes) + of] += np.array(doubts)[of]
-    return points, q, np.zeros(len(of)), of
+    return points, q, q.max(1), of
 
 
 def test_one_question_per_doubtful_block_the_largest_first():
-    points, q, unknown, of = blocks(0, [30, 20, 10, 10], [0.02, 0.3, 0.4, 0.1])
-    found = questions_about(points, q, unknown, 4)
+    points, q, certainty, of = blocks(0, [30, 20, 10, 10], [0.02, 0.3, 0.4, 0.1])
+    found = questions_about(points, q, certainty, 4)
     assert of[[question.item for question in found]].tolist() == [1, 2, 3, 0]
     assert [question.speaks_for for question in found] == [19, 9, 9, 29]
     assert [question.worth for question in found] == pytest.approx(
@@ -35,11 +35,9 @@ def test_one_question_per_doubtful_block_the_largest_first():
 
 
 def test_a_block_of_unknown_items_is_asked_about():
-    points, q, unknown, of = blocks(0, [30, 20, 10], [0.02, 0.02, 0.02])
-    unknown[of == 2] = 0.6
-    assert of[questions_about(points, q, unknown, 1)[0].item] == 2
-    nothing_known = np.full_like(unknown, np.nan)
-    assert of[questions_about(points, q, nothing_known, 1)[0].item] == 0
+    points, q, certainty, of = blocks(0, [30, 20, 10], [0.02, 0.02, 0.02])
+    assert of[questions_about(points, q, certainty, 1)[0].item] == 0
+    assert of[questions_about(points, q, np.where(of == 2, 0.4, certainty), 1)[0].item] == 2
 
 
 @given(seed=st.integers(0, 200))
@@ -47,7 +45,7 @@ def test_the_choice_is_nearly_the_best(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(9, 4))
     q = rng.dirichlet(np.full(3, 0.5), 9)
-    found = questions_about(points, q, np.zeros(9), 3)
+    found = questions_about(points, q, q.max(1), 3)
     directions = points / np.linalg.norm(points, axis=1, keepdims=True)
     together = questions._chances(directions, q, np.arange(9))
     wrong = 1 - q.max(1)
@@ -62,30 +60,30 @@ def test_the_choice_is_nearly_the_best(seed):
 
 
 def test_answered_items_are_not_asked_about_again():
-    points, q, unknown, _ = blocks(0, [6, 5], [0.3, 0.2])
-    first = questions_about(points, q, unknown, 2)
-    again = questions_about(points, q, unknown, 100, answered=[first[0].item])
+    points, q, certainty, _ = blocks(0, [6, 5], [0.3, 0.2])
+    first = questions_about(points, q, certainty, 2)
+    again = questions_about(points, q, certainty, 100, answered=[first[0].item])
     assert len(again) == 10
     assert first[0].item not in {question.item for question in again}
 
 
 def test_only_the_most_doubtful_of_very_many_are_compared(monkeypatch):
-    points, q, unknown, of = blocks(0, [30, 20, 10], [0.02, 0.3, 0.4])
+    points, q, certainty, of = blocks(0, [30, 20, 10], [0.02, 0.3, 0.4])
     monkeypatch.setattr(questions, "MOST_ASKED_ABOUT", 30)
     monkeypatch.setattr(questions, "MOST_PAIRED", 25)
-    assert of[[question.item for question in questions_about(points, q, unknown, 2)]].tolist() == [1, 2]
+    assert of[[question.item for question in questions_about(points, q, certainty, 2)]].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_tiny_batches(n):
-    points, q, unknown, _ = blocks(0, [n], [0.3])
-    assert len(questions_about(points, q, unknown, 10)) == n
+    points, q, certainty, _ = blocks(0, [n], [0.3])
+    assert len(questions_about(points, q, certainty, 10)) == n
 
 
 def test_answers_help_more_than_those_about_the_least_certain_items():
     """On made-up data: one example per class, so whole classes are mistaken."""
     rng, ahead = np.random.default_rng(0), []
-    for _ in range(40):
+    for _ in range(80):
         centres = rng.normal(size=(40, 16))
         truth = rng.choice(40, 8, replace=False)[rng.integers(0, 8, 80)]
         batch = centres[truth] + 0.8 * rng.normal(size=(80, 16))
@@ -93,7 +91,7 @@ def test_answers_help_more_than_those_about_the_least_certain_items():
         classifier = BatchClassifier().fit(X, np.arange(40))
         found = classifier.infer(batch)
         asked = [question.item for question in classifier.questions(batch, 8)]
-        least = np.argsort(found.probabilities.max(1), kind="stable")[:8]
+        least = np.argsort(found.certainty, kind="stable")[:8]
         right = []
         for items in (asked, least):
             answers = {int(item): int(truth[item]) for item in items}
@@ -105,7 +103,7 @@ def test_answers_help_more_than_those_about_the_least_certain_items():
 def test_a_thousand_items_and_classes():
     rng = np.random.default_rng(0)
     points, q = rng.normal(size=(1000, 384)), rng.dirichlet(np.ones(1000), 1000)
-    assert len(questions_about(points, q, np.zeros(1000), 10)) == 10
+    assert len(questions_about(points, q, q.max(1), 10)) == 10
 
 
 def test_other_numbers_are_refused():

@@ -4,29 +4,29 @@ import numpy as np
 import pytest
 
 from handful.engine.levels import Levels
-from handful.engine.unknown import REJECTED, Looks, Verdict
+from handful.engine.unknown import REJECTED, Looks, Verdict, limit_of
 
 
 def levels(level, known, unknown):
     return Levels((0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (level, 0.0), (known, 0.0), (unknown, 0.0), 1.0)
 
 
-class Said:
-    """What single items say; `far` is what a batch from elsewhere is seen by."""
+class Posterior:
+    """What single items say."""
 
-    def __init__(self, t, of=None, far=1.0, weights=None):
-        ones = np.ones(len(t))
-        looks = Looks(np.asarray(t), ones, ones if weights is None else weights)
-        self.verdict = Verdict.of(of or levels(5.0, 1.0, 1.5), looks, far)
-        self.chances, self.interval = self.verdict.chances(looks.t, ones), self.verdict.interval
-        self.rejected = (self.chances > REJECTED) & self.verdict.is_open
+    def __init__(self, t, of=None, **others):
+        looks = Looks.of(np.asarray(t, float))._replace(**others)
+        self.grid = Verdict.of(of or levels(5.0, 1.0, 1.5), looks)
+        self.chances, self.interval = self.grid.chances(looks.t, looks.sizes), self.grid.interval
+        self.nothing = self.grid.grid[..., 0].sum()
+        self.rejected = self.chances > REJECTED
 
 
 @pytest.mark.parametrize("n", [30, 300, 3000])
 @pytest.mark.parametrize(("shift", "width"), [(0, 1), (3, 1), (6, 1.4), (2, 1.4)])
 def test_nothing_unknown_in_a_batch_from_elsewhere(n, shift, width):
     rng = np.random.default_rng(0)
-    found = Said(shift + width * rng.normal(size=n), far=1 + shift / 4)
+    found = Posterior(shift + width * rng.normal(size=n))
     assert found.rejected.mean() <= 0.02
     assert found.interval[0] <= 0.05
 
@@ -38,7 +38,7 @@ def test_two_populations_are_told_apart_wherever_they_lie(shift, share):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         strange = np.arange(60) < 60 * share
-        found = Said(shift + np.where(strange, rng.normal(5, 1.2, 60), rng.normal(0, 1, 60)), far=1 + shift / 4)
+        found = Posterior(shift + np.where(strange, rng.normal(5, 1.2, 60), rng.normal(0, 1, 60)))
         errors.append(abs(found.chances.mean() - strange.mean()))
         covered.append(found.interval[0] <= strange.mean() <= found.interval[1])
         rejected.append(found.rejected[~strange].mean())
@@ -48,28 +48,87 @@ def test_two_populations_are_told_apart_wherever_they_lie(shift, share):
 
 
 def test_what_cannot_be_told_apart_has_a_wide_interval_and_rejects_nothing():
-    found = Said(np.random.default_rng(0).normal(size=60), levels(0.3, 1.0, 1.0))
+    found = Posterior(np.random.default_rng(0).normal(size=60), levels(0.3, 1.0, 1.0))
     assert found.interval[1] - found.interval[0] > 0.5
     assert not found.rejected.any()
 
 
 def test_an_item_farther_out_is_never_less_likely_unknown():
     t = np.concatenate([np.random.default_rng(0).normal(size=40), np.linspace(3, 30, 20)])
-    found = Said(t, levels(5.0, 2.0, 1.0))
+    found = Posterior(t, levels(5.0, 2.0, 1.0))
     assert (np.diff(found.chances[40:]) >= -1e-9).all()
 
 
 def test_copies_are_one_piece_of_evidence():
     rng = np.random.default_rng(0)
     t = np.concatenate([rng.normal(size=30), [5.0]])
-    once = Said(t).verdict.evidence
-    copied = Said(np.concatenate([t, np.full(49, 5.0)]), weights=np.concatenate([np.ones(30), np.full(50, 1 / 50)]))
-    assert copied.verdict.evidence == pytest.approx(once)
+    weights = np.concatenate([np.ones(30), np.full(50, 1 / 50)])
+    copied = Posterior(np.concatenate([t, np.full(49, 5.0)]), weights=weights)
+    assert copied.nothing == pytest.approx(Posterior(t).nothing)
 
 
-def test_a_batch_from_elsewhere_needs_more_evidence():
+def test_a_person_who_says_none_of_these_tells_the_share_and_the_shift():
+    t = np.concatenate([np.random.default_rng(0).normal(2.5, 1, size=40), np.random.default_rng(1).normal(5, 1, 20)])
+    said = np.full(60, np.nan)
+    said[:3], said[40:46] = 0, 1
+    alone, helped = Posterior(t), Posterior(t, told=said)
+    others = np.arange(60) >= 46
+    assert helped.chances[others].mean() > alone.chances[others].mean()
+    assert helped.nothing < 1e-6
+    assert helped.interval[0] >= 0.1  # six of sixty
+
+
+def test_a_batch_that_a_person_labelled_has_no_doubt():
+    t = np.random.default_rng(0).normal(size=20)
+    found = Posterior(t, told=np.repeat([1.0, 0.0], [5, 15]))
+    assert found.interval == pytest.approx([0.25, 0.25], abs=0.02)
+
+
+def told(t, a, b, of=None):
+    """Verdict, chances and rejected items if the share is Beta(a, b)."""
+    ones, share = np.ones(len(t)), np.array([a, b])
+    verdict = Verdict.of(of or levels(5.0, 1.0, 1.5), Looks.of(t), share)
+    chances = verdict.chances(t, ones)
+    return verdict, chances, chances > limit_of(chances, share)
+
+
+def test_where_nothing_can_be_told_apart_the_share_is_the_one_told():
+    t = np.random.default_rng(0).normal(size=60)
+    for share in (0.1, 0.3, 0.7):
+        _, chances, rejected = told(t, 100 * share, 100 * (1 - share), levels(0.1, 1.0, 1.0))
+        assert chances.mean() == pytest.approx(share, abs=0.05)
+        assert rejected.sum() == round(chances.sum())
+        assert chances[rejected].min() > chances[~rejected].max()
+
+
+def test_two_populations_overcome_the_share_told():
     rng = np.random.default_rng(0)
-    t = np.concatenate([rng.normal(size=30), rng.normal(3.0, 1.0, size=10)])
-    at_home, away = (Said(t, levels(3.0, 1.0, 1.0), far=far).verdict.evidence for far in (1.0, 2.0))
-    assert at_home > 2
-    assert away < at_home
+    strange = np.arange(60) < 18
+    for share in (0.15, 0.3, 0.6):
+        _, _, rejected = told(
+            np.where(strange, rng.normal(6, 1, 60), rng.normal(0, 1, 60)), 10 * share, 10 - 10 * share
+        )
+        assert (rejected == strange).mean() > 0.95
+
+
+def test_told_that_nothing_is_unknown():
+    rng = np.random.default_rng(0)
+    verdict, chances, rejected = told(np.concatenate([rng.normal(0, 1, 40), rng.normal(6, 1, 20)]), 0.0, 1.0)
+    assert not rejected.any()
+    assert (chances == 0).all()
+    assert verdict.interval.tolist() == [0, 0]
+
+
+def test_in_a_stack_each_batch_has_its_own_share():
+    rng = np.random.default_rng(0)
+    t, ones = rng.normal(size=(3, 40)), np.ones((3, 40))
+    shares = np.array([[np.nan, np.nan], [3.0, 7.0], [0.0, 1.0]])
+    of = levels(5.0, 1.0, 1.5)
+    stack = Verdict.of(of, Looks.of(t), shares)
+    for place, share in enumerate([None, shares[1], shares[2]]):
+        one = Verdict.of(of, Looks.of(t[place]), share)
+        np.testing.assert_allclose(stack.grid[place], one.grid, atol=1e-12)
+        chances = one.chances(t[place], ones[place])
+        assert limit_of(stack.chances(t, ones), shares)[place] == pytest.approx(
+            float(limit_of(chances, share)), abs=1e-6
+        )

@@ -34,7 +34,7 @@ from handful.estimators.context import Known
 from tests.answers_at_hand import answer_of
 
 CLASSES = np.array([f"class {k:02}" for k in range(20)])
-COLUMNS = ["label", "probability", "runner_up", "runner_up_probability", "doubtful", "unknown", "rejected"]
+COLUMNS = ["label", "certainty", "runner_up", "runner_up_certainty", "doubtful", "unknown", "rejected"]
 
 
 # -- what a batch says about its classes -------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_everything_agrees_with_the_answer_of_the_catalogue(sentences):
     np.testing.assert_array_equal(found.presence, expected.presence)
     np.testing.assert_array_equal(found.rejected, expected.rejected)
     np.testing.assert_allclose(found.expected_counts, expected.expected_counts)
-    np.testing.assert_allclose(found.expected_counts, expected.probabilities.sum(0), atol=1e-3)
+    np.testing.assert_allclose(found.expected_counts, (1 - expected.unknown) @ expected.probabilities, atol=1e-3)
     np.testing.assert_allclose(found.class_proportions, found.expected_counts / 30)
     np.testing.assert_allclose(found.probabilities.sum(-1), 1)
     assert (found.labels == found.probabilities.argmax(-1)).all()
@@ -236,7 +236,7 @@ def test_answers_are_arrays_and_a_table_has_the_index_and_the_kind_of_the_batch(
     plain = expected.to_frame()
     assert list(plain.columns) == COLUMNS
     assert plain["label"].tolist() == expected.labels.tolist()
-    np.testing.assert_array_equal(plain["probability"], expected.probabilities.max(1))
+    np.testing.assert_array_equal(plain["certainty"], expected.certainty)
     np.testing.assert_array_equal(plain["rejected"], expected.rejected)
     np.testing.assert_array_equal(plain["doubtful"], expected.doubtful)
     assert (plain["runner_up"] != plain["label"]).all()
@@ -244,7 +244,7 @@ def test_answers_are_arrays_and_a_table_has_the_index_and_the_kind_of_the_batch(
     index = [f"photo {i}" for i in range(len(batch))]
     for kind, table in kinds_of(batch, index).items():
         found = classifier.infer(table)
-        for name in ("labels", "probabilities", "unknown", "rejected", "doubtful", "presence"):
+        for name in ("labels", "certainty", "probabilities", "unknown", "rejected", "doubtful", "presence"):
             assert type(getattr(found, name)) is np.ndarray
         assert isinstance(found.to_frame(), kind)
         assert isinstance(found.by_class(), kind)
@@ -286,13 +286,14 @@ def test_the_largest_class_is_listed_whatever_its_chance(world):
 def test_a_summary_says_what_there_is(world):
     classifier, batch = world
     found = classifier.infer(batch)
-    assert repr(found) == "Answer(29 items, 2 of 20 classes present, 0 items doubtful, 9 rejected)"
+    assert repr(found) == "Answer(29 items, 2 of 20 classes present, 1 item doubtful, 8 rejected)"
     lines = found.summary().splitlines()
     assert lines[0] == "29 items, 2 of 20 classes present."
     assert lines[2].split()[:3] == ["class", "03", f"{found.expected_counts[3]:.1f}"]
     # Item 0 lies between two classes, far from both.
-    assert lines[4].startswith("9 items look like none of the classes: 0, 21, 22, 23, 24, 25, 26, 27, 28. The share")
-    assert lines[5].startswith("Perhaps a new class of 8 items, nearest to class")
+    assert lines[4] == "1 doubtful item: 0."
+    assert lines[5].startswith("8 items look like none of the classes: 21, 22, 23, 24, 25, 26, 27, 28. The share")
+    assert lines[6].startswith("Perhaps a new class of 8 items, nearest to class")
 
 
 def test_a_summary_repeats_the_warnings(world):

@@ -59,7 +59,7 @@ def test_present_classes_of_real_sentences():
         right.append((inference.labels == names[rows]).mean())
         found.append(len(set(names[rows]) & set(inference.present_classes)))
         believed.append(len(inference.present_classes))
-        assert inference.expected_counts.sum() + inference.unknown.sum() * inference.rejected.any() == pytest.approx(60)
+        assert inference.expected_counts.sum() + inference.unknown.sum() == pytest.approx(60)
         called.append(inference.rejected.mean())
     assert np.mean(called) < 0.05
     assert np.mean(right) > np.mean(right_alone) + 0.03
@@ -76,7 +76,8 @@ def test_the_answer_is_that_of_the_library():
     found = BatchClassifier().fit(features, labels).infer(batch)
     assert (found.labels == classes[expected.predictions[0]]).all()
     np.testing.assert_allclose(found.probabilities, expected.log_assignments[0].exp(), atol=1e-4)
-    np.testing.assert_allclose(found.class_proportions, expected.proportions[0], atol=1e-4)
+    shares = found.class_proportions / found.class_proportions.sum()
+    np.testing.assert_allclose(shares, expected.proportions[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("labels", [["a", "b", "a"], [True, False, True], [7, -3, 7], np.array([2.0, 5.0, 2.0])])
@@ -115,34 +116,14 @@ def test_the_scale_of_the_features_does_not_matter(seed, exponent):
     np.testing.assert_allclose(scaled.probabilities, raw.probabilities, atol=1e-6)
 
 
-def rotation_of(seed):
-    return np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((6, 6)))[0]
-
-
-def rotated(seed, transform):
-    """Answers without and with a rotation of the features."""
-    X, y, batch = toy(seed)
-    rotation = rotation_of(seed)
-    return by_catalogue(X, y, batch, transform), by_catalogue(X @ rotation, y, batch @ rotation, transform)
-
-
 @quiet
+@given(seed=st.integers(0, 1000))
 @pytest.mark.parametrize("transform", ["l2", "raw"])
-def test_a_rotation_changes_no_label_and_probabilities_seldom_by_much(transform):
-    """The noise of the chains is drawn by the positions of the classes."""
-    moved = []
-    for expected, found in (rotated(seed, transform) for seed in range(10)):
-        assert (found.labels == expected.labels).all()
-        moved.append(np.abs(found.probabilities - expected.probabilities).max(1))
-    assert np.quantile(np.concatenate(moved), 0.9) < 0.02
-
-
-@quiet
-@pytest.mark.xfail(strict=True, reason="other noise of the chains: up to 0.11")
-@pytest.mark.parametrize(("seed", "transform"), [(2, "l2"), (41, "l2"), (41, "raw")])
 def test_a_rotation_does_not_matter(seed, transform):
-    expected, found = rotated(seed, transform)
-    np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=0.02)
+    X, y, batch = toy(seed)
+    rotation = np.linalg.qr(np.random.default_rng(seed + 1).standard_normal((6, 6)))[0]
+    expected, found = (by_catalogue(X @ to, y, batch @ to, transform) for to in (np.eye(6), rotation))
+    np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-6)
 
 
 @quiet
@@ -509,7 +490,6 @@ def test_a_clear_unknown_class_is_found_among_several_known_ones(seed):
 
 
 @quiet
-@pytest.mark.xfail(strict=True, reason="one known and one unknown class look like a batch from elsewhere")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_clear_unknown_class_is_found_beside_a_single_known_one(seed):
     found, truth = with_an_unknown_class(seed, [3])

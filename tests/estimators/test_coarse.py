@@ -23,8 +23,8 @@ def birds():
     rng = np.random.default_rng(0)
     centres = 6 * rng.normal(size=(5, 12))
     centres[1] = centres[0]
-    y = np.array(SPECIES).repeat(6)
-    X = centres.repeat(6, 0) + rng.normal(size=(30, 12))
+    y = np.array(SPECIES).repeat(20)
+    X = centres.repeat(20, 0) + rng.normal(size=(100, 12))
     return X, y, centres[[0] * 10 + [2] * 10] + rng.normal(size=(20, 12))
 
 
@@ -32,17 +32,20 @@ def test_where_classes_cannot_be_told_apart_the_answer_is_the_coarse_one(birds):
     X, y, batch = birds
     found = BatchClassifier().fit(X, y).infer(batch, coarse=GENUS)
     p = dict(zip(found.classes.tolist(), found.probabilities.T, strict=True))
-    np.testing.assert_allclose(found.coarse.chances[:10], (p["house sparrow"] + p["tree sparrow"])[:10])
+    both, known = p["house sparrow"] + p["tree sparrow"], (1 - found.unknown) * 101 / 102
+    np.testing.assert_allclose(found.coarse.certainty[:10], (both * known)[:10])
     assert found.coarse.classes.tolist() == ["corvid", "owl", "sparrow"]  # owls are their own coarse class
-    assert (found.chances[:10, 0] < 0.95).all()
+    assert (found.certainty[:10] < 0.95).all()
     assert found.sure_labels.tolist() == ["sparrow"] * 10 + ["raven"] * 10
     plain = BatchClassifier().fit(X, y).infer(batch)
     np.testing.assert_array_equal(plain.probabilities, found.probabilities)
     assert plain.sure_labels.tolist() == [None] * 10 + ["raven"] * 10
     assert "items have a class" not in plain.summary()
-    assert "10 of 20 items have a class with a chance of at least 0.95, and 10 more a coarse class" in found.summary()
+    assert (
+        "10 of 20 items have a class with a certainty of at least 0.95, and 10 more a coarse class" in found.summary()
+    )
     table = found.to_frame()
-    assert table.columns.tolist()[-3:] == ["coarse", "coarse_probability", "sure_label"]
+    assert table.columns.tolist()[-3:] == ["coarse", "coarse_certainty", "sure_label"]
     assert table["coarse"].tolist() == ["sparrow"] * 10 + ["corvid"] * 10
 
 
@@ -52,9 +55,9 @@ def test_groups_and_sequences_have_coarse_classes_too(birds):
     found = classifier.infer(batch, groups=sites, coarse=GENUS)
     alone = classifier.infer(batch[sites == 1], coarse=GENUS)
     assert found[1].sure_labels.tolist() == alone.sure_labels.tolist()
-    np.testing.assert_allclose(found[1].coarse.chances, alone.coarse.chances, atol=1e-6)
+    np.testing.assert_allclose(found[1].coarse.certainty, alone.coarse.certainty, atol=1e-6)
     whole = classifier.infer(batch, coarse=GENUS, sequence=[0] * 10 + [1] * 10)
-    assert len(set(whole.coarse.chances[:10].tolist())) == 1
+    assert len(set(whole.coarse.certainty[:10].tolist())) == 1
 
 
 def test_a_rejected_item_is_sure_of_nothing(birds):
@@ -98,7 +101,7 @@ def test_a_column_of_the_catalogue_or_a_table_names_coarse_classes(files, coarse
     write_predictions(found, files / "labels.csv")
     written = pd.read_csv(files / "labels.csv")
     assert written["sure_label"].tolist() == ["sparrow"] * 10 + ["raven"] * 10
-    assert (written["coarse_probability"] >= written["probability"] - 1e-6).all()
+    assert (written["coarse_certainty"] >= written["certainty"] - 1e-6).all()
 
 
 def test_a_class_has_one_coarse_class(files):
@@ -128,7 +131,7 @@ def test_scores_with_a_taxonomy_need_no_table(tmp_path):
     images = [{"filepath": f"{i}.jpg", "classifications": scores} for i in range(6)]
     (tmp_path / "predictions.json").write_text(json.dumps({"predictions": images}))
     found = classify_scores(tmp_path / "predictions.json", coarse="genus")
-    np.testing.assert_allclose(found.answer.coarse.chances, found.answer.probabilities[:, :2].sum(1))
+    np.testing.assert_allclose(found.answer.coarse.certainty, found.answer.probabilities[:, :2].sum(1))
     assert set(found.predictions()["coarse"]) == {"cervus"}
     assert classify_scores(tmp_path / "predictions.json", coarse="family").answer.coarse.labels[0] == "cervidae"
     plain = [{"filepath": "a.jpg", "classifications": {"classes": ["cow", "elk"], "scores": [0.8, 0.1]}}]
@@ -142,11 +145,11 @@ def test_the_command_says_how_many_are_sure(files, capsys):
     line = ["classify", "--catalogue", paths[0], "--batch", paths[1], "--out", paths[2], "--coarse", "genus"]
     assert main(line) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "10 of 20 items have a class with a chance of at least 0.95, and 10 more a coarse class" in said
+    assert "10 of 20 items have a class with a certainty of at least 0.95, and 10 more a coarse class" in said
 
 
 def test_the_page_shows_coarse_classes(files):
     data = page_data(classify(files / "catalogue.csv", files / "batch.csv", coarse="genus"), "birds")
     assert data["coarse"] == ["sparrow"] * 10 + ["corvid"] * 10
-    assert min(data["coarse_p"]) > 0.95
+    assert min(data["coarse_certainty"]) > 0.95
     assert page_data(classify(files / "catalogue.csv", files / "batch.csv"), "birds")["coarse"] is None

@@ -20,7 +20,7 @@ from handful.estimators.batches import CatalogueItems, answered
 from handful.estimators.context import Known
 from handful.estimators.diagnostics import (
     FEWEST_ITEMS,
-    LEAST_CERTAINTY,
+    LEAST_CONFIDENCE,
     LEAST_SIGNAL,
     unlike_catalogue,
     weak_features,
@@ -116,16 +116,16 @@ def test_features_in_another_order_are_unlike_the_catalogue(bank, k_eff):
     with pytest.warns(UnlikeCatalogueWarning, match="same model and preprocessing"):
         found = only(BatchClassifier().fit(X, y).infer(shuffled))
     assert found.name == "unlike_catalogue"
-    assert found.value < found.threshold == LEAST_CERTAINTY
+    assert found.value < found.threshold == LEAST_CONFIDENCE
 
 
 def test_certainty_is_compared_with_that_of_left_out_examples(bank):
     X, y, _, _ = real_task(bank, 0)
     head = BatchClassifier().fit(X, y).catalogue_.head
     assert head.confidence is not None
-    least = LEAST_CERTAINTY * head.confidence
+    least = LEAST_CONFIDENCE * head.confidence
     assert unlike_catalogue(40, least + 1e-6, head) is None
-    assert unlike_catalogue(40, least - 1e-6, head).value == pytest.approx(LEAST_CERTAINTY, rel=1e-5)
+    assert unlike_catalogue(40, least - 1e-6, head).value == pytest.approx(LEAST_CONFIDENCE, rel=1e-5)
     assert unlike_catalogue(FEWEST_ITEMS - 1, least - 1e-6, head) is None
 
 

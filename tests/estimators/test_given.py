@@ -62,15 +62,16 @@ def test_groups_have_their_given_items_and_share_the_examples(shifted):
 
 
 @pytest.mark.parametrize("groups", [None, np.zeros(200, int)])
-def test_an_item_that_is_none_of_the_classes(shifted, groups, monkeypatch):
-    monkeypatch.setattr("handful.engine.unknown.EVIDENCE", 1e9)  # nothing else is rejected
+def test_an_item_that_is_none_of_the_classes(shifted, groups):
     classifier, batch, _truth = shifted
     before, found = (classifier.infer(batch, given=given, groups=groups) for given in (None, {4: None}))
     assert not before.rejected[4]
-    assert np.flatnonzero(found.rejected).tolist() == [4]
+    assert found.rejected[4]
     assert float(found.unknown[4]) == 1
-    assert (found.labels == before.labels).mean() > 0.95
-    np.testing.assert_allclose(before.expected_counts.sum() - found.expected_counts.sum(), 1, atol=0.05)
+    # Items that surely share its class are rejected with it, and few others.
+    rejected = found.rejected & ~before.rejected
+    assert (before.labels[rejected] == before.labels[4]).mean() > 0.5
+    assert (found.labels == before.labels).mean() > 0.9
 
 
 def test_nothing_given_changes_nothing(shifted):

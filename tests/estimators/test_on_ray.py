@@ -23,12 +23,12 @@ def expected(world):
 def test_a_table_of_whole_groups_is_labelled_like_infer(world, tmp_path):
     classifier, table, _, _ = world
     found = GroupLabeller(classifier, **WHERE)(table)
-    assert found.column_names == ["row", "site", "day", "label", "probability"]
+    assert found.column_names == ["row", "site", "day", "label", "certainty"]
     np.testing.assert_array_equal(found["label"].to_numpy(), expected(world).labels)
-    np.testing.assert_allclose(found["probability"].to_numpy(), expected(world).probabilities.max(-1), rtol=1e-6)
+    np.testing.assert_allclose(found["certainty"].to_numpy(), expected(world).certainty, rtol=1e-6)
     classifier.save(tmp_path / "classifier")
     again = GroupLabeller(tmp_path / "classifier", **WHERE, keep_features=True, prefix="our_")(table)
-    assert again.column_names == [*table.column_names, "our_label", "our_probability"]
+    assert again.column_names == [*table.column_names, "our_label", "our_certainty"]
     np.testing.assert_array_equal(again["our_label"].to_numpy(), found["label"].to_numpy())
 
 
@@ -68,7 +68,7 @@ def test_what_is_known_is_that_of_infer(world):
     with pytest.raises(OptionError, match="has items in the groups"):
         GroupLabeller(classifier, **WHERE, sequence="pair")(pairs)
     empty = GroupLabeller(classifier, **WHERE)(table.slice(0, 0))
-    assert (empty.column_names, len(empty)) == (["row", "site", "day", "label", "probability"], 0)
+    assert (empty.column_names, len(empty)) == (["row", "site", "day", "label", "certainty"], 0)
 
 
 def test_a_bucket_holds_whole_groups_whatever_the_block(world):

@@ -79,7 +79,7 @@ def test_what_does_not_pay_is_off_and_changes_nothing(world):
 def test_the_first_visit_has_nothing_to_lean_on(world, alone):
     carried = world.classifier.infer(world.batch, groups=world.visit, pool=world.site, order=world.visit)
     first = world.visit % VISITS == 0
-    np.testing.assert_allclose(carried.probabilities[first], alone.probabilities[first], atol=1e-6)
+    np.testing.assert_allclose(carried.probabilities[first], alone.probabilities[first], atol=1e-5)
     assert not np.allclose(carried.probabilities[~first], alone.probabilities[~first], atol=1e-3)
 
 
@@ -144,7 +144,6 @@ def test_candidates_equal_a_catalogue_with_the_other_classes_left_out(world):
     smaller = catalogue.without(np.setdiff1d(np.arange(N_CLASSES), kept))
     smaller = smaller.with_fitted(replace(head, **rows), catalogue.levels)
     vars(smaller.reference).update(
-        noise=catalogue.reference.noise[:, kept],
         slopes=catalogue.reference.slopes[kept],
         centre=catalogue.reference.centre,
     )

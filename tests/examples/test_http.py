@@ -45,7 +45,7 @@ def expected(material):
     return [
         {
             "labels": one.labels.tolist(),
-            "probabilities": one.probabilities.max(axis=1).tolist(),
+            "certainty": one.certainty.tolist(),
             "present_classes": one.present_classes.tolist(),
             "unknown": None if np.isnan(one.unknown_share) else one.unknown.tolist(),
             "diagnostics": [{"name": seen.name, "message": seen.message} for seen in one.diagnostics],

@@ -23,7 +23,7 @@ def test_the_table_there_and_back(tmp_path, ending, mark):
         found.write([ANSWER] * 3, tmp_path / "out.csv")
         after = (tmp_path / "out.csv").read_bytes().removeprefix(mark).decode()
         lines, before = after.split(ending), BIRDNET.split("\n")
-        assert lines[0] == f"{before[0]},handful label,handful probability"
+        assert lines[0] == f"{before[0]},handful label,handful certainty"
         assert lines[1:5] == [f"{line},Parus major_Great Tit,0.9877" for line in before[1:5]]
         found = read_birdnet(tmp_path / "out.csv")
 

@@ -52,7 +52,7 @@ def test_one_command_labels_a_sample_by_donor(files, capsys):
     assert_kept(anndata.read_h5ad(folder / "sample.h5ad"), found)
     assert found.obs["handful_label"].dtype == "category"
     assert (found.obs["handful_label"].to_numpy() == truth).mean() > 0.95
-    assert found.obs["handful_probability"].between(0.3, 1).all()
+    assert found.obs["handful_certainty"].between(0.3, 1).all()
     table = found.obsm["handful_probabilities"]
     classes = found.uns["handful"]["classes"].tolist()
     np.testing.assert_allclose(table.sum(1), 1, atol=1e-4)

@@ -23,10 +23,10 @@ def test_there_and_back(tmp_path, ending, encoding):
         ours = [line for line in lines if line.startswith("HANDFUL_")]
         assert ours == [
             "HANDFUL_LABEL=caffeine",
-            "HANDFUL_PROBABILITY=0.9877",
+            "HANDFUL_CERTAINTY=0.9877",
             "HANDFUL_UNKNOWN=0.0100",
             r"HANDFUL_LABEL=a\nEND IONS",
-            "HANDFUL_PROBABILITY=0.5000",
+            "HANDFUL_CERTAINTY=0.5000",
         ]
         assert lines[1:4] == ours[:3]
         assert "\n".join(line for line in lines if line not in ours) == text

@@ -5,8 +5,10 @@ from functools import partial
 import pytest
 import torch
 
+from handful import fewshot
 from handful.errors import UndefinedError
 from handful.fewshot import Solution
+from tests.tasks_at_hand import random_task
 
 
 def plain(n_tasks: int = 2, **extra) -> Solution:
@@ -33,3 +35,12 @@ def test_joining_is_concatenation():
     assert torch.equal(joined.prototypes, torch.cat([p.prototypes for p in parts]))
     with pytest.raises(UndefinedError):
         _ = joined.objective
+
+
+def test_traces_of_chunks_end_together(monkeypatch):
+    task = random_task(4, n_tasks=3)
+    whole = fewshot.solve("paddle", task, record=True).trace
+    monkeypatch.setattr("handful.fewshot.dispatch.CHUNK_NUMBERS", 1)  # one task after the other
+    cut = fewshot.solve("paddle", task, record=True).trace
+    torch.testing.assert_close(cut.observed, whole.observed)
+    assert cut.seconds.shape == whole.seconds.shape

@@ -6,7 +6,6 @@ import torch
 
 from handful.errors import TaskError
 from handful.fewshot import TaskBatch
-from handful.fewshot.numerics.lookup import Lookup
 from tests.tasks_at_hand import ragged_tasks, random_task
 
 
@@ -51,12 +50,12 @@ NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "suppor
         ({"support_labels": torch.ones(2, 4)}, r"must be integers 0 … n_classes-1, got torch.float32; encode them"),
         ({"query": torch.ones(2, 5, 3).half()}, r"query must be float32 or float64, got torch.float16; convert"),
         ({"query": torch.ones(2, 5, 3).double()}, r"support is torch.float32 but query is torch.float64"),
-        ({"query": torch.ones(2, 5, 4)}, r"axis 'dim' has length 3 in support but 4 in query; they must agree"),
+        ({"query": torch.ones(2, 5, 4)}, r"axis 'dim' has length 4 in query but 3 in support: make them equal"),
+        ({"support_labels": torch.zeros(2, 3).long()}, r"axis 'support' has length 4 in support but 3 in"),
         (
-            {"support_labels": torch.zeros(2, 3).long()},
-            r"axis 'support' has length 4 in support but 3 in",
+            {"support": torch.ones(3, 4, 3)},
+            r"length 2 in query but 3 in support: .* all tasks share",
         ),
-        ({"support": torch.ones(3, 4, 3)}, r"axis 'task' of support has length 3 but query has 2 tasks; give one"),
         ({"query": torch.ones(5, 3)}, r"query must have the axes \(task, query, dim\), got shape \(5, 3\)"),
         ({"query": torch.ones(2, 0, 3)}, r"axis 'query' of query is empty"),
         ({"query_mask": torch.ones(2, 5)}, r"query_mask must be boolean, True where a row is real, got torch.float32"),
@@ -70,6 +69,18 @@ NO_TASK = {"query": torch.ones(0, 5, 3), "support": torch.ones(1, 4, 3), "suppor
 def test_mistakes_are_refused_with_a_sentence(changes, sentence):
     with pytest.raises(TaskError, match=sentence):
         TaskBatch(**pieces(**changes))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "sentence"),
+    [
+        ([], "give at least one"),
+        ([random_task(0), random_task(0, dim=3)], r"and dim \[3, 8\]; solve them"),
+    ],
+)
+def test_tasks_that_cannot_be_one_batch_are_refused(tasks, sentence):
+    with pytest.raises(TaskError, match=sentence):
+        TaskBatch.pad(tasks)
 
 
 def test_padding_keeps_every_task():
@@ -89,23 +100,6 @@ def test_selecting_tasks_keeps_a_shared_support_shared():
     chosen = shared.select(torch.tensor([2, 0]))
     assert len(chosen.support) == 1
     assert torch.equal(chosen.query, task.query[[2, 0]])
-
-
-def test_rows_of_a_table_are_copied_out_on_first_use():
-    table = torch.arange(30.0).reshape(10, 3)
-    support, query = Lookup(table, torch.tensor([[0, 3, 5, 9]] * 2)), Lookup(table, torch.tensor([[1, 2], [7, 1]]))
-    task = TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), query, 2)
-    assert (task.n_tasks, task.dim, task.support_slots, task.query_slots, task.dtype) == (2, 3, 4, 2, torch.float32)
-    part = task.select(slice(1, 2))
-    assert part.source("query") is not part.query
-    assert part.source("query") is part.query
-    assert torch.equal(part.query[0], table[[7, 1]])
-    assert task.source("query") is query
-    assert torch.equal(task.support, table[support.rows])
-    with pytest.raises(AttributeError, match="has no attribute 'labels'"):
-        _ = task.labels
-    with pytest.raises(TaskError, match="axis 'dim' has length 3 in support but 2 in query"):
-        TaskBatch(support, torch.tensor([[0, 0, 1, 1]] * 2), Lookup(table[:, :2], query.rows), 2)
 
 
 def test_blocks_are_all_tasks_in_order_and_fit_the_cache():

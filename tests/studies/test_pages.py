@@ -13,7 +13,7 @@ sys.path[:0] = [str(ROOT / "studies")]
 pages = importlib.import_module("pages")
 STUDIES = (
     "harm_page",
-    "unknown_page",
+    "open_batches",
     "study_page",
     "names",
     "scores",

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from handful import FeatureBank
-from handful.fewshot import Arrivals, RangeOverPool
 from tests.banks_at_hand import random_bank
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
@@ -24,18 +23,37 @@ def setting(name):
 @pytest.mark.parametrize(
     ("name", "sizes", "rule"),
     [
-        ("1–4", [150] * 150, RangeOverPool(4, 1)),
-        ("5–25", [150] * 150, RangeOverPool(25, 5)),
-        ("5–25 of 1,000", [150] * 150, RangeOverPool(25, 7)),  # five classes have 750 rows, seven have 1,050
-        ("5–25 of 1,000", [100, 300, 300] * 20, RangeOverPool(25, 10)),  # the smallest ones may be drawn together
-        ("50–100 of 1,000", [150] * 77, RangeOverPool(77, 50)),
-        ("all of 1,000", [150] * 77, RangeOverPool(77, 77)),
-        ("stream, 0.01", [150] * 77, Arrivals(77, 0.01)),
+        ("1–4", [150] * 150, study.RangeOverPool(4, 1)),
+        ("5–25", [150] * 150, study.RangeOverPool(25, 5)),
+        ("5–25 of 1,000", [150] * 150, study.RangeOverPool(25, 7)),  # five classes have 750 rows, seven have 1,050
+        ("5–25 of 1,000", [100, 300, 300] * 20, study.RangeOverPool(25, 10)),  # the smallest ones may be drawn together
+        ("50–100 of 1,000", [150] * 77, study.RangeOverPool(77, 50)),
+        ("all of 1,000", [150] * 77, study.RangeOverPool(77, 77)),
     ],
 )
 def test_a_range_is_cut_to_what_the_bank_has(name, sizes, rule):
     labels = np.repeat(np.arange(len(sizes)), sizes)
     assert setting(name).rule(labels) == rule
+
+
+def test_a_number_of_classes_is_drawn_for_each_task():
+    labels = np.repeat(np.arange(8), 60)
+    drawn = study.Setting("2–5", 60, 2, 5).draw(labels, 0, range(400))
+    counts = np.bincount([len(set(task)) for task in drawn.query_labels.tolist()])
+    assert counts[:2].sum() == counts[6:].sum() == 0
+    assert counts[2:].min() > 60
+
+
+@pytest.mark.parametrize(("concentration", "least", "most"), [(0.01, 1, 3), (100.0, 3, 6)])
+def test_items_arrive_once_and_class_after_class(concentration, least, most):
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(6), 50))
+    rows = study.arrivals(labels, concentration, 20, 0, range(30))
+    for of_round in (rows[:15], rows[15:]):  # 300 rows are fifteen batches; then another order begins
+        assert sorted(of_round.ravel()) == list(range(300))
+    assert not (rows[:15] == rows[15:]).all()
+    classes = np.mean([len(set(labels[batch])) for batch in rows])
+    assert least < classes <= most
+    np.testing.assert_array_equal(study.arrivals(labels, concentration, 20, 0, [17])[0], rows[17])
 
 
 def named(n_classes=6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +21,6 @@ BLOCK_ROWS = 4096
 # A mapping larger than this gives its pages back after each block, so that a bank larger than memory keeps nothing
 # resident.
 KEEP_MAPPED_BYTES = 256 * 2**20
-# A bank smaller than this in single precision is copied into memory when tasks are made from it.
-LARGEST_COPY_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -196,24 +194,6 @@ class FeatureBank:
     def features(self) -> Float[np.ndarray, "row dim"]:
         """All features; a copy where the bank is restricted to some of the stored rows."""
         return self.stored if self.rows is None else self.stored[self.rows]
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether features are in memory, float32 and all finite: then a row number can replace a copy of the row."""
-        array = self.stored
-        in_memory = type(array) is np.ndarray and array.dtype == np.float32 and array.flags.c_contiguous
-        # One sum covers the common case: it is finite only if all its terms are.
-        return in_memory and array.flags.writeable and bool(np.isfinite(array.sum(dtype=np.float64)))
-
-    @cached_property
-    def in_memory(self) -> FeatureBank | None:
-        """The same rows as a plain bank: itself if it is plain, else a copy; None if that would be too large."""
-        if self.is_plain:
-            return self
-        if self.n_rows * self.dim * np.dtype(np.float32).itemsize > LARGEST_COPY_BYTES:
-            return None
-        copied = replace(self, stored=self.take(np.arange(self.n_rows)).astype(np.float32), rows=None)
-        return copied if copied.is_plain else None
 
     @property
     def class_sizes(self) -> Int[np.ndarray, "class"]:

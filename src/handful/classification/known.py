@@ -17,8 +17,11 @@ from handful.classification.labelled import Batch
 from handful.errors import FileFormatError, OptionError
 from handful.estimators.context import Known
 from handful.estimators.given import new_class_names
+from handful.estimators.unknown_share import UnknownShare
 from handful.exchange.species import TAXONOMY, read_candidates, read_coarse, read_weights, taxa
+from handful.machine.untrusted import finite
 from handful.reading.choose import label_column
+from handful.reading.read import read
 from handful.reading.records import Records
 from handful.reading.skipped import Skipped
 
@@ -55,6 +58,9 @@ class KnownFiles(TypedDict, total=False):
         Coarse classes: the column of the catalogue that has the coarse class of each example; a table with the columns
         `class` and `coarse`; or, of classes with a taxonomy such as those of SpeciesNet, `genus`, `family`, `order` or
         `class`. Or what `Known` takes.
+    expect_unknown : bool, float, (float, float), path, Answer, list of Answer, or mapping from groups to these
+        How many items belong to no class, as in `Known`. A path is that of predictions of an earlier batch, best
+        written after its corrections were given.
     """
 
     prior: Any
@@ -65,6 +71,7 @@ class KnownFiles(TypedDict, total=False):
     pool: bool | Names | None
     order: str | None
     coarse: Any
+    expect_unknown: Any
 
 
 def columns_named(known: KnownFiles) -> tuple[str, ...]:
@@ -114,7 +121,29 @@ def known_of(
         found["order"] = _column(columns, (order,))
     if (coarse := known.get("coarse")) is not None:
         found["coarse"] = coarse if isinstance(coarse, Mapping) else _coarse(coarse, classes)
+    if (expected := known.get("expect_unknown")) is not None:
+        found["expect_unknown"] = _after(Path(expected)) if isinstance(expected, (str, os.PathLike)) else expected
     return found
+
+
+def _after(predictions: Path) -> UnknownShare:
+    """Count the unknown items of an earlier batch, by the column of its predictions."""
+    if not predictions.is_file():
+        raise OptionError(
+            f"expect_unknown is {predictions}: neither a share such as 0.3, nor a range such as 0.1-0.5, nor a file of "
+            "predictions"
+        )
+    table = read(predictions, text="item")
+    said = table.values("unknown") if "unknown" in table.columns else [""]
+    if all(is_missing(chance, ("",)) for chance in said):
+        raise FileFormatError(f"{predictions} has no chances in a column 'unknown'; give predictions that have them")
+    try:
+        chances = np.array([finite(chance) for chance in said])
+    except ValueError:
+        chances = np.full(1, -1.0)
+    if (chances < 0).any() or (chances > 1).any():
+        raise FileFormatError(f"{predictions} must have a chance in every row of 'unknown'; give it as it was written")
+    return UnknownShare.after(chances)
 
 
 def coarse_column(catalogue: Records, labels: str | None, column: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
 from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of
-from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown, fixed
+from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.paths import paths_read
 from handful.classification.spectra import by_precursor, is_mgf
@@ -39,8 +39,8 @@ from handful.errors import BankError, OptionError
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
 from handful.estimators.context import BatchContexts
-from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import with_given
+from handful.estimators.unknown_share import UnknownShare
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, Kind, list_items
 from handful.machine.executors import Executor, in_process
@@ -141,8 +141,8 @@ def classify(
     on_progress : callable, optional
         Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
     **known : object
-        What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order` and
-        `coarse`, see `KnownFiles`.
+        What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order`,
+        `coarse` and `expect_unknown`, see `KnownFiles`.
 
     Returns
     -------
@@ -355,10 +355,12 @@ def classify(
                 points,
                 place,
                 prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
+                given=by_code,
+                expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),
                 executor=executor,
                 on_progress=on_progress,
             )
-            answer = fixed(run.answer(contexts.classes, diagnose(fitted.head, len(points), run.confidence)), by_code)
+            answer = run.answer(contexts.classes)
             return Classified(ready, answer, streamed=True, shown=_shown(items, embedded, answer, points), **about)
         batches = Batches(CatalogueItems(fitted, points, codes_of, contexts.classes), contexts)
         # Without groups the table is small; a file of cells has room for it in any case.
@@ -440,7 +442,7 @@ def _shown(
     # A class of which no example could be read has no place among the answers.
     codes = np.cumsum(bank.class_sizes > 0) - 1
     own, nearest = codes[bank.labels], {}
-    for item in () if answer is None else np.argsort(answer.chances[:, 0], kind="stable")[:MOST_ITEMS].tolist():
+    for item in () if answer is None else np.argsort(answer.certainty, kind="stable")[:MOST_ITEMS].tolist():
         assert answer is not None
         rows = np.flatnonzero(own == answer.codes[item, 0])
         if len(rows) == 0:  # a class of a person, or of a name alone, has no example to show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
     ('woof', {'choices': ['dog']})
     """
     refuse_outputs(classified, tasks=Path(path))
-    batch, found, rejected = classified.batch, classified.predictions(), classified.answer.rejected
+    batch, found = classified.batch, replace(classified, unknown_label=NONE).predictions()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
     shown = "item" if batch.contents is None else "image" if texts is None else "text"
     columns = {name: values for name, values in batch.columns.values().items() if name not in (shown, "row", "item")}
@@ -56,8 +57,8 @@ def write_label_studio(classified: Classified, path: str | os.PathLike[str]) -> 
         tasks.append(
             task(
                 data,
-                NONE if rejected[place] else found["label"][place],
-                found["unknown" if rejected[place] else "probability"][place],
+                found["label"][place],
+                found["certainty"][place],
                 row=row,
                 item=item,
                 content=batch.content(place),

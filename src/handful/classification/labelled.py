@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,15 +37,15 @@ PREDICTION_TYPES = {
     "row": "int64",
     "item": "string",
     "label": "string",
-    "probability": "float64",
+    "certainty": "float64",
     "runner_up": "string",
-    "runner_up_probability": "float64",
+    "runner_up_certainty": "float64",
     "unknown": "float64",
     "rejected": "bool",
     "proposal": "int64",
 }
 # More columns of predictions, with coarse classes.
-COARSE_TYPES = {"coarse": "string", "coarse_probability": "float64", "sure_label": "string"}
+COARSE_TYPES = {"coarse": "string", "coarse_certainty": "float64", "sure_label": "string"}
 GROUP_TYPES = {
     "items": "int64",
     "unknown_items": "int64",
@@ -346,13 +346,13 @@ class Classified:
         return [int(rows[item]) for rows, found in pairs for diagnostic in found for item in diagnostic.items]
 
     def predictions(self, items: Sequence[int] | None = None) -> dict[str, list[Any]]:
-        """Return one entry per item: its row and name, its label and the next most likely one, with probabilities.
+        """Return one entry per item: its row and name, its label and the next most likely one, with their certainty.
 
         Also the chance that it is unknown, whether it is rejected (its label is then the least bad one), and the number
         of the proposed class, from 1 in each group, if it is in one. The columns of the group and those of the batch
         stand between name and label, under their own names, or as `given_label` where these are taken. With an
-        `unknown_label`, a rejected item has this label with its chance of being unknown, and the most likely class is
-        the next: `1 - unknown` times its probability.
+        `unknown_label`, a rejected item has this label, its certainty is the chance of being unknown, and the most
+        likely class is the next.
 
         `items` are positions in the batch; by default all.
         """
@@ -360,20 +360,19 @@ class Classified:
         answer, chosen = self.answer, places.tolist()
         names = [*self.class_names, None]  # where there is no second class its position is -1
         labels, others = ([names[k] for k in column] for column in answer.codes[places].T.tolist())
-        chances, next_chances = answer.chances[places].T.tolist()
-        next_chances = [None if name is None else p for name, p in zip(others, next_chances, strict=True)]
+        certain, less_certain = answer.certainties[places].T.tolist()
+        less_certain = [None if name is None else p for name, p in zip(others, less_certain, strict=True)]
         rejected = np.flatnonzero(answer.rejected[places]).tolist()
         for i in rejected if self.unknown_label is not None else ():
-            chance = float(answer.unknown[places[i]])
-            others[i], next_chances[i] = labels[i], (1 - chance) * chances[i]
-            labels[i], chances[i] = self.unknown_label, chance
+            others[i], less_certain[i] = labels[i], certain[i]
+            labels[i], certain[i] = self.unknown_label, float(answer.unknown[places[i]])
         ours = {
             "row": [self.batch.rows[i] for i in chosen],
             "item": [self.batch.names[i] for i in chosen],
             "label": labels,
-            "probability": chances,
+            "certainty": certain,
             "runner_up": others,
-            "runner_up_probability": next_chances,
+            "runner_up_certainty": less_certain,
             "unknown": answer.unknown[places].tolist() if self.judged else [None] * len(places),
             "rejected": answer.rejected[places].tolist() if self.judged else [None] * len(places),
             "proposal": [number or None for number in self._proposals[places].tolist()],
@@ -383,7 +382,7 @@ class Classified:
             sure[rejected] = self.unknown_label
             coarse = answer.coarse.rows(places)
             ours |= dict(
-                zip(COARSE_TYPES, (coarse.labels.tolist(), coarse.chances.tolist(), sure.tolist()), strict=True)
+                zip(COARSE_TYPES, (coarse.labels.tolist(), coarse.certainty.tolist(), sure.tolist()), strict=True)
             )
         columns = self.batch.columns.of_items(chosen).beside(self.types).values()
         of_group = [] if answer.group_of is None else answer.group_of[places].tolist()
@@ -436,18 +435,3 @@ class Classified:
 def in_front(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that come first: position and name of the item."""
     return {name: columns[name] for name in ("row", "item")}
-
-
-def fixed(answer: Answer, given: Mapping[int, int | None]) -> Answer:
-    """Return the answer with these classes of items fixed: positions in the batch to positions of classes, or None."""
-    items = [item for item, k in given.items() if k is not None]
-    if not given:
-        return answer
-    codes, chances = answer.codes.copy(), answer.chances.copy()
-    own = np.array([given[item] for item in items], dtype=codes.dtype)
-    codes[items, 1] = np.where(codes[items, 0] == own, codes[items, 1], codes[items, 0])
-    codes[items, 0], chances[items] = own, (1.0, 0.0)
-    unknown, rejected = answer.unknown.copy(), answer.rejected.copy()
-    none = [item for item, k in given.items() if k is None]
-    unknown[items], rejected[items], unknown[none], rejected[none] = 0.0, False, 1.0, True
-    return replace(answer, codes=codes, chances=chances, unknown=unknown, rejected=rejected)

@@ -40,7 +40,7 @@ def embedded(data: dict[str, Any]) -> str:
 def page_data(classified: Classified, title: str) -> dict[str, Any]:
     """Return what the page shows: columns of items, classes, groups, proposals and examples."""
     answer, batch, n_items = classified.answer, classified.batch, len(classified.batch.rows)
-    on_page = np.sort(np.lexsort((answer.chances[:, 0], ~answer.rejected))[:MOST_ON_PAGE])
+    on_page = np.sort(np.lexsort((answer.certainty, ~answer.rejected))[:MOST_ON_PAGE])
     place = {item: at for at, item in enumerate(on_page.tolist())}
     items = on_page.tolist()
     texts = batch.contents if isinstance(batch.contents, tuple) else None
@@ -57,15 +57,15 @@ def page_data(classified: Classified, title: str) -> dict[str, Any]:
         "texts": None if texts is None else [shortened(texts[i]) for i in items],
         "pictures": None,
         "label": answer.codes[on_page, 0].tolist(),
-        "p": rounded(answer.chances[on_page, 0]),
+        "certainty": rounded(answer.certainty[on_page]),
         "second": answer.codes[on_page, 1].tolist(),
-        "p2": rounded(answer.chances[on_page, 1]),
+        "second_certainty": rounded(answer.certainties[on_page, 1]),
         # Where unknown items cannot be judged, those that a person called so have a chance.
         "unknown": rounded(np.nan_to_num(answer.unknown[on_page]), 3),
         "rejected": answer.rejected[on_page].astype(int).tolist(),
         "doubtful": answer.doubtful[on_page].astype(int).tolist(),
         "coarse": None if answer.coarse is None else answer.coarse.labels[on_page].tolist(),
-        "coarse_p": None if answer.coarse is None else rounded(answer.coarse.chances[on_page]),
+        "coarse_certainty": None if answer.coarse is None else rounded(answer.coarse.certainty[on_page]),
         "left_out": n_items - len(items),
         "given": [
             [batch.rows[item], None if k is None else classified.class_names[k]] for item, k in classified.given.items()
@@ -117,7 +117,7 @@ def _explanations(
     near: dict[int, tuple[NearExample, ...]] = {}
     for group, found in [(0, answer)] if answer.groups is None else batches.in_doubt.items():
         items = batches.rows_of[group]
-        by_doubt = np.argsort(answer.chances[items, 0], kind="stable")[:MOST_EXPLAINED]
+        by_doubt = np.argsort(answer.certainty[items], kind="stable")[:MOST_EXPLAINED]
         places = [place.get(item) for item in items.tolist()]
         questions = questions_of(batches, group, found, N_QUESTIONS)
         first += [(one.worth, at) for one in questions if (at := places[one.item]) is not None]
@@ -126,7 +126,7 @@ def _explanations(
             if item is None:
                 continue
             evidence = (said.from_item, said.from_batch, said.others_of_label, said.others_of_rival)
-            numbers = [round(number, 2) for number in (said.alone_probability, *evidence)]
+            numbers = [round(number, 2) for number in (said.alone_certainty, *evidence)]
             why[item] = [codes[said.alone], -1 if said.rival is None else codes[said.rival], *numbers, said.n_items]
             near[item] = said.nearest
     first.sort(key=lambda pair: -pair[0])
@@ -136,7 +136,7 @@ def _explanations(
 def _pictures(classified: Classified, items: list[int]) -> list[str | None]:
     """Return a picture of each of the items, least certain first if there are too many."""
     assert classified.batch.contents is not None
-    by_doubt = np.argsort(classified.answer.chances[items, 0], kind="stable")[:MOST_PICTURES]
+    by_doubt = np.argsort(classified.answer.certainty[items], kind="stable")[:MOST_PICTURES]
     size = next(pixels for most, pixels in SIZES if len(by_doubt) <= most)
     drawn: list[str | None] = [None] * len(items)
     places = np.sort(by_doubt).tolist()

@@ -31,6 +31,7 @@ def paths_read(known: KnownFiles, *, sites: Any = None, backbone: str | None = N
     files = {name: known.get(name) for name in ("prior", "candidates", "given")}
     coarse = known.get("coarse")
     files["coarse classes"] = coarse if isinstance(coarse, (str, os.PathLike)) and Path(coarse).is_file() else None
+    files["earlier predictions"] = known.get("expect_unknown")
     found = {
         **named,
         "backbone": checkpoint_of(backbone),

@@ -23,11 +23,12 @@
   const inCatalogue = new Set(data.classes.slice(0, data.n_known));
   const NONE = "None of these";
   const classOf = (item) => data.classes[data.label[item]];
-  // What is shown first about an item and what second: a class and its runner-up; of an unknown item, none of these and
-  // the least bad class.
+  // What is shown first about an item and what second, each with the chance that it is right: a class and its runner-up;
+  // of an unknown item, none of these and the least bad class.
   const answerOf = (item) => (data.rejected[item] ? null : classOf(item));
-  const secondOf = (item) => (data.rejected[item] ? classOf(item) : data.second[item] >= 0 && data.p2[item] >= 0.0005 ? data.classes[data.second[item]] : null);
-  const chanceOf = (item) => (data.rejected[item] ? data.unknown[item] : data.p[item]);
+  const secondOf = (item) => (data.rejected[item] ? classOf(item) : data.second[item] >= 0 && data.second_certainty[item] >= 0.0005 ? data.classes[data.second[item]] : null);
+  const certaintyOf = (item) => (data.rejected[item] ? data.unknown[item] : data.certainty[item]);
+  const secondCertaintyOf = (item) => (data.rejected[item] ? data.certainty[item] : data.second_certainty[item]);
   const labelOf = (item) => (decisions.has(item) ? decisions.get(item).label : answerOf(item));
 
   function decisionAbout(item, label) {
@@ -189,7 +190,7 @@
 
   const filter = { show: "all", label: null, group: null, proposal: null, words: "" };
   const lowered = data.names.map((name, item) => (name + " " + (data.texts ? data.texts[item] : "")).toLowerCase());
-  const byDoubt = [...data.rows.keys()].sort((one, other) => data.p[one] - data.p[other] || one - other);
+  const byDoubt = [...data.rows.keys()].sort((one, other) => data.certainty[one] - data.certainty[other] || one - other);
   const byUnknown = data.unknown ? [...byDoubt].sort((one, other) => data.unknown[other] - data.unknown[one]) : byDoubt;
 
   const VIEWS = [
@@ -258,13 +259,13 @@
       element.append(make("div", { dir: "auto" }, wordsOf(item)));
     }
     const decision = decisions.get(item);
-    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision || (data.pictures && data.rejected[item]) ? "" : percent(chanceOf(item)))));
+    told.append(make("div", { class: "head" }, named(labelOf(item), "b"), make("span", {}, decision ? "" : percent(certaintyOf(item)))));
     if (decision) {
       told.append(make("small", { class: "done" }, { confirmed: "✓ confirmed", corrected: "✓ corrected", none: "✓ your answer", new: "✓ new class" }[decision.kind]));
     } else {
-      told.append(meter(chanceOf(item)));
+      told.append(meter(certaintyOf(item)));
       if (data.rejected[item]) told.append(make("small", { class: "quiet" }, "most like ", named(classOf(item))));
-      else if (data.p2[item] >= 0.005) told.append(make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(data.p2[item])));
+      else if (secondCertaintyOf(item) >= 0.005) told.append(make("small", { class: "quiet" }, "or ", named(secondOf(item)), ", " + percent(secondCertaintyOf(item))));
       told.append(...coarseOf(item));
     }
     element.append(told);
@@ -274,8 +275,8 @@
 
   // The coarse class of an item, where its classes cannot be told apart.
   function coarseOf(item) {
-    if (!data.coarse || data.rejected[item] || data.coarse_p[item] < data.p[item] + 0.005) return [];
-    return [make("small", { class: "quiet" }, "any ", named(data.coarse[item]), ", " + percent(data.coarse_p[item]))];
+    if (!data.coarse || data.rejected[item] || data.coarse_certainty[item] < data.certainty[item] + 0.005) return [];
+    return [make("small", { class: "quiet" }, "any ", named(data.coarse[item]), ", " + percent(data.coarse_certainty[item]))];
   }
 
   function drawMore() {
@@ -445,10 +446,10 @@
     }
     if (data.groups) pieces.push(make("div", {}, make("small", { class: "quiet" }, named(data.groups[data.group[item]]))));
     if (decision) pieces.push(make("p", { class: "done" }, { confirmed: "Confirmed: ", corrected: "Corrected to ", none: "You said: ", new: "New class: " }[decision.kind], named(decision.label)));
-    const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(chanceOf(item))));
-    pieces.push(make("div", { class: data.doubtful[item] || data.rejected[item] ? "doubt" : "" }, head, meter(chanceOf(item))));
-    if (data.rejected[item]) pieces.push(make("small", { class: "quiet" }, "most like ", named(second), ": " + percent(data.p[item]) + " if it were one of the classes"));
-    else if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(data.p2[item])));
+    const head = make("div", { class: "head" }, named(label, "b"), make("span", {}, percent(certaintyOf(item))));
+    pieces.push(make("div", { class: data.doubtful[item] || data.rejected[item] ? "doubt" : "" }, head, meter(certaintyOf(item))));
+    if (data.rejected[item]) pieces.push(make("small", { class: "quiet" }, "most like ", named(second), ", " + percent(secondCertaintyOf(item))));
+    else if (second !== null) pieces.push(make("small", { class: "quiet" }, "or ", named(second), ", " + percent(secondCertaintyOf(item))));
     pieces.push(make("div", {}, ...coarseOf(item)));
     const does = [make("button", { class: "main", onclick: confirm }, make("span", {}, label === null ? "Confirm: none of these" : "Confirm"), make("kbd", {}, "Enter"))];
     if (label !== null) does.push(make("button", { onclick: sayNone }, make("span", {}, NONE), make("kbd", {}, "x")));

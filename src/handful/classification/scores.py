@@ -185,5 +185,5 @@ def write_annotations(classified: Classified, scores: Path, sites: Path, out: Pa
 
 def _answers_of(classified: Classified) -> list[ItemLabel]:
     table = classified.predictions()
-    columns = ("label", "probability", "runner_up", "runner_up_probability")
+    columns = ("label", "certainty", "runner_up", "runner_up_certainty")
     return [ItemLabel(*row) for row in zip(*(table[name] for name in columns), strict=True)]

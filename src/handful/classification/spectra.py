@@ -73,5 +73,5 @@ def _masses(columns: Mapping[str, Any]) -> list[float | None]:
 def write_spectra(classified: Classified, source: Path, out: Path) -> None:
     """Write the compounds into a copy of the `.mgf` file that the batch came from."""
     table = classified.predictions()
-    rows = zip(table["row"], table["label"], table["probability"], table["unknown"], strict=True)
+    rows = zip(table["row"], table["label"], table["certainty"], table["unknown"], strict=True)
     write_mgf(source, {row: Compound(*rest) for row, *rest in rows}, out)

@@ -57,16 +57,16 @@ def _is_near(mine: Any, other: float) -> bool:
 
 
 def write_voices(classified: Classified, out: Path) -> None:
-    """Write the batch as RTTM with the names that were found, and the chance of each.
+    """Write the batch as RTTM with the names that were found, and the certainty of each.
 
     Rejected segments are `unknown_1`, `unknown_2` and so on: one number for each proposal of a group, else for each
     sequence. Those that are in neither are `unknown`. With an `unknown_label`, that is the word.
     """
-    table, names = classified.predictions(), list[str]()
-    keys = {name: table[name] for name in classified.group_by}
     units = None if classified.batches is None else classified.batches.contexts.sequence_of
     groups = classified.answer.group_of
     word, numbers = classified.unknown_label or UNKNOWN, dict[tuple[Any, ...], int]()
+    table, names = replace(classified, unknown_label=word).predictions(), list[str]()
+    keys = {name: table[name] for name in classified.group_by}
     taken = {"_".join(name.split()) for name in classified.class_names}
     free = (number for number in range(1, len(taken) + len(table["row"]) + 2) if f"{word}_{number}" not in taken)
     for item, (label, rejected, proposal) in enumerate(
@@ -82,8 +82,4 @@ def write_voices(classified: Classified, out: Path) -> None:
             if key not in numbers:
                 numbers[key] = next(free)
             names.append(f"{word}_{numbers[key]}")
-    chances = [
-        chance if none else p
-        for p, none, chance in zip(table["probability"], table["rejected"], table["unknown"], strict=True)
-    ]
-    write_rttm(segments_of({**classified.batch.columns.values(), **keys}, names, chances), out)
+    write_rttm(segments_of({**classified.batch.columns.values(), **keys}, names, table["certainty"]), out)

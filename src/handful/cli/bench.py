@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handful.cli.options import refuse
-from handful.cli.places import HERE, On, executor_at
-from handful.cli.runs import carry_out, end_with_failures, in_files, paths_given, where
+from handful.cli.options import given_values, refuse
+from handful.cli.places import HERE, On
+from handful.cli.runs import carry_out, end_with_failures
 from handful.cli.task_options import (
     Banks,
     Concentration,
     KEff,
-    KEffLeast,
     NClasses,
     NQuery,
     Query,
@@ -50,16 +49,7 @@ PAPER_NAMES = (
 TOML, PAPER, GRID, RUN = "toml", "paper", "grid", "run"
 # Options that make a grid.
 OF_A_GRID = (
-    *(
-        "--shots",
-        "--support-bank",
-        "--k-eff",
-        "--n-query",
-        "--n-classes",
-        "--query",
-        "--k-eff-least",
-        "--concentration",
-    ),
+    *("--shots", "--support-bank", "--k-eff", "--n-query", "--n-classes", "--query", "--concentration"),
     *("--unknown-classes", "--unknown-share", "--split", "--transform", "--option"),
 )
 # Options that cannot be combined with such a plan, and why.
@@ -113,7 +103,6 @@ def run(
     n_query: NQuery = None,
     n_classes: NClasses = None,
     query: Query = None,
-    k_eff_least: KEffLeast = None,
     concentration: Concentration = None,
     unknown_classes: UnknownCount = None,
     unknown_share: UnknownShare = None,
@@ -149,31 +138,15 @@ def run(
       handful bench run plan.toml --on ray --out runs/mine
       handful bench run --resume --out runs/mine
     """
-    if not resume:
-        refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
-    executor = executor_at(on, workers, {"--workers": workers != 1}, join=False)
-    options = {
-        **{"--paper": paper, "--method": method, "--option": option, "--transform": transform, "--shots": shots},
-        **{"--support-bank": support_bank, "--k-eff": k_eff, "--n-query": n_query, "--n-classes": n_classes},
-        **{"--query": query, "--k-eff-least": k_eff_least, "--concentration": concentration, "--split": split},
-        **{"--unknown-classes": unknown_classes, "--unknown-share": unknown_share},
-        **{"--tasks": None if tasks is None else task_count(tasks), "--seed": seed, "--budget": budget},
-    }
-    given = {name: value for name, value in options.items() if value is not None and value != []}
-    source = _source(context, plan, given, resume=resume)
-    same_command = in_files(method, on)
+    given = given_values(context)
+    if tasks is not None:
+        given["tasks"] = task_count(tasks)
+    source = _source(given)
+    reason, refused = NOT_BESIDE[source]
+    refuse(context, refused, reason)
     if source == GRID:
         refuse_unused(context, query, support_bank)
-    journal = carry_out(
-        paths_given([*(bank or []), *([support_bank] if support_bank else [])], method, plan),
-        lambda: _asked(source, plan, out, dict(map(named_place, bank or [])), given),
-        ["bench", "run", *where(on, workers)],
-        out,
-        executor,
-        resume=resume,
-        mix_versions=mix_versions,
-        same_command=same_command,
-    )
+    journal = carry_out(context, given, lambda: _asked(source, given))
     status(out)
     end_with_failures(journal)
 
@@ -200,15 +173,12 @@ def status(run: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> Non
             seconds = result.estimate("cpu_seconds").mean
             said = f"{accuracy.said(unit=' %'):>12}  {seconds:.2g} CPU s per task" if accuracy.n else ""
             failed = f", {state.failed} failed" if state.failed else ""
-            again = f", {state.machine_failed} to try again" if state.machine_failed else ""
             ended = f" (budget of {state.cell.cpu_budget:g} CPU s used up)" if state.over_budget else ""
             ended = ended if state.done < wanted else ""
             method = f"{result.label:<32} {result.transform_said}"
-            data(f"  {method}  {state.done}/{wanted}{ended}{failed}{again}  {said}".rstrip())
+            data(f"  {method}  {state.done}/{wanted}{ended}{failed}  {said}".rstrip())
             if result.n_failed:
                 data(f"    the first failed with: {result.first_error}")
-            if state.machine_failed:
-                data("    the machine failed on some tasks, not the method: --resume tries them again")
     for sentence in remarks(journal):
         data(sentence)
 
@@ -249,56 +219,38 @@ def _only(found: Sequence[Any], name: str) -> Any:
     return next(iter(exact or [result for result in found if result.cell.method == name]), None)
 
 
-def _source(context: typer.Context, plan: Path | None, given: Mapping[str, Any], *, resume: bool) -> str:
-    """Return where the plan comes from; refuse options that cannot be combined with it, rather than ignore them."""
-    if plan is not None:
-        source = TOML
-    elif "--paper" in given:
-        source = PAPER
-    elif "--method" in given:
-        source = GRID
-    elif resume:
-        source = RUN
-    else:
-        raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
-    reason, refused = NOT_BESIDE[source]
-    refuse(context, refused, reason)
-    return source
+def _source(given: Mapping[str, Any]) -> str:
+    """Return where the plan comes from."""
+    for name, source in (("plan", TOML), ("paper", PAPER), ("method", GRID), ("resume", RUN)):
+        if given.get(name):
+            return source
+    raise PlanError("nothing to run: give a plan in TOML, --paper NAME, or --bank and --method")
 
 
-def _asked(
-    source: str, plan: Path | None, out: Path, places: dict[str, str], given: Mapping[str, Any]
-) -> tuple[dict[str, str], BanksByName, Plan | None]:
+def _asked(source: str, given: Mapping[str, Any]) -> tuple[dict[str, str], BanksByName, Plan | None]:
     """Paths of the banks, the banks, and the plan; None if the run continues with its own."""
     from handful.cli.banks import open_bank
     from handful.fewshot.benchmark.journal import Journal
     from handful.fewshot.benchmark.plan import bound_plan, grid, read_plan
 
+    places, entries = dict(map(named_place, given.get("bank", ()))), list[dict[str, Any]]()
     named = set(places)
-    entries: list[dict[str, Any]] = []
-    if plan is not None:
-        entries, in_file = read_plan(plan)
+    if source == TOML:
+        entries, in_file = read_plan(given["plan"])
         places = {**in_file, **places}
     elif source == RUN:
-        places = {**Journal(out).bank_places, **places}
+        places = {**Journal(given["out"]).bank_places, **places}
     elif source == GRID:
         if not places:
             raise PlanError("--method needs a bank to run on: give --bank as well")
-        entry = {name.strip("-").replace("-", "_"): given[name] for name in OF_A_GRID if name in given}
-        options = option_grid(entry.pop("option", []))
-        varied = {key: entry.pop(key, 5) for key in ("shots", "k_eff")}
-        entry = {"bank": list(places), **entry, **varied, "method": given["--method"], "options": options}
-        if support := entry.get("support_bank"):
-            entry["support_bank"], place = named_place(support)
-            places = {**places, entry["support_bank"]: place}
-        entries = [entry]
+        entries = [_grid_entry(given, places)]
     banks = {name: open_bank(place) for name, place in places.items()}
-    keys = {"--tasks": "tasks", "--seed": "seed", "--budget": "cpu_budget"}
+    keys = {"tasks": "tasks", "seed": "seed", "budget": "cpu_budget"}
     changes = {key: given[name] for name, key in keys.items() if name in given}
     if source == PAPER:
-        cells = _paper_plan(given["--paper"], banks, changes, given.get("--method", []))
+        cells = _paper_plan(given["paper"], banks, changes, given.get("method", []))
     else:
-        cells = Journal(out).plan if source == RUN else grid([{**entry, **changes} for entry in entries], banks)
+        cells = Journal(given["out"]).plan if source == RUN else grid([{**e, **changes} for e in entries], banks)
     used = {name for cell in cells for name in (cell.bank, cell.support_bank) if name}
     if unused := named - used:
         raise PlanError(
@@ -306,6 +258,18 @@ def _asked(
             "leave it out, or say which it is with --bank NAME=PATH"
         )
     return places, banks, None if source == RUN else bound_plan(cells, banks)
+
+
+def _grid_entry(given: Mapping[str, Any], places: dict[str, str]) -> dict[str, Any]:
+    """Return the options of a grid as an entry of a plan; a support bank is added to the places of banks."""
+    names = [option.strip("-").replace("-", "_") for option in OF_A_GRID]
+    entry: dict[str, Any] = {"bank": list(places), **{name: given[name] for name in names if name in given}}
+    options = option_grid(entry.pop("option", []))
+    varied = {key: entry.pop(key, 5) for key in ("shots", "k_eff")}
+    if support := entry.get("support_bank"):
+        name, place = named_place(support)
+        entry["support_bank"], places[name] = name, place
+    return {**entry, **varied, "method": given["method"], "options": options}
 
 
 def _paper_plan(name: str, banks: BanksByName, given: dict[str, Any], methods: Sequence[str]) -> Plan:

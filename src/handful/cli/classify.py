@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from handful.cli.options import SkipBad, Trust, refuse
 from handful.cli.places import HERE, On, executor_at
@@ -25,6 +27,7 @@ NOT_BY_SCORES = (
         "--tasks",
         "--method",
         "--unknown",
+        "--expect-unknown",
         "--device",
         "--on",
     ),
@@ -32,7 +35,30 @@ NOT_BY_SCORES = (
     "--skip-bad",
 )
 ONLY_BY_SCORES = ("--sites", "--annotate", "--pictures")
+TRUE = "true"
 IN_GROUPS, NOT_IN_GROUPS = "with --group-by every group is labelled here, in memory", ("--on",)
+
+
+class ClassifyCommand(TyperCommand):
+    """The command; `--expect-unknown` needs no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give `--expect-unknown` the value true if it has none."""
+        for place in reversed([place for place, one in enumerate(args) if one == "--expect-unknown"]):
+            if place + 1 == len(args) or args[place + 1].startswith("-"):
+                args.insert(place + 1, TRUE)
+        return super().parse_args(ctx, args)
+
+
+def _expected(said: str | None) -> Any:
+    """Return what --expect-unknown says: nothing, True, a share, a range, or the path of predictions."""
+    if said is None or said == TRUE:
+        return None if said is None else True
+    try:
+        found = tuple(map(float, re.split(r"(?<=[\d.])[-,]\s*", said)))
+    except ValueError:
+        return Path(said)
+    return found[0] if len(found) == 1 else found
 
 
 def classify_command(
@@ -145,6 +171,14 @@ def classify_command(
             metavar="LABEL",
             help="Label of items that look like none of the classes, for example 'other'; by default, the closest "
             "class.",
+        ),
+    ] = None,
+    expect_unknown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[SHARE]",
+            help="Expect items of no class: any share of the batch if none is named; a share such as 0.3; a range such "
+            "as 0.1-0.5; as many as in the predictions of an earlier batch (.csv, .parquet), best corrected; or 0.",
         ),
     ] = None,
     annotate: Annotated[
@@ -265,6 +299,7 @@ def classify_command(
         "pool": pool,
         "order": order,
         "coarse": coarse,
+        "expect_unknown": _expected(expect_unknown),
     }
     given_from, run = scores if scores is not None else batch, out.parent / f"{out.name}.run"
     what = "predictions, one row per item"

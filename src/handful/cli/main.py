@@ -32,7 +32,7 @@ def make_app() -> typer.Typer:
         help=SUMMARY, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
     )
     app.callback()(version.options)
-    app.command("classify")(classify.classify_command)
+    app.command("classify", cls=classify.ClassifyCommand)(classify.classify_command)
     app.add_typer(features.app, name="features")
     app.add_typer(tasks.app, name="tasks")
     app.add_typer(bench.app, name="bench")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,13 @@ def given_options(context: typer.Context) -> list[str]:
     """Return the options on the command line, in the order of the help."""
     sources = {one.opts[0]: context.get_parameter_source(one.name or "") for one in context.command.params}
     return [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+
+
+def given_values(context: typer.Context) -> dict[str, Any]:
+    """Return what was given on the command line, by the names of parameters; several values are a list."""
+    names = [one.name for one in context.command.params if one.name and one.opts[0] in given_options(context)]
+    values = {name: context.params[name] for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def refuse(context: typer.Context, options: Collection[str], reason: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_CLASSES, MOST_GROUPS, MOST_CLASSES_OF_A_GROUP = 50, 20, 6
 # Skipped items named one by one.
 MOST_SKIPPED = 20
-DOUBTFUL = "in doubt, because another class is nearly as likely"
+DOUBTFUL = "in doubt, because another class or none is nearly as likely"
 
 
 def print_batch(found: Classified, files: Sequence[tuple[Path, str]]) -> None:

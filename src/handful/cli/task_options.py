@@ -19,10 +19,8 @@ class Spread(StrEnum):
     """Query rules by name."""
 
     UNIFORM = "uniform"
-    RANGE = "range"
     BALANCED = "balanced"
     DIRICHLET = "dirichlet"
-    ARRIVALS = "arrivals"
 
 
 BANK = "as PATH or NAME=PATH, or clinc150, which comes with the package"
@@ -49,11 +47,8 @@ NClasses: TypeAlias = Annotated[
 Query: TypeAlias = Annotated[
     Spread | None, typer.Option(help="How queries are spread over their classes; uniform if left out.")
 ]
-KEffLeast: TypeAlias = Annotated[
-    int | None, typer.Option(help="Smallest number of classes of the range rule; --k-eff is the largest.")
-]
 Concentration: TypeAlias = Annotated[
-    float | None, typer.Option(help="Concentration of the rules dirichlet (default 2) and arrivals (default 0.1).")
+    float | None, typer.Option(help="Concentration of --query dirichlet; 2 if left out.")
 ]
 UnknownCount: TypeAlias = Annotated[
     int | None,
@@ -144,10 +139,7 @@ def _value(text: str) -> Any:
 
 def refuse_unused(context: typer.Context, query: Spread | None, support_bank: str | None) -> None:
     """Refuse options of tasks that the query rule or the support does not use."""
-    rule = query or Spread.UNIFORM
     if support_bank is not None:
         refuse(context, ("--shots",), "the support is the whole of --support-bank")
-    if rule is not Spread.RANGE:
-        refuse(context, ("--k-eff-least",), f"the rule {rule} has one number of classes, --k-eff")
-    if rule not in (Spread.DIRICHLET, Spread.ARRIVALS):
-        refuse(context, ("--concentration",), f"the rule {rule} has no concentration")
+    if query is not Spread.DIRICHLET:
+        refuse(context, ("--concentration",), f"the rule {query or Spread.UNIFORM} has no concentration")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from handful.cli.options import given_values
 from handful.cli.task_options import (
     BANK,
     Concentration,
-    KEffLeast,
     NClasses,
     NQuery,
     Query,
@@ -55,7 +55,6 @@ def draw_tasks(
     n_query: NQuery = None,
     n_classes: NClasses = None,
     query: Query = None,
-    k_eff_least: KEffLeast = None,
     concentration: Concentration = None,
     unknown_classes: UnknownCount = None,
     unknown_share: Annotated[
@@ -79,7 +78,7 @@ def draw_tasks(
     """
     from handful.cli.banks import open_bank
     from handful.errors import TaskError
-    from handful.fewshot.benchmark.plan import task_spec
+    from handful.fewshot.benchmark.plan import ENTRY_DEFAULTS, task_spec
     from handful.fewshot.tasks import draw
 
     refuse_unused(context, query, support_bank)
@@ -97,13 +96,8 @@ def draw_tasks(
             f"{bank} and {support_bank} must have the same classes in the same order, got {whole.n_classes} and "
             f"{banks['support'].n_classes}; make both with the same class names"
         )
-    entry = {
-        **{"shots": shots, "k_eff": k_eff, "n_query": n_query, "n_classes": n_classes, "query": query, "split": split},
-        **{"k_eff_least": k_eff_least, "concentration": concentration},
-        **{"unknown_classes": unknown_classes, "unknown_share": unknown_share},
-        **{"support_bank": "support" if banks else None},
-    }
-    spec = task_spec({name: value for name, value in entry.items() if value is not None}, banks)
+    entry = {name: value for name, value in given_values(context).items() if name in ENTRY_DEFAULTS}
+    spec = task_spec({**entry, **({"support_bank": "support"} if banks else {})}, banks)
     for start in range(0, len(wanted), CHUNK_TASKS):
         drawn = draw(source.labels, spec, seed or 0, wanted[start : start + CHUNK_TASKS])
         for t in range(drawn.n_tasks):

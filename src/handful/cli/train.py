@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handful.cli.options import given_values
 from handful.cli.terminal import data, waiting
 from handful.errors import OptionError
 
@@ -22,6 +24,7 @@ BENCHMARK_NAMES = ("mini-imagenet", "tiered-imagenet", "inat")
 
 
 def train_command(
+    context: typer.Context,
     items: Annotated[
         Path,
         typer.Option(
@@ -98,25 +101,10 @@ def train_command(
 
     refuse_overwriting({"items": items, "validation images": validation, "lists": lists}, {"run": out})
 
-    normalisation = {name: value for name, value in {"mean": mean, "std": std}.items() if value is not None}
-    recipe = Recipe(
-        network=network,
-        side=side,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        drop_at=None if drop_at is None else tuple(drop_at),
-        label_smoothing=label_smoothing,
-        smallest_area=smallest_area,
-        jitter=jitter,
-        flip=flip,
-        rotations=rotations,
-        enlarge=enlarge,
-        seed=seed,
-        **normalisation,
-    )
+    given, settings = given_values(context), dict[str, Any]()
+    for name in (field.name for field in fields(Recipe) if field.name in given):
+        settings[name] = tuple(given[name]) if isinstance(given[name], list) else given[name]
+    recipe = Recipe(**settings)
     with waiting(f"listing {items}"):
         split = _split(items, validation, hold_out_classes, benchmark, lists, out / TABLE, seed)
     kept = train(

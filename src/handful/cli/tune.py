@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from handful.cli.options import refuse
-from handful.cli.places import HERE, On, executor_at
-from handful.cli.runs import carry_out, end_with_failures, in_files, paths_given, where
+from handful.cli.options import given_values, refuse
+from handful.cli.places import HERE, On
+from handful.cli.runs import carry_out, end_with_failures
 from handful.cli.task_options import (
     Banks,
     Concentration,
@@ -25,10 +25,12 @@ from handful.cli.task_options import (
 from handful.cli.terminal import data
 from handful.errors import PlanError
 
+# Options of the tasks that are tuned on, named like the keys of a plan.
+KEYS = ("transform", "split", "shots", "k_eff", "n_classes", "n_query", "query", "concentration", "seed")
 # Options that say what is tuned on which tasks; a run that is continued as it is has them already.
 OF_A_TUNING = (
-    *("--bank", "--method", "--option", "--transform", "--split", "--shots", "--k-eff", "--n-classes", "--n-query"),
-    *("--query", "--concentration", "--tasks", "--seed", "--budget"),
+    *(f"--{key.replace('_', '-')}" for key in KEYS),
+    *("--bank", "--method", "--option", "--tasks", "--budget"),
 )
 
 
@@ -82,20 +84,16 @@ def tune(
     from handful.fewshot.benchmark.tuning import tuning_plan
     from handful.fewshot.reports.tuning import choices, choices_markdown, write_tuned_plan
 
-    if not resume:
-        refuse(context, ("--mix-versions",), "a new run has no rows of other versions")
     own = resume and not method
     if own:
         refuse(context, OF_A_TUNING, "--resume without --method continues the tuning as it is")
     elif not method or not bank:
         raise PlanError("nothing to tune: give --bank and --method, or --resume")
     refuse_unused(context, query or Spread.DIRICHLET, None)
-    keys: dict[str, Any] = {
-        **{"transform": transform, "split": split, "shots": shots, "k_eff": k_eff, "n_classes": n_classes},
-        **{"n_query": n_query, "query": query, "concentration": concentration, "seed": seed, "cpu_budget": budget},
-        **{"tasks": None if tasks is None else task_count(tasks)},
-    }
-    given = {name: value for name, value in keys.items() if value is not None}
+    given = given_values(context)
+    keys = {name: given[name] for name in KEYS if name in given}
+    keys |= {} if tasks is None else {"tasks": task_count(tasks)}
+    keys |= {} if budget is None else {"cpu_budget": budget}
 
     def ask() -> tuple[dict[str, str], Any, Any]:
         places = Journal(out).bank_places if own else dict(map(named_place, bank or []))
@@ -103,18 +101,9 @@ def tune(
         if own:
             return places, banks, None
         points = option_grid(option) if option else ()
-        return places, banks, bound_plan(tuning_plan(banks, method or [], points, **given), banks)
+        return places, banks, bound_plan(tuning_plan(banks, method or [], points, **keys), banks)
 
-    journal = carry_out(
-        paths_given(bank, method),
-        ask,
-        ["bench", "tune", *where(on, workers)],
-        out,
-        executor_at(on, workers, {"--workers": workers != 1}, join=False),
-        resume=resume,
-        mix_versions=mix_versions,
-        same_command=in_files(method, on),
-    )
+    journal = carry_out(context, given, ask)
     for line in choices_markdown(choices(journal)).splitlines():
         data(line)
     data(str(write_tuned_plan(journal)))

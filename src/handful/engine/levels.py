@@ -10,9 +10,9 @@ class, both standardised over left-out examples and their own class,
 
 A group of n items that belong together is compared as one: its centroid, less noise, and its mean score.
 
-**Levels.** Known: t has mean 0, and a variance that falls with n, from single examples (n = 1) to half a class compared
-with its other half. Unknown: an example compared with the best other class (n = 1), and the centroid of its whole class
-with the classes given to its examples. Level and variances are straight lines in 1/n.
+**Levels.** Known: t has mean 0, and the variance of single examples, of which one tenth is common to all items of a
+class and the rest falls as 1/n. Unknown: an example compared with the best other class (n = 1), and the centroid of its
+whole class with the classes given to its examples; level and variance are straight lines in 1/n.
 
 **Pairs.** The log-odds that two examples have the same class, `A + B cos`, by logistic regression on the cosines about
 the centre of the class means.
@@ -37,15 +37,13 @@ Ints = npt.NDArray[np.integer]
 
 # Fewest examples that have to be left out to learn from them.
 FEWEST_LEFT_OUT = 20
-# A class, or half of one, varies at least this share as much as a single item.
-LEAST_BASE = 0.05
+# Share of the variance of t that all items of a class have in common: that of a group does not fall below it.
+COMMON = 0.1
 # How near a batch is to the catalogue is read off the nearest quarter of its items: unknown ones are rarely among
 # them.
 QUARTER = 0.25
 # Examples that are compared with one another, of each class and of all classes.
 MOST_OF_CLASS, MOST_COMPARED = 32, 512
-# Times that classes are halved.
-DRAWS = 16
 # Weight of all pairs of a kind together, against a ridge of one thousandth on A and B.
 PAIR_WEIGHT, RIDGE = 1000.0, 1e-3
 
@@ -80,22 +78,21 @@ def fit_levels(head: LinearHead, points: Floats, codes: Ints) -> Levels | None:
     distance, score = examples.spread_of(examples.own_distance), examples.spread_of(examples.score)
     if pair_odds[1] <= 0 or distance[1] <= 0 or score[1] <= 0:
         return None
-    quarter = max(float(np.quantile(examples.own_distance, QUARTER)), LEAST_BASE * examples.spread)
+    quarter = max(float(np.quantile(examples.own_distance, QUARTER)), COMMON * examples.spread)
     bare = Levels(pair_odds, distance, score, (0, 0), (1, 0), (1, 0), quarter)
     known = bare.statistic(examples.own_distance, examples.score)
     unknown = bare.statistic(examples.rival_distance, examples.rival_score)
-    halves, of_half = examples.halves()
     wholes, of_whole = examples.wholes()
-    if min(len(halves.distances), len(wholes.distances)) < 2:
+    if len(wholes.distances) < 2:
         return None
-    half, whole = bare.statistic(*halves), bare.statistic(*wholes)
+    whole, single = bare.statistic(*wholes), float(examples.weights @ known**2)
     mean, deviation = examples.spread_of(unknown)
     slope = (mean - float(whole.mean())) / (1 - 1 / of_whole)
     if max(mean, mean - slope) <= 0:
         return None  # items of no class look no more unlike the classes than others do, neither alone nor in groups
     return bare._replace(
         level=(mean - slope, slope),
-        known=_variances(float(examples.weights @ known**2), float(half.var()), of_half),
+        known=(COMMON * single, (1 - COMMON) * single),
         unknown=_variances(deviation**2, float(whole.var()), of_whole),
     )
 
@@ -195,37 +192,20 @@ class _Examples:
         mean = float(self.weights @ values)
         return mean, float(np.sqrt(self.weights @ (values - mean) ** 2))
 
-    def halves(self) -> tuple[_Groups, float]:
-        """Compare half of a class with the rest of it, drawn at random many times; return also the mean half's size."""
-        rng = np.random.default_rng(0)
-        n_of = np.bincount(self.codes, minlength=self.n_classes)
-        first = np.empty(len(self.codes), bool)
-        distances, scores, sizes = [], [], []
-        for _ in range(DRAWS):
-            # By the rank within a class: neither the numbers of the classes nor other classes change what is drawn.
-            order = np.lexsort((rng.random(int(n_of.max()))[self.rank], self.codes))
-            first[order] = self.rank < n_of[self.codes] // 2  # classes come in the same places in both orders
-            (one, n), (other, n_other) = self._centroids(first), self._centroids(~first)
-            score, tested = self._mean_of(self.score, first[self.tested])
-            some = (n > 0) & (n_other > 0) & (tested > 0)
-            noise = self.spread / np.maximum(n, 1) + self.spread / np.maximum(n_other, 1)
-            distances.append((((one - other) ** 2).sum(1) - noise + self.spread)[some])
-            scores.append(score[some])
-            sizes.append(n[some])
-        size = np.concatenate(sizes)
-        groups = _Groups(np.concatenate(distances), np.concatenate(scores))
-        return groups, float(size.mean()) if len(size) else 1.0
-
     def wholes(self) -> tuple[_Groups, float]:
         """Compare every class with the rivals of its examples; and return how many examples it has on the mean."""
-        everyone = np.ones(len(self.codes), bool)
-        centroids, n = self._centroids(everyone)
+        n, ones = np.bincount(self.codes, minlength=self.n_classes).astype(np.float64), np.ones(len(self.codes))
+        centroids = class_sums(self.points, self.codes, self.n_classes, ones) / np.maximum(n, 1)[:, None]
         own = self.codes[self.tested]
-        squares = ((centroids[own] - self.rival_means) ** 2).sum(1) - self.rival_excess
-        distance, tested = self._mean_of(squares, everyone[self.tested])
-        score, _ = self._mean_of(self.rival_score, everyone[self.tested])
+        tested = np.bincount(own, minlength=self.n_classes)
+
+        def mean_of(values: Floats) -> Floats:
+            return np.asarray(np.bincount(own, values, self.n_classes) / np.maximum(tested, 1))
+
+        distance = mean_of(((centroids[own] - self.rival_means) ** 2).sum(1) - self.rival_excess)
         some = (n > 1) & (tested > 0)
-        groups = _Groups((distance - self.spread / np.maximum(n, 1) + self.spread)[some], score[some])
+        noise = self.spread / np.maximum(n, 1)
+        groups = _Groups((distance - noise + self.spread)[some], mean_of(self.rival_score)[some])
         return groups, float(n[some].mean()) if bool(some.any()) else 2.0
 
     def pair_odds(self, centre: Floats) -> tuple[float, float]:
@@ -255,18 +235,6 @@ class _Examples:
         truth = np.repeat([1.0, 0.0], [len(alike), len(other)])
         each = np.concatenate([weight / weight.sum(), np.full(len(other), 1 / len(other))])
         return logistic_line(np.concatenate([alike, other]), truth, PAIR_WEIGHT * each)
-
-    def _centroids(self, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Mean and number of some examples of each class."""
-        n = np.bincount(self.codes[some], minlength=self.n_classes).astype(np.float64)
-        sums = class_sums(self.points, self.codes, self.n_classes, some.astype(np.float64))
-        return sums / np.maximum(n, 1)[:, None], n
-
-    def _mean_of(self, values: Floats, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Mean over some of the tested examples of each class, and how many there are."""
-        own = self.codes[self.tested][some]
-        n = np.bincount(own, minlength=self.n_classes).astype(np.float64)
-        return np.bincount(own, values[some], self.n_classes) / np.maximum(n, 1), n
 
 
 def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, float]:
@@ -299,5 +267,5 @@ def logistic_line(x: Floats, truth: Floats, weights: Floats) -> tuple[float, flo
 def _variances(single: float, group: float, size: float) -> tuple[float, float]:
     """Line through the variance of single items and that of groups; neither rising with n nor down to nothing."""
     extra = (single - group) / (1 - 1 / size) if size > 1 else 0.0
-    extra = min(max(extra, 0.0), (1 - LEAST_BASE) * single)
+    extra = min(max(extra, 0.0), (1 - COMMON) * single)
     return single - extra, extra

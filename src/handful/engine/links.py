@@ -38,6 +38,8 @@ class Links(NamedTuple):
     own: Floats  # [..., item], w of the item itself, if it is not an anchor
     sizes: Floats  # [..., item], n
     squares: Floats  # [..., item], squared distance of the group from the centre
+    with_none: Floats  # [..., item], chance to share a class with another item that is known to have none, and
+    with_known: Floats  # [..., item], with one that is known to have one
 
     def means(self, of_anchors: Floats, of_items: Floats) -> Floats:
         """`Σ_m w_nm x_m` of values [..., anchor, number] and [..., item, number]."""
@@ -55,13 +57,21 @@ class Anchors(NamedTuple):
     centre: Floats  # [dim]
     pair_odds: tuple[float, float]  # A and B
     log_odds: PerBatch  # [...], b
+    told: Floats  # [..., anchor], 1 if it is known to have no class, 0 if it has one, NaN if neither
 
     @classmethod
-    def of(cls, points: Floats, centre: Floats, pair_odds: tuple[float, float]) -> Anchors:
+    def of(
+        cls,
+        points: Floats,
+        centre: Floats,
+        pair_odds: tuple[float, float],
+        told: Floats | None = None,
+    ) -> Anchors:
         """Make anchors of items [..., item, dim]; b is estimated from all pairs of them."""
+        told = np.full(points.shape[:-1], np.nan) if told is None else told
         away = points - centre
         lengths, products = _lengths(away), away @ away.swapaxes(-1, -2)
-        bare = cls(away, lengths, products, copies_of(points)[0], centre, pair_odds, np.zeros(points.shape[:-2]))
+        bare = cls(away, lengths, products, copies_of(points)[0], centre, pair_odds, np.zeros(points.shape[:-2]), told)
         return bare._replace(log_odds=_pair_log_odds(bare.odds(products, lengths)))
 
     def odds(self, products: Floats, lengths: Floats) -> Floats:
@@ -87,7 +97,12 @@ class Anchors(NamedTuple):
         lengths, products = _lengths(away), away @ self.away.swapaxes(-1, -2)
         odds = self.odds(products, lengths)
         # By odds: many chances are equal to one. Its own link is the strongest.
-        odds[..., each[is_anchor], places[is_anchor]] = np.inf
+        own_links = (..., each[is_anchor], places[is_anchor])
+        odds[own_links] = -np.inf
+        with_none, with_known = (
+            expit(np.where((self.told == which)[..., None, :], odds, -np.inf).max(-1)) for which in (1, 0)
+        )
+        odds[own_links] = np.inf
         n_links = min(NEAR + 1, odds.shape[-1])
         strongest = np.argpartition(-odds, n_links - 1, axis=-1)[..., :n_links]
         weights = expit(np.take_along_axis(odds, strongest, -1))
@@ -105,7 +120,9 @@ class Anchors(NamedTuple):
         copied = which[..., None] == which[..., None, :]
         equal = self._equal(away, beside, lengths, strongest) & ~is_anchor[:, None]
         counted = _square(weights, copied) + own * (2 * (weights * equal).sum(-1) + own)
-        return Links(strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares)
+        return Links(
+            strongest, weights, own, np.maximum(1 / counted.astype(np.float64), 1), squares, with_none, with_known
+        )
 
     def _equal(self, away: Floats, products: Floats, lengths: Floats, strongest: Ints) -> npt.NDArray[np.bool_]:
         """Which of the strongest are copies of the item, [..., item, near]."""

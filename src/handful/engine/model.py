@@ -31,13 +31,12 @@ from handful.engine.presence import (
     absent_of,
     call_roll,
     chance_of_any,
-    class_noise,
     labels_of,
     likelihoods_of,
 )
 from handful.engine.prior import CONCENTRATION, Prior, lean
 from handful.engine.sizes import counted_rows, deciding_rows, rows_at_a_time, spread_rows, with_sizes
-from handful.engine.unknown import REJECTED, Looks, Verdict
+from handful.engine.unknown import REJECTED, Looks, Verdict, known_chances, limit_of, single_known_chances
 from handful.shapes import PerBatch
 
 Floats = npt.NDArray[np.floating]
@@ -72,12 +71,16 @@ class Context:
     given
         The class of each item whose class is known for certain, `NO_CLASS` for one that is known to have none, and -1
         for all others, [..., item]; None if nothing is given.
+    unknown_share
+        a and b of a Beta distribution of the share of items of no class, [..., 2]; a = 0 if there are none, NaN for a
+        batch of a stack about which this is not known, None if it is known about none.
     """
 
     log_shares: Floats | None = None
     concentration: PerBatch = CONCENTRATION
     allowed: npt.NDArray[np.bool_] | None = None
     given: Ints | None = None
+    unknown_share: Floats | None = None
 
     @classmethod
     def of(cls, prior: Prior | None, place: int = 0, given: Ints | None = None) -> Context:
@@ -89,19 +92,19 @@ class Context:
     @classmethod
     def stacked(cls, contexts: Sequence[Context]) -> Context:
         """Put those of several batches together, about all of which the same things are known."""
-        names = ("log_shares", "concentration", "allowed", "given")
+        names = ("log_shares", "concentration", "allowed", "given", "unknown_share")
         parts = {name: [getattr(one, name) for one in contexts] for name in names}
         return cls(**{name: np.stack(part) for name, part in parts.items() if part[0] is not None})
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known."""
+        """Whether nothing is known about the classes of items."""
         return self.log_shares is None and self.allowed is None and self.given is None
 
     def rows(self, rows: Ints | slice) -> Context:
         """Return what is known about some of the items of a batch."""
         allowed = None if self.allowed is None else self.allowed[rows]
-        return Context(self.log_shares, self.concentration, allowed, None if self.given is None else self.given[rows])
+        return replace(self, allowed=allowed, given=None if self.given is None else self.given[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +113,6 @@ class Reference:
 
     head: LinearHead
     levels: Levels | None = None
-
-    @cached_property
-    def noise(self) -> Floats:
-        """Noise of each class, for the chains."""
-        return class_noise(self.head.means)
 
     @cached_property
     def slopes(self) -> Floats:
@@ -180,6 +178,16 @@ class BatchItems:
         return np.asarray(((points**2).sum(-1) + nearest).mean(-1) / 2)
 
     @cached_property
+    def typical(self) -> Floats:
+        """Chance of each item to have a class, by its own distance and score, whatever the batch is like."""
+        head, levels = self.reference.head, self.reference.levels
+        if levels is None or np.ptp(head.mass) == 0:
+            return np.ones(self.points.shape[:-1])
+        best = self.scores.argmax(-1)
+        away = (self.points**2).sum(-1) + self.reference.lengths[best] - 2 * (self.points * head.means[best]).sum(-1)
+        return single_known_chances(levels, levels.statistic(away, self.top[..., 0]))
+
+    @cached_property
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Classes that some item may have, [..., class]."""
         if not self.context.is_empty:
@@ -195,7 +203,8 @@ class BatchItems:
     def anchors(self) -> Anchors:
         """Items that all others are linked with."""
         assert self.reference.levels is not None
-        return Anchors.of(self.points[..., self.anchored, :], self.reference.centre, self.reference.levels.pair_odds)
+        centre, pair_odds, told = self.reference.centre, self.reference.levels.pair_odds, self.told[..., self.anchored]
+        return Anchors.of(self.points[..., self.anchored, :], centre, pair_odds, told)
 
     @cached_property
     def links(self) -> Links:
@@ -212,6 +221,17 @@ class BatchItems:
     def rows(self, rows: slice) -> BatchItems:
         """Return some of the items of a batch."""
         return BatchItems(self.points[rows], self.reference, self.context.rows(rows))
+
+    @property
+    def none(self) -> npt.NDArray[np.bool_]:
+        """Items that are known to belong to no class."""
+        given = self.context.given
+        return np.zeros(self.points.shape[:-1], bool) if given is None else given == NO_CLASS
+
+    @property
+    def told(self) -> Floats:
+        """1 for items that are known to have no class, 0 for those that have one, NaN for all others."""
+        return np.where(self.judged, np.nan, self.none)
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
@@ -241,8 +261,8 @@ class JointAnswer:
         not known.
     unknown, interval
         Chance of each item to belong to no class, NaN if the catalogue cannot tell; and an interval for their share.
-    is_open
-        Whether there is evidence for something unknown.
+    limit
+        Chance above which an item is rejected.
     groups
         Unknown items that belong together.
     none
@@ -258,14 +278,14 @@ class JointAnswer:
     far: float
     unknown: Doubles
     interval: tuple[float, float]
-    is_open: bool
+    limit: float = REJECTED
     groups: list[NewGroup] = field(default_factory=list)
     none: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @property
     def rejected(self) -> npt.NDArray[np.bool_]:
-        """Items that are more likely unknown than known, in open batches, and those known to belong to no class."""
-        return np.asarray((self.unknown > REJECTED) & self.is_open | self.none)
+        """Items above the limit, and those known to belong to no class."""
+        return np.asarray((self.unknown > self.limit) | self.none)
 
 
 class LinkedValues(NamedTuple):
@@ -286,7 +306,7 @@ class ItemLabels(NamedTuple):
     probabilities: Floats  # q [..., item, class]
     confidence: Floats  # [..., item]
     absent: Floats  # [..., 2, class], as in `absent_of`
-    looks: Looks | None
+    unknown: Floats  # [..., item], NaN if the catalogue cannot tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,15 +357,18 @@ class Decision:
         """
         near = near or self.near(items, given)
         few, others = labels_of(near, self.roll, self.n_classes)
-        alone = self.roll.alone[..., None].astype(few.dtype)
-        looks = None if self.reference.levels is None else self.looks(items, few, self.dots(items), linked)
+        unknown, joint = np.where(items.none, 1.0, np.nan), 1 - self.roll.alone[..., None]
+        if self.verdict is not None:
+            unknown = self.unknown(items, self.looks(items, few, self.dots(items), linked))
+            joint = joint * (1 - unknown)  # an item of no class is labelled alone
+        alone = (1 - joint).astype(few.dtype)
         own = (1 - alone[..., None]) * few + alone[..., None] * near.columns(self.roll.columns)
         q = near.spread((1 - alone) * others + alone, self.roll.columns, own)
         if np.any(np.asarray(self.far) > 1):
             # A batch that is farther from the catalogue than its own examples is labelled with less certainty.
             q **= (np.maximum(self.far, 1) ** -CERTAINTY)[..., None, None].astype(q.dtype)
             q /= q.sum(-1, keepdims=True)
-        return ItemLabels(q, 1 / items.table.sum(-1), absent_of(near, others), looks)
+        return ItemLabels(q, 1 / items.table.sum(-1), absent_of(near, others), unknown)
 
     def dots(self, items: BatchItems) -> Floats:
         """`<z_n - d, μ_k>` of the classes called, [..., item, column]."""
@@ -373,7 +396,20 @@ class Decision:
         away = links.squares + 2 * along[..., 0] + ((self.reference.centre - self.offset) ** 2).sum(-1)[..., None]
         away = away + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
         t = levels.statistic(away + (spread - spread / links.sizes), scores[..., 0])
-        return Looks(t, links.sizes, items.judged / links.sizes)
+        return Looks(t, links.sizes, 1 / links.sizes, items.told, links.with_none, links.with_known)
+
+    def unknown(self, items: BatchItems, looks: Looks) -> Floats:
+        """Chance of each item to belong to no class, [..., item].
+
+        It shares its class with an item that is known to have none, with one that is known to have one, or with
+        neither of them; then only its looks tell.
+        """
+        assert self.verdict is not None
+        with_none, with_known = looks.with_none * (1 - looks.with_known), looks.with_known * (1 - looks.with_none)
+        neither = (1 - looks.with_none) * (1 - looks.with_known)
+        chances = with_none + neither * self.verdict.chances(looks.t, looks.sizes)
+        chances /= np.maximum(with_none + with_known + neither, LEAST_WEIGHT)
+        return np.asarray(np.where(items.judged, chances, items.none))
 
     def distance(self, items: BatchItems, few: Floats, dots: Floats) -> PerBatch:
         """Squared distance from its class that a quarter of the items keeps, by that of left-out examples, [...]."""
@@ -384,7 +420,8 @@ class Decision:
         lengths = self.reference.lengths[self.roll.columns][..., None, :]
         away = (inside**2).sum(-1) + (self._shares(few) * (lengths - 2 * dots)).sum(-1)
         # Items that are not judged come last, and are not counted.
-        away, last = np.sort(np.where(judged, away, np.inf), axis=-1), judged.sum(-1, keepdims=True) - 1
+        largest = np.finfo(away.dtype).max
+        away, last = np.sort(np.where(judged, away, largest), axis=-1), judged.sum(-1, keepdims=True) - 1
         at = QUARTER * np.maximum(last, 0)
         lower, upper = (np.take_along_axis(away, end.astype(np.intp), -1) for end in (np.floor(at), np.ceil(at)))
         quarter = np.where(last < 0, levels.quarter, lower + (at - np.floor(at)) * (upper - lower))[..., 0]
@@ -410,18 +447,16 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
     reference, head, levels = items.reference, items.reference.head, items.reference.levels
     at, weights, unknown = _placed(items, np.ones(items.points.shape[:-1])), items.judged.astype(np.float64), None
     near = at.near(items, None)
-    at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes))
+    at = replace(at, roll=call_roll(near, head.mass, at.n_classes))
     few, _ = labels_of(near, at.roll, at.n_classes)
     dots = at.dots(items)
     at = replace(at, far=at.distance(items, few, dots))
     if levels is not None:
         looks = at.looks(items, few, dots)
-        looks = looks._replace(weights=looks.weights / items.copies)
-        verdict = Verdict.of(levels, looks, at.far)
+        verdict = Verdict.of(levels, looks._replace(weights=looks.weights / items.copies), items.context.unknown_share)
         at = replace(at, verdict=verdict)
-        if verdict.is_open.any():
-            chances = verdict.chances(looks.t, looks.sizes) * items.judged * verdict.is_open[..., None]
-            weights = np.maximum(1 - chances, LEAST_WEIGHT)
+        weights = np.maximum(1 - at.unknown(items, looks) ** 2, LEAST_WEIGHT)
+        if (weights < 1).any():
             unknown = (1 / weights - 1) * likelihoods_of(near, at.roll, at.n_classes)
             there = _placed(items, weights)
             at = replace(at, place=there.place, tilts=there.tilts, prior_weight=there.prior_weight)
@@ -435,7 +470,7 @@ def _decided(items: BatchItems) -> tuple[Decision, Floats, Alone]:
     moved = Moved.of(items.points - at.offset[..., None, :], given, slopes, means, shots, items.spread)
     at = replace(at, moved=moved, moving=columns, gate=gate)
     near = at.near(items, given)
-    at = replace(at, roll=call_roll(near, reference.noise, head.mass, at.n_classes, unknown))
+    at = replace(at, roll=call_roll(near, head.mass, at.n_classes, unknown))
     return at, given, near
 
 
@@ -461,9 +496,13 @@ class DecidedBatch:
     linked: tuple[Ints, Anchors, LinkedValues] | None
 
     @classmethod
-    def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems]) -> DecidedBatch:
-        """Decide by some of the items, and count more of them; `items_at` returns items of these numbers."""
+    def of(cls, n_items: int, n_classes: int, items_at: Callable[[Ints], BatchItems], labelled: Ints) -> DecidedBatch:
+        """Decide by some of the items and those that a person labelled, and count more of them.
+
+        `items_at` returns items of these numbers; `labelled` are numbers of those about which something is given.
+        """
         rows = deciding_rows(n_items, n_classes)
+        rows = np.union1d(rows, labelled[spread_rows(len(labelled), len(rows))])
         items = items_at(rows)
         decision, given = decide(items)
         if len(rows) < n_items:
@@ -553,7 +592,8 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
     def items_at(rows: Ints | slice) -> BatchItems:
         return BatchItems(points[rows], reference, context.rows(rows))
 
-    decided, size = DecidedBatch.of(n_items, n_classes, items_at), rows_at_a_time(n_classes)
+    labelled = np.flatnonzero(np.zeros(0) if context.given is None else context.given != -1)
+    decided, size = DecidedBatch.of(n_items, n_classes, items_at, labelled), rows_at_a_time(n_classes)
     starts = range(0, n_items, size)
     blocks = [decided.label(items_at(slice(at, at + size)), range(at, min(at + size, n_items))) for at in starts]
     return joined(decided.decision, blocks, BatchItems(points, reference, context))
@@ -562,24 +602,17 @@ def _labelled(batches: Sequence[tuple[Floats, Context]], reference: Reference) -
 def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> list[JointAnswer]:
     """Put the labels of all items of a batch together, or of each batch of a stack."""
     q = blocks[0].probabilities if len(blocks) == 1 else np.concatenate([block.probabilities for block in blocks], -2)
-    given, n_items, lead, verdict = items.context.given, q.shape[-2], q.shape[:-2], decision.verdict
-    unknown, is_open, interval = (
-        np.full(q.shape[:-1], np.nan),
-        np.zeros(lead, bool),
-        np.broadcast_to([0.0, 1.0], (*lead, 2)),
-    )
+    n_items, lead, verdict, none = q.shape[-2], q.shape[:-2], decision.verdict, items.none
+    unknown = np.concatenate([block.unknown for block in blocks], -1).astype(np.float64)
+    interval, limit = np.broadcast_to([0.0, 1.0], (*lead, 2)), np.full(lead, REJECTED)
     if verdict is not None:
-        t, sizes = (np.concatenate([getattr(block.looks, name) for block in blocks], -1) for name in ("t", "sizes"))
-        unknown, interval, is_open = verdict.chances(t, sizes), verdict.interval, verdict.is_open
-        unknown[~items.judged] = 0
-    none = np.zeros(q.shape[:-1], bool) if given is None else given == NO_CLASS
-    unknown[none] = 1
-    counting = np.where(is_open[..., None], 1 - unknown, ~none)
+        interval, limit = verdict.interval, limit_of(unknown * items.judged, items.context.unknown_share)
+    counting = known_chances(unknown)
     counts = np.asarray((counting.astype(q.dtype)[..., None, :] @ q)[..., 0, :], np.float64)
     absent, shots = np.sum([block.absent for block in blocks], 0), decision.reference.head.mass
     presence = chance_of_any(decision.roll, shots, absent, counts, float(n_items))
-    fewer = is_open | none.any(-1)
-    presence = np.where(fewer[..., None], np.minimum(presence, counts), presence)  # by Markov's inequality
+    if verdict is not None or none.any():
+        presence = np.minimum(presence, counts)  # by Markov's inequality
     confidence = np.concatenate([block.confidence for block in blocks], -1)
     joint, prior, far = (
         np.broadcast_to(each, lead) for each in (1 - decision.roll.alone, decision.prior_weight, decision.far)
@@ -595,8 +628,8 @@ def joined(decision: Decision, blocks: list[ItemLabels], items: BatchItems) -> l
             far=float(far[place]),
             unknown=unknown[place],
             interval=(float(interval[place][0]), float(interval[place][1])),
-            is_open=bool(is_open[place]),
-            groups=_groups(items, unknown, place) if is_open[place] else [],
+            limit=float(limit[place]),
+            groups=_groups(items, unknown, place, float(limit[place])),
             none=none[place],
         )
         for place in np.ndindex(lead)
@@ -608,13 +641,18 @@ def _placed(items: BatchItems, weights: Floats) -> Decision:
     table, head, context, allowed = items.table, items.reference.head, items.context, items.allowed
     n_items = np.asarray(weights.sum(-1))
 
-    def count(tilts: Floats) -> Floats:
+    def count(tilts: Floats, weights: Floats = weights) -> Floats:
         t = _factors(tilts).astype(table.dtype)
         each = (weights / (table @ t[..., None])[..., 0]).astype(table.dtype)
         return np.asarray((each[..., None, :] @ table)[..., 0, :] * t, dtype=np.float64)
 
     centre = (weights[..., None, :] @ items.points)[..., 0, :] / n_items[..., None]
-    there = place(count, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread)
+    looks_known = weights * items.typical
+
+    def typical(tilts: Floats) -> Floats:
+        return np.asarray(count(tilts, looks_known) / np.maximum(looks_known.sum(-1), LEAST_WEIGHT)[..., None])
+
+    there = place(count, typical, n_items, centre, allowed, head.weights, head.means, head.mass, items.spread)
     tilts, prior_weight = there.tilts, np.ones_like(n_items)
     if context.log_shares is not None:
         before = tilts
@@ -629,10 +667,10 @@ def _factors(tilts: Floats) -> Floats:
     return np.asarray(np.exp(np.maximum(tilts - tilts.max(-1, keepdims=True), LOWEST)))
 
 
-def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...]) -> list[NewGroup]:
-    """Gather the items of a batch that are more likely unknown than known."""
+def _groups(items: BatchItems, chances: Floats, place: tuple[int, ...], limit: float) -> list[NewGroup]:
+    """Gather the items of a batch that are rejected."""
     points, reference, unknown = items.points[place], items.reference, (chances * items.judged)[place]
-    places = np.flatnonzero(unknown > REJECTED)
+    places = np.flatnonzero(unknown > limit)
     if len(places) > MOST_GATHERED:
         places = np.sort(np.argsort(-unknown, kind="stable")[:MOST_GATHERED])
     if len(places) == 0:

@@ -36,6 +36,7 @@ class Place(NamedTuple):
 
 def place(
     count: Callable[[Floats], Floats],
+    typical: Callable[[Floats], Floats],
     n_items: PerBatch,
     centre: Floats,
     allowed: npt.NDArray[np.bool_],
@@ -50,6 +51,8 @@ def place(
     ----------
     count
         From constants per class [..., class] to `Σ_n p_nk`.
+    typical
+        The same for shares of the items that look like some class: others favour classes of many examples.
     n_items, centre
         Number of the items [...], and their mean [..., dim] about the origin of the head.
     allowed
@@ -65,9 +68,10 @@ def place(
     uneven = np.abs(log_shots).max(-1) > 1e-6
     offset, moved, eta = np.zeros_like(centre), np.zeros(allowed.shape), np.zeros(allowed.shape[:-1])
     for _ in range(ROUNDS if np.any(spread) or uneven.any() else 0):
-        shares = count(moved + eta[..., None] * log_shots) / n_items[..., None]
+        tilts = moved + eta[..., None] * log_shots
+        shares = count(tilts) / n_items[..., None]
         if uneven.any():
-            eta = np.where(uneven, _eta(eta, log_shots, allowed, shares), 0.0)
+            eta = np.where(uneven, _eta(eta, log_shots, allowed, typical(tilts)), 0.0)
         if np.any(spread):
             unexplained = centre - shares.astype(means.dtype) @ means
             noise = CHANCE * spread * (1 / n_items + (shares**2 / shots).sum(-1))

@@ -3,7 +3,7 @@
 A wrong label is seldom alone: if a class is mistaken for its neighbour, all its items are. So one answer speaks for
 all items of the same class, and ten answers about one class say little more than one.
 
-- `e_m = 1 - (1 - g_m) max_k q_mk`: the chance that the label of item m is wrong; g is the chance that it is unknown.
+- `e_m`: the chance that the label of item m is wrong: the item is unknown, or has another class.
 - `r_nm = σ(A + B cos(z_n, z_m))`: the chance that items n and m have the same class, `r_nn = 1`. A and B are fitted by
   logistic regression to how far the labels of two items agree, `Σ_k q_nk q_mk`. No examples are needed for it.
 - The questions Q are chosen one after another, each with the largest gain in
@@ -66,7 +66,7 @@ class Question(NamedTuple):
 
 
 def questions_about(
-    points: Floats, probabilities: Floats, unknown: Floats, n: int, answered: Collection[int] = ()
+    points: Floats, probabilities: Floats, certainty: Floats, n: int, answered: Collection[int] = ()
 ) -> list[Question]:
     """Return the first n questions about a batch, in order of their worth.
 
@@ -74,15 +74,15 @@ def questions_about(
     ----------
     points
         The items [item, dim], about the centre of the class means.
-    probabilities, unknown
-        q [item, class], and the chance [item] that each belongs to no class; NaN counts as zero.
+    probabilities, certainty
+        q [item, class], as if every item had a class, and the chance [item] that each label is right.
     n
         Number of questions; as many as items that are not answered, if these are fewer.
     answered
         Items that are not asked about again.
     """
     q = probabilities.astype(np.float64)
-    wrong = 1 - (1 - np.nan_to_num(unknown)) * q.max(1)
+    wrong = 1 - certainty
     wrong[list(answered)] = 0
     kept = np.sort(np.argsort(-wrong, kind="stable")[:MOST_ASKED_ABOUT])
     directions = points.astype(np.float64)

@@ -31,7 +31,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from handful.engine.model import NO_CLASS, Context, JointAnswer
-from handful.engine.presence import CHAINS, SWEEPS, Alone, absent_of, call_roll, chance_of_any, class_noise, labels_of
+from handful.engine.presence import Alone, absent_of, call_roll, chance_of_any, labels_of
 from handful.engine.prior import lean
 from handful.engine.sizes import deciding_rows
 from handful.shapes import PerBatch
@@ -45,8 +45,6 @@ NATS, SHOTS = 2.0, 1.0
 BEST = 5
 # ln of the factor on c: its standard deviation among models, and the most that labelled items can make of it.
 LOG_FACTOR_SD, MOST_LOG_FACTOR = 0.25, 2.0
-# What a class holds is told apart down to this many items, for the noise of the class.
-HELD_NOTHING = 1e-3
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -172,12 +170,9 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
         tilts, prior_weight = lean(context.log_shares, context.concentration, float(counting.sum()), count)
     near = softmax(scores + tilts.astype(scores.dtype), axis=1)
     shots = np.full(len(tilts), n_examples)
-    held = np.stack([counting @ near, counting @ near**2, counting @ np.sqrt(near)], 1)
-    noise = np.zeros(((CHAINS + 1) * SWEEPS, len(tilts)), np.float32)
-    noise[:, left] = class_noise(np.log(held[left] + HELD_NOTHING))
     decided = np.arange(len(near)) if none.all() else np.flatnonzero(~none)
     decided = decided[deciding_rows(len(decided), len(tilts))]
-    roll = call_roll(Alone.of(near[decided]), noise, shots, n_classes)
+    roll = call_roll(Alone.of(near[decided]), shots, n_classes)
     # The first item of a class tells nothing about itself: h of m items are no better labelled with the others.
     roll = roll._replace(alone=1 - (1 - roll.alone) * max(1 - max(float(roll.found), 1.0) / len(decided), 0.0))
     everyone = Alone.of(near)
@@ -199,7 +194,6 @@ def label_scores(nats: Floats, context: Context | None = None, n_examples: float
         far=1.0,
         unknown=np.where(none, 1.0, np.nan),
         interval=(0.0, 1.0),
-        is_open=False,
         none=none,
     )
 

@@ -60,7 +60,6 @@ def holding(nats: Floats, best: Floats, context: Context | None = None) -> Joint
         expected_counts=chances.sum(0),
         presence=presence,
         unknown=np.exp(np.log1p(-chances.clip(max=1 - 1e-12)).sum(1)),
-        is_open=True,
     )
 
 

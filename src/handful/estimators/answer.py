@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from handful.arguments import whole
 from handful.errors import LabelError, OptionError
-from handful.estimators.coarse import SURE, Coarse
+from handful.estimators.certainty import SURE, in_doubt
+from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.pooling import Pooling
 from handful.machine.untrusted import printable
@@ -40,7 +41,7 @@ class Top(NamedTuple):
     labels : ndarray [item, k]
         The classes.
     probabilities : ndarray [item, k]
-        Their probabilities.
+        Their `probabilities`, as if every item had one of the classes.
 
     Examples
     --------
@@ -65,9 +66,9 @@ class Answer:
     ----------
     classes : ndarray [class]
         All classes: those of a catalogue in increasing order, those of scores in the order of their columns.
-    codes, chances : ndarray [item, 2]
+    codes, certainties : ndarray [item, 2]
         The most probable class of each item and the next, as positions in `classes` (-1 if there is no second one), and
-        their probabilities.
+        the chance that each of them is right; see `certainty`.
     table : ndarray [item, class] or None
         `probabilities`; None if these were not kept: for a streamed batch and for groups of a file.
     expected_counts, presence : ndarray [class] or [group, class]
@@ -85,7 +86,8 @@ class Answer:
     rejected : ndarray [item]
         Items that are more likely unknown than known, if there is enough evidence that the batch has any; the farther
         the whole batch is from the catalogue, the more evidence is needed. Without it nothing is rejected, and `labels`
-        are the same as if nothing could be unknown.
+        are the same as if nothing could be unknown. With `expect_unknown`, as many items as are expected to be unknown,
+        the most likely ones.
     unknown_interval : tuple of float, or ndarray [group, 2]
         90 % interval for the share of unknown items; (0, 1) if they were not judged.
     unknown_reason : str or None
@@ -114,7 +116,7 @@ class Answer:
     >>> found
     Answer(10 items, 2 of 20 classes present, 0 items doubtful, 0 rejected)
     >>> found.present_classes.tolist(), found.expected_counts[[3, 7, 8]].round(1).tolist()
-    ([3, 7], [6.0, 4.0, 0.0])
+    ([3, 7], [5.9, 3.9, 0.0])
     >>> found.labels.tolist()
     [3, 3, 3, 3, 3, 3, 7, 7, 7, 7]
 
@@ -127,7 +129,7 @@ class Answer:
 
     classes: npt.NDArray[Any]
     codes: Int[np.ndarray, "item two"]
-    chances: Float[np.ndarray, "item two"]
+    certainties: Float[np.ndarray, "item two"]
     table: Float[np.ndarray, "item class"] | None
     expected_counts: npt.NDArray[np.float64]
     presence: npt.NDArray[np.float64]
@@ -219,7 +221,7 @@ class Answer:
         return replace(
             self,
             codes=self.codes[rows],
-            chances=self.chances[rows],
+            certainties=self.certainties[rows],
             table=None if self.table is None else self.table[rows],
             expected_counts=self.expected_counts[place],
             presence=self.presence[place],
@@ -239,12 +241,13 @@ class Answer:
 
     @property
     def probabilities(self) -> Float[np.ndarray, "item class"]:
-        """`p_nk`, columns in the order of `classes`.
+        """`p_nk`, as if every item had one of the classes; columns in the order of `classes`.
 
-        With several classes per item, the chance of each class by itself.
+        The chance that a label is right is its `certainty`. With several classes per item, the chance of each class by
+        itself.
         """
         if self.table is None:
-            raise OptionError("the probabilities of all classes were not kept; codes and chances have the best two")
+            raise OptionError("the probabilities of all classes were not kept; codes and certainties have the best two")
         return self.table
 
     @property
@@ -253,15 +256,20 @@ class Answer:
         return np.asarray(self.classes[self.codes[:, 0]])
 
     @property
-    def sure_labels(self) -> npt.NDArray[Any]:
-        """The finest level with a chance of at least 0.95: the label, its coarse class, or None; None if rejected.
+    def certainty(self) -> Float[np.ndarray, "item"]:
+        """The chance that each label is right, `p (1 - unknown) (n + 1)/(n + 2)` with n examples; 1 if it was given.
 
-        Like `probabilities`, these chances assume that every item belongs to one of the classes; `unknown` tells how
-        likely that is wrong.
+        p is its entry of `probabilities`. If `unknown` was not judged, it counts as zero here. That a rejected item
+        belongs to none of the classes has the chance `unknown`. See `handful.estimators.certainty`.
         """
-        labels, sure = self.labels.astype(object), self.chances[:, 0] >= SURE
+        return self.certainties[:, 0]
+
+    @property
+    def sure_labels(self) -> npt.NDArray[Any]:
+        """The finest level with a certainty of at least 0.95: label, coarse class, or None; None if rejected."""
+        labels, sure = self.labels.astype(object), self.certainty >= SURE
         if self.coarse is not None:
-            coarse = ~sure & (self.coarse.chances >= SURE)
+            coarse = ~sure & (self.coarse.certainty >= SURE)
             labels[coarse] = self.coarse.labels[coarse]
             sure |= coarse
         labels[~sure | self.rejected] = None
@@ -304,11 +312,11 @@ class Answer:
 
     @property
     def doubtful(self) -> Bool[np.ndarray, "item"]:
-        """Items with `p₁ < (1 + p₂) / 2`, for the probabilities of the most probable class and of the next.
+        """Items with `c₁ < (1 + c₂) / 2`, for the certainty of the label and of the next most probable class.
 
-        Rejected items are not in doubt between two classes: they look like none.
+        Another class, or none, is then nearly as likely. Rejected items are not in doubt: they look like none.
         """
-        return in_doubt(self.chances, self.rejected)
+        return in_doubt(self.certainties, self.rejected)
 
     @property
     def sure_said(self) -> str:
@@ -316,10 +324,11 @@ class Answer:
         if self.coarse is None:
             return ""
         known = ~self.rejected
-        fine, sure = self.chances[known, 0] >= SURE, np.maximum(self.coarse.chances, self.chances[:, 0])[known] >= SURE
+        fine = self.certainty[known] >= SURE
+        sure = fine | (self.coarse.certainty[known] >= SURE)
         return (
-            f"{int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a class with a chance of at least "
-            f"{SURE:g}, and {int((sure & ~fine).sum()):,} more a coarse class, if they belong to your classes at all."
+            f"{int(fine.sum()):,} of {counted(int(known.sum()), 'item')} have a class with a certainty of at least "
+            f"{SURE:g}, and {int((sure & ~fine).sum()):,} more a coarse class."
         )
 
     @cached_property
@@ -359,8 +368,8 @@ class Answer:
         -------
         DataFrame or Table
             Of polars or Arrow if the batch was; else of pandas, with the index of the batch if it had one. The columns
-            are `label`, `probability`, `runner_up`, `runner_up_probability`, `doubtful`, `unknown` and `rejected`,
-            after `group` if there are groups; with `coarse` also `coarse`, `coarse_probability` and `sure_label`.
+            are `label`, `certainty`, `runner_up`, `runner_up_certainty`, `doubtful`, `unknown` and `rejected`,
+            after `group` if there are groups; with `coarse` also `coarse`, `coarse_certainty` and `sure_label`.
 
         Examples
         --------
@@ -424,8 +433,8 @@ class Answer:
         >>> print(BatchClassifier().fit(X, y).infer(batch).summary())
         10 items, 2 of 20 classes present.
         class  expected count  presence
-        3                 6.0      1.00
-        7                 4.0      1.00
+        3                 5.9      1.00
+        7                 3.9      1.00
         >>> print(BatchClassifier().fit(X, y).infer(batch, groups=["marsh"] * 6 + ["wood"] * 4).summary())
         2 groups, 10 items, 20 classes.
         group  items  doubtful  rejected  classes present
@@ -505,15 +514,15 @@ class Answer:
             if self.coarse is None
             else {
                 "coarse": self.coarse.labels,
-                "coarse_probability": self.coarse.chances,
+                "coarse_certainty": self.coarse.certainty,
                 "sure_label": self.sure_labels,
             }
         )
         return {
             "label": self.labels,
-            "probability": self.chances[:, 0],
+            "certainty": self.certainty,
             "runner_up": self.classes[second] if (second >= 0).all() else np.full(len(second), None, dtype=object),
-            "runner_up_probability": self.chances[:, 1],
+            "runner_up_certainty": self.certainties[:, 1],
             "doubtful": self.doubtful,
             "unknown": self.unknown,
             "rejected": self.rejected,
@@ -540,25 +549,20 @@ def listed_classes(
     return place[order], code[order]
 
 
-def in_doubt(chances: Float[np.ndarray, "item two"], rejected: Bool[np.ndarray, "item"]) -> Bool[np.ndarray, "item"]:
-    """Return the items whose next class is nearly as likely as the first, see `Answer.doubtful`."""
-    return np.asarray((chances[:, 0] < 0.5 + 0.5 * chances[:, 1]) & ~rejected)
-
-
 def best_two(
     table: Float[np.ndarray, "item class"],
 ) -> tuple[Int[np.ndarray, "item two"], Float[np.ndarray, "item two"]]:
-    """Return `codes` and `chances` of an answer; of equal probabilities, the first class.
+    """Return `codes` of an answer, and the probabilities of these classes; of equal ones, the first class.
 
     Examples
     --------
     >>> best_two(np.array([[0.1, 0.7, 0.2]]))
     (array([[1, 2]]), array([[0.7, 0.2]]))
     """
-    codes, chances = top_of(table, np.arange(table.shape[1]), 2)
+    codes, best = top_of(table, np.arange(table.shape[1]), 2)
     if table.shape[1] > 1:
-        return codes, chances
-    return np.column_stack([codes, np.full(len(table), -1)]), np.column_stack([chances, np.zeros(len(table))])
+        return codes, best
+    return np.column_stack([codes, np.full(len(table), -1)]), np.column_stack([best, np.zeros(len(table))])
 
 
 def top_of(table: Float[np.ndarray, "item class"], classes: npt.NDArray[Any], k: int) -> Top:

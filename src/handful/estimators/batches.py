@@ -18,7 +18,8 @@ import numpy.typing as npt
 from handful.catalogue import Catalogue
 from handful.engine.head import LinearHead
 from handful.engine.model import Context, JointAnswer, label_batches
-from handful.estimators.answer import Answer, best_two, in_doubt
+from handful.estimators.answer import Answer, best_two
+from handful.estimators.certainty import certainty_of, in_doubt, most_certain
 from handful.estimators.coarse import Coarse
 from handful.estimators.containers import FrameOf, new_frame
 from handful.estimators.context import BatchContexts, Known
@@ -181,6 +182,15 @@ class Batches:
         """Check what is known about the items; `groups` is the group of each, None for a single batch."""
         return cls(items, BatchContexts(known, items.classes, len(items), groups, items.given, several=items.several))
 
+    @cached_property
+    def most_certain(self) -> Float[np.ndarray, "item"]:
+        """The largest certainty that the label of each item can have; 1 if it was given."""
+        head, given = self.items.head, self.contexts.given
+        most = np.full(len(self.items), 1.0 if head is None else most_certain(head.mass))
+        if given is not None:
+            most[given != -1] = 1
+        return most
+
     def labelled(self) -> Iterator[tuple[int, Int[np.ndarray, "some"], JointAnswer]]:
         """Label every group: yield its place, the rows of its items, and the answer about it."""
         batches = [(rows, self.contexts.of_group(place, rows)) for place, rows in enumerate(self.rows_of)]
@@ -188,9 +198,10 @@ class Batches:
             answers = self.items.label_all(batches)
         else:
             answers = (self.items.label(*batch) for batch in batches)
-        for place, ((rows, _), found) in enumerate(zip(batches, answers, strict=True)):
+        for place, ((rows, context), found) in enumerate(zip(batches, answers, strict=True)):
             if self.contexts.sequence_of is not None:
-                found = averaged(found, np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1])
+                sequence_of = np.unique(self.contexts.sequence_of[rows], return_inverse=True)[1]
+                found = averaged(found, sequence_of, context.unknown_share)
             yield place, rows, found
 
     def answer(self, frame_of: FrameOf = new_frame, *, keep: bool = True, most_in_doubt: int = 0) -> Answer:
@@ -202,21 +213,24 @@ class Batches:
         items, n_items, names = self.items, len(self.items), self.contexts.groups
         coarse = None if self.contexts.coarse is None else Coarse.of(self.contexts.coarse, n_items)
         table = np.empty((n_items, len(items.classes))) if keep else None
-        codes, chances, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
+        codes, certainties, of_groups = np.empty((n_items, 2), np.int64), np.empty((n_items, 2)), list[JointAnswer]()
         unknown, rejected = np.empty(n_items), np.empty(n_items, dtype=bool)
         for place, rows, found in self.labelled():
             q = found.probabilities.astype(np.float64)
             if not items.several:
                 q /= q.sum(-1, keepdims=True)
-            codes[rows], chances[rows] = best_two(q)
+            codes[rows], best = best_two(q)
             unknown[rows], rejected[rows] = found.unknown, found.rejected
+            # Of several classes, each has its chance by itself.
+            none = np.zeros(len(rows)) if items.several else found.unknown
+            certainties[rows] = certainty_of(best, none, self.most_certain[rows])
             if coarse is not None:
-                coarse.put(rows, q)
+                coarse.put(rows, q, none, self.most_certain[rows])
             if table is not None:
                 table[rows] = q
             of_groups.append(replace(found, probabilities=q[:0].copy()))  # one copy of a large table
             if most_in_doubt:
-                doubt = int((in_doubt(chances[rows], rejected[rows]) | rejected[rows]).sum())
+                doubt = int((in_doubt(certainties[rows], rejected[rows]) | rejected[rows]).sum())
                 insort(kept, _Kept(-doubt, place, replace(found, probabilities=found.probabilities.copy())))
                 while len(kept) > 1 and sum(len(one.found.probabilities) for one in kept) > most_in_doubt:
                     kept.pop()
@@ -225,7 +239,7 @@ class Batches:
         answer = Answer(
             classes=items.classes,
             codes=codes,
-            chances=chances,
+            certainties=certainties,
             table=table,
             expected_counts=np.stack([found.expected_counts for found in of_groups]),
             presence=np.stack([found.presence for found in of_groups]),
@@ -237,8 +251,15 @@ class Batches:
             unknown_reason=items.unknown_reason,
             proposals=tuple(tuple(Proposal.of(group, items.classes) for group in found.groups) for found in of_groups),
             diagnostics=tuple(
-                diagnose(items.head, len(rows), float(found.confidence.mean()), n_zero=int(zero))
-                for rows, found, zero in zip(self.rows_of, of_groups, n_zero, strict=True)
+                diagnose(
+                    items.head,
+                    len(rows),
+                    float(found.confidence.mean()),
+                    n_zero=int(zero),
+                    unknown_share=self.contexts.of_group(place, rows[:0]).unknown_share,
+                    unknown_reason=items.unknown_reason,
+                )
+                for place, (rows, found, zero) in enumerate(zip(self.rows_of, of_groups, n_zero, strict=True))
             ),
             groups=names,
             group_of=self.contexts.group_of,

@@ -122,7 +122,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         catalogue = Catalogue.of(features[~marked], labels[~marked], TRANSFORM)
         if names is not None:
             catalogue = catalogue.with_names(*rows_of_names(names, features.shape[1]))
-        _ = catalogue.reference.noise  # fitted here with the head, not with the first batch
+        _ = catalogue.reference.levels  # fitted here with the head, not with the first batch
         _warn_of_similar(catalogue, 3)
         self._catalogue = catalogue
         codes, probabilities = np.empty(len(labels), np.int64), np.empty((0, len(self.classes_)))
@@ -288,7 +288,7 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One value per row, or one row of values; every group is labelled as a separate batch.
         **known : object
             What is known about the batch in advance: `prior`, `candidates`, `given`, `new_classes`, `sequence`,
-            `pool`, `order` and `coarse`, see `Known`.
+            `pool`, `order`, `coarse` and `expect_unknown`, see `Known`.
 
         Returns
         -------
@@ -426,13 +426,15 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> answers = {question.item: truth[question.item] for question in classifier.questions(batch, 3)}
         >>> after = (classifier.infer(batch, given=answers).labels == truth).mean()
         >>> print(f"{before:.0%} of the labels are right, and {after:.0%} after three answers")
-        89% of the labels are right, and 100% after three answers
+        86% of the labels are right, and 100% after three answers
         """
         n, batches = whole("n", n, least=1, error=OptionError), Batches.of(self._items(X, known), None, checked(known))
         return questions_of(batches, 0, batches.answer(), n)
 
     def predict_proba(self, X: Any, groups: Any = None, **known: Unpack[Known]) -> npt.NDArray[np.float64]:
         """Return the probabilities of the classes for all rows of X, jointly; columns in the order of `classes_`.
+
+        They are those of items that have one of the classes; `infer(X).certainty` counts the others too.
 
         Parameters
         ----------

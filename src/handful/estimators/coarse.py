@@ -1,6 +1,6 @@
 """Two levels of classes: where the classes of one genus cannot be told apart, the answer is the genus.
 
-The chance of a coarse class is the sum over its classes, `P_nc = Σ_{k in c} p_nk`.
+The probability of a coarse class is the sum over its classes, `P_nc = Σ_{k in c} p_nk`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from handful.banks.class_names import is_missing, plain_label
 from handful.catalogue.labels import distinct
 from handful.engine.logistic import class_sums
 from handful.errors import OptionError
+from handful.estimators.certainty import certainty_of
 from handful.estimators.prior_weights import class_places
 from handful.shapes import Float, Int
-
-# An answer is given at a level if its chance is at least this.
-SURE = 0.95
 
 
 def coarse_names(coarse: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -54,14 +52,14 @@ class Coarse:
         Coarse classes, in increasing order.
     of_class : ndarray [class]
         The coarse class of each class, as a position in `classes`.
-    codes, chances : ndarray [item]
-        The most probable coarse class of each item, as a position in `classes`, and its probability.
+    codes, certainty : ndarray [item]
+        The most probable coarse class of each item, as a position in `classes`, and the chance that it is right.
     """
 
     classes: npt.NDArray[Any]
     of_class: Int[np.ndarray, "class"]
     codes: Int[np.ndarray, "item"]
-    chances: Float[np.ndarray, "item"]
+    certainty: Float[np.ndarray, "item"]
 
     @classmethod
     def of(cls, names: npt.NDArray[Any], n_items: int) -> Coarse:
@@ -74,11 +72,17 @@ class Coarse:
         """The most probable coarse class of each item."""
         return np.asarray(self.classes[self.codes])
 
-    def put(self, rows: Int[np.ndarray, "some"], q: Float[np.ndarray, "some class"]) -> None:
-        """Fill in the items of one batch."""
+    def put(
+        self,
+        rows: Int[np.ndarray, "some"],
+        q: Float[np.ndarray, "some class"],
+        unknown: Float[np.ndarray, "some"],
+        most: Float[np.ndarray, "some"],
+    ) -> None:
+        """Fill in the items of one batch; `unknown` and `most` as in `certainty_of`."""
         sums = class_sums(q.T, self.of_class, len(self.classes), np.ones(q.shape[1]))
-        self.codes[rows], self.chances[rows] = sums.argmax(0), sums.max(0)
+        self.codes[rows], self.certainty[rows] = sums.argmax(0), certainty_of(sums.max(0), unknown, most)
 
     def rows(self, rows: Int[np.ndarray, "some"]) -> Coarse:
         """Return that of some items."""
-        return replace(self, codes=self.codes[rows], chances=self.chances[rows])
+        return replace(self, codes=self.codes[rows], certainty=self.certainty[rows])

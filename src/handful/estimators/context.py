@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -17,7 +18,8 @@ from handful.estimators.columns import column_of
 from handful.estimators.pooling import Siblings, siblings_of
 from handful.estimators.prior_weights import prior_of, weights_of
 from handful.estimators.sequences import allowed_for_all, given_to_all, sequences_of
-from handful.shapes import Int
+from handful.estimators.unknown_share import shares_of
+from handful.shapes import Float, Int
 
 
 class Known(TypedDict, total=False):
@@ -56,6 +58,13 @@ class Known(TypedDict, total=False):
         The genus of each species, the tissue of each cell type. Answers then have a coarse class as well, and
         `Answer.sure_labels` says at which level it is sure. A class that is not mentioned is its own. No other class
         may have the name of a coarse class. Labels stay the same.
+    expect_unknown : bool, float, (float, float), Answer, list of Answer, or mapping from groups to these
+        How many items belong to no class. True: some do, any share of them; 0.3: about that share, known as well as
+        from ten items; (0.1, 0.5): a share in that range, with a chance of 90 %; 0 or False: none. Answers about
+        earlier batches, best reviewed ones (`given`), tell it too: their items count as up to 20 items of this batch,
+        each by its `unknown`. The share is a prior: where two populations can be told apart, the batch overcomes it.
+        As many items are rejected as are then expected to be unknown. By default handful rejects items only where the
+        batch itself is evidence for unknown ones.
 
     Examples
     --------
@@ -75,6 +84,7 @@ class Known(TypedDict, total=False):
     pool: Any
     order: Any
     coarse: Any
+    expect_unknown: Any
 
 
 def checked(known: Mapping[str, Any]) -> Known:
@@ -85,7 +95,8 @@ def checked(known: Mapping[str, Any]) -> Known:
             f"there is no argument {min(unknown)!r}; what is known about a batch is given as "
             f"{', '.join(Known.__annotations__)}"
         )
-    return cast(Known, {name: value for name, value in known.items() if value is not None and value is not False})
+    left_out = {name for name, value in known.items() if value is None or (name == "pool" and value is False)}
+    return cast(Known, {name: value for name, value in known.items() if name not in left_out})
 
 
 class BatchContexts:
@@ -137,6 +148,7 @@ class BatchContexts:
         self.prior: Prior | None = None if weights is None else prior_of(weights, n_groups)
         self.siblings: Siblings | None = siblings_of(known.get("pool"), known.get("order"), n_items, self.group_of)
         self.coarse = coarse_names(known["coarse"], classes) if "coarse" in known else None
+        self.unknown_share: Float[np.ndarray, "group two"] | None = shares_of(known.get("expect_unknown"), self.groups)
         self.given = given
         self._refuse_impossible("row", range(n_items), np.arange(n_items))
         self.sequence_of: Int[np.ndarray, "item"] | None = None
@@ -146,10 +158,11 @@ class BatchContexts:
 
     def of_group(self, place: int, rows: Int[np.ndarray, "some"]) -> Context:
         """Return what is known about the items of one group."""
-        context = Context.of(self.prior, place, None if self.given is None else self.given[rows])
-        if self.allowed is None:
-            return context
-        return Context(context.log_shares, context.concentration, self.allowed[rows], context.given)
+        return replace(
+            Context.of(self.prior, place, None if self.given is None else self.given[rows]),
+            allowed=None if self.allowed is None else self.allowed[rows],
+            unknown_share=None if self.unknown_share is None else self.unknown_share[place],
+        )
 
     def of(self, items: Sequence[int], classes: Sequence[int]) -> BatchContexts:
         """Return what is known about some of the items and classes, in this order, for instance all that can be read.
@@ -166,6 +179,7 @@ class BatchContexts:
         same.allowed = None if self.allowed is None else self.allowed[np.ix_(rows, left)]
         same.sequence_of = None if self.sequence_of is None else self.sequence_of[rows]
         same.siblings = None if self.siblings is None else self.siblings.of(places)
+        same.unknown_share = None if self.unknown_share is None else self.unknown_share[places]
         if self.prior is not None:
             weights = np.exp(self.prior.log_shares[np.ix_(places, left)])
             if not weights.any(1).all():

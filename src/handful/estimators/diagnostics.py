@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from handful.engine.head import LinearHead
 from handful.errors import (
     HandfulWarning,
     OverturnedScoresWarning,
     UnlikeCatalogueWarning,
+    UnusedShareWarning,
     WeakFeaturesWarning,
 )
+from handful.shapes import Float
 
 # With fewer items nothing is checked.
 FEWEST_ITEMS = 10
@@ -28,7 +32,7 @@ FEWEST_ITEMS = 10
 # to 0.40, and up to 0.83 on omniglot659. In small catalogues such vectors are often missed, because an offset common to
 # all items makes one class likely: on clinc150 and cub200, 208 of 240 are below with 60 classes, 110 of 240 with 20,
 # and 14 of 120 with 5.
-LEAST_CERTAINTY = 0.7
+LEAST_CONFIDENCE = 0.7
 # Left-out examples are certain of a class, beyond a guess among K, by less than this. Labels shuffled between rows:
 # 0.003 at most; all others: from 0.18.
 LEAST_SIGNAL = 0.1
@@ -43,8 +47,8 @@ class Diagnostic:
     Attributes
     ----------
     name : str
-        `unlike_catalogue`, `weak_features`, `zero_vectors` or `overturned_scores`; of a method of `handful.fewshot`,
-        `not_converged` or `collapsed`.
+        `unlike_catalogue`, `weak_features`, `zero_vectors`, `unused_share` or `overturned_scores`; of a method of
+        `handful.fewshot`, `not_converged` or `collapsed`.
     message : str
         What was seen, what it means and what to do.
     value, threshold : float
@@ -80,14 +84,28 @@ class Diagnostic:
     items: tuple[int, ...] = ()
 
 
-def diagnose(head: LinearHead | None, n_items: int, confidence: float, *, n_zero: int = 0) -> tuple[Diagnostic, ...]:
+def diagnose(
+    head: LinearHead | None,
+    n_items: int,
+    confidence: float,
+    *,
+    n_zero: int = 0,
+    unknown_share: Float[np.ndarray, "two"] | None = None,
+    unknown_reason: str | None = None,
+) -> tuple[Diagnostic, ...]:
     """Check the answer for one batch; `confidence` is the mean over items of the largest probability under the head.
 
-    Without a head there is nothing to compare the batch with. `n_zero` are items without a direction.
+    Without a head there is nothing to compare the batch with. `n_zero` are items without a direction. `unknown_share`
+    is what is known about it, as in `Context`, and `unknown_reason` why unknown items cannot be judged.
     """
     if head is None:
         return ()
-    found = [unlike_catalogue(n_items, confidence, head), weak_features(head, confidence), zero_vectors(n_zero)]
+    found = [
+        unlike_catalogue(n_items, confidence, head),
+        weak_features(head, confidence),
+        zero_vectors(n_zero),
+        unused_share(unknown_share, unknown_reason),
+    ]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
@@ -101,7 +119,7 @@ def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagn
     if head.confidence is None or n_items < FEWEST_ITEMS:
         return None
     ratio = confidence / head.confidence
-    if ratio >= LEAST_CERTAINTY:
+    if ratio >= LEAST_CONFIDENCE:
         return None
     return Diagnostic(
         "unlike_catalogue",
@@ -109,7 +127,7 @@ def unlike_catalogue(n_items: int, confidence: float, head: LinearHead) -> Diagn
         "examples: the batch looks unlike the catalogue, so more of its labels are wrong. Check that both use the same "
         "model and preprocessing, and that the catalogue has the classes of this batch.",
         ratio,
-        LEAST_CERTAINTY,
+        LEAST_CONFIDENCE,
         UnlikeCatalogueWarning,
     )
 
@@ -125,6 +143,20 @@ def zero_vectors(n_zero: int) -> Diagnostic | None:
         n_zero,
         0,
         UnlikeCatalogueWarning,
+    )
+
+
+def unused_share(unknown_share: Float[np.ndarray, "two"] | None, reason: str | None) -> Diagnostic | None:
+    """Whether unknown items are expected, and cannot be judged."""
+    if unknown_share is None or reason is None or not unknown_share[0] > 0:
+        return None
+    expected = float(unknown_share[0] / unknown_share.sum())
+    return Diagnostic(
+        "unused_share",
+        f"Unknown items are expected, but none could be named: every item was labelled as if it had a class. {reason}",
+        expected,
+        0,
+        UnusedShareWarning,
     )
 
 

@@ -34,7 +34,7 @@ BUCKETS = 256
 
 
 class GroupLabeller:
-    """Add a label and its probability to every row of a table; every group of rows is one joint batch.
+    """Add a label and its certainty to every row of a table; every group of rows is one joint batch.
 
     Parameters
     ----------
@@ -48,9 +48,11 @@ class GroupLabeller:
     keep_features : bool
         Keep the vectors in the result; they are most of the data.
     prefix : str
-        What the names of the new columns, `label` and `probability`, begin with.
+        What the names of the new columns, `label` and `certainty`, begin with.
     prior, candidates : object
         What is known about the classes, as in `BatchClassifier.infer`; by the names of groups, if groups differ.
+    expect_unknown : object
+        How many items belong to no class, as in `BatchClassifier.infer`.
     sequence : str or sequence of str, optional
         Column that is equal for rows of one class, or several columns.
 
@@ -65,7 +67,7 @@ class GroupLabeller:
     >>> label = GroupLabeller(BatchClassifier().fit(X, y), group_by="site", features="vector")
     >>> found = label(table)
     >>> found.column_names, found["label"].to_pylist()
-    (['site', 'label', 'probability'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
+    (['site', 'label', 'certainty'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
     """
 
     def __init__(
@@ -78,17 +80,18 @@ class GroupLabeller:
         prefix: str = "",
         prior: Any = None,
         candidates: Any = None,
+        expect_unknown: Any = None,
         sequence: str | Sequence[str] | None = None,
     ) -> None:
         self._classifier, self._sequence = _loaded(classifier), () if sequence is None else columns_of(sequence)
-        self._known = checked({"prior": prior, "candidates": candidates})
+        self._known = checked({"prior": prior, "candidates": candidates, "expect_unknown": expect_unknown})
         self._group_by = columns_of(group_by)
         self._features, self._keep_features, self._prefix = features, keep_features, prefix
 
     def __call__(self, table: Any) -> Any:
         """Label all groups of a `pyarrow.Table` that holds them whole (`batch_format="pyarrow"`)."""
         pa = import_extra("pyarrow", "parquet")
-        new = [f"{self._prefix}{name}" for name in ("label", "probability")]
+        new = [f"{self._prefix}{name}" for name in ("label", "certainty")]
         for name in (*self._group_by, self._features, *self._sequence):
             if name not in table.column_names:
                 raise OptionError(f"there is no column {name!r}; choose from {some_of(table.column_names)}")
@@ -102,14 +105,14 @@ class GroupLabeller:
         known = Known(**self._known)
         if self._sequence:
             known["sequence"] = _names(table, self._sequence)
-        labels, chances = self._classifier.classes_[:0], np.zeros(0)
+        labels, certainty = self._classifier.classes_[:0], np.zeros(0)
         if len(points):
             items = self._classifier._items(points, known)
             found = answered(items, _names(table, self._group_by), known, keep=False)
-            labels, chances = found.labels, found.chances[:, 0]
+            labels, certainty = found.labels, found.certainty
         unwanted = {BUCKET} if self._keep_features else {BUCKET, self._features}
         kept = table.drop_columns([name for name in table.column_names if name in unwanted])
-        answers = (pa.array(labels.tolist()), pa.array(chances.astype(np.float32)))
+        answers = (pa.array(labels.tolist()), pa.array(certainty.astype(np.float32)))
         for name, column in zip(new, answers, strict=True):
             kept = kept.append_column(name, column)
         return kept
@@ -125,11 +128,12 @@ def labelled_dataset(
     prefix: str = "",
     prior: Any = None,
     candidates: Any = None,
+    expect_unknown: Any = None,
     sequence: str | Sequence[str] | None = None,
     buckets: int = BUCKETS,
     workers: int | None = None,
 ) -> Any:
-    """Return a `ray.data.Dataset` with a label and its probability for every row; rows of a group may lie anywhere.
+    """Return a `ray.data.Dataset` with a label and its certainty for every row; rows of a group may lie anywhere.
 
     Rows come back in another order. Read and write the data sets with Ray, for instance
     `labelled_dataset(ray.data.read_parquet(...), ...).write_parquet(...)`.
@@ -138,7 +142,7 @@ def labelled_dataset(
     ----------
     dataset : ray.data.Dataset
         With a column of vectors and the columns that name the group.
-    classifier, group_by, features, keep_features, prefix, prior, candidates, sequence
+    classifier, group_by, features, keep_features, prefix, prior, candidates, expect_unknown, sequence
         See `GroupLabeller`.
     buckets : int
         Parts into which the groups are divided. All rows of a bucket are in the memory of one worker at once.
@@ -156,6 +160,7 @@ def labelled_dataset(
         "prefix": prefix,
         "prior": prior,
         "candidates": candidates,
+        "expect_unknown": expect_unknown,
         "sequence": sequence,
     }
     if isinstance(classifier, BatchClassifier):

@@ -17,6 +17,8 @@ from handful.estimators.containers import values_of
 from handful.shapes import Float, Int
 
 CLASS, WEIGHT, GROUP = "class", "weight", "group"
+# What these arguments are called in messages.
+PRIOR = "prior or candidates"
 # What stands for several classes, and so cannot be one.
 NOT_CLASSES = (list, set, frozenset, dict, np.ndarray)
 
@@ -60,8 +62,8 @@ def _prior_table(
         return _of_columns(columns, classes, groups)
     if isinstance(prior, Mapping):
         if prior and all(isinstance(value, Mapping) for value in prior.values()):
-            weights = np.ones((_n_groups(groups), len(classes)))
-            for place, name in _known_groups(prior, groups):
+            weights = np.ones((n_groups(PRIOR, groups), len(classes)))
+            for place, name in known_groups(PRIOR, prior, groups):
                 _assign(weights, np.full(len(prior[name]), place), prior[name].keys(), prior[name].values(), classes)
             return weights
         weights = np.ones((1, len(classes)))
@@ -87,8 +89,8 @@ def _of_columns(
         weights = np.ones((1, len(classes)))
         _assign(weights, np.zeros(len(columns[CLASS]), np.int64), columns[CLASS], columns[WEIGHT], classes)
         return weights
-    weights = np.ones((_n_groups(groups), len(classes)))
-    place_of = {name: place for place, name in _known_groups(dict.fromkeys(columns[GROUP]), groups)}
+    weights = np.ones((n_groups(PRIOR, groups), len(classes)))
+    place_of = {name: place for place, name in known_groups(PRIOR, dict.fromkeys(columns[GROUP]), groups)}
     rows = [row for row, group in enumerate(columns[GROUP]) if group in place_of]
     places = np.array([place_of[columns[GROUP][row]] for row in rows])
     _assign(weights, places, [columns[CLASS][row] for row in rows], [columns[WEIGHT][row] for row in rows], classes)
@@ -99,8 +101,8 @@ def _candidate_table(
     candidates: Any, classes: npt.NDArray[Any], groups: npt.NDArray[Any] | None
 ) -> Float[np.ndarray, "row class"]:
     if isinstance(candidates, Mapping):
-        weights = np.ones((_n_groups(groups), len(classes)))
-        for place, name in _known_groups(candidates, groups):
+        weights = np.ones((n_groups(PRIOR, groups), len(classes)))
+        for place, name in known_groups(PRIOR, candidates, groups):
             weights[place] = _listed(candidates[name], classes)
         return weights
     return _listed(candidates, classes)[None]
@@ -155,19 +157,20 @@ def _numbers(values: npt.NDArray[Any]) -> Float[np.ndarray, "value"]:
     return values.astype(np.float64)
 
 
-def _n_groups(groups: npt.NDArray[Any] | None) -> int:
+def n_groups(what: str, groups: npt.NDArray[Any] | None) -> int:
+    """Return the number of groups; refuse an argument that differs by group where there are none."""
     if groups is None:
-        raise OptionError("prior or candidates differ by group, but there are no groups; give the argument groups")
+        raise OptionError(f"{what} by group need groups, and there are none; give the argument groups")
     return len(groups)
 
 
-def _known_groups(names: Mapping[Any, Any], groups: npt.NDArray[Any] | None) -> list[tuple[int, Any]]:
+def known_groups(what: str, names: Mapping[Any, Any], groups: npt.NDArray[Any] | None) -> list[tuple[int, Any]]:
     """Return place and name of those of the groups that are mentioned; others may be mentioned as well."""
     assert groups is not None
     found = [(place, name) for place, name in enumerate(groups.tolist()) if name in names]
     if not found:
         raise OptionError(
-            f"prior or candidates mention none of the groups, for instance {next(iter(names), None)!r}, while there is "
+            f"{what} mention none of the groups, for instance {next(iter(names), None)!r}, while there is "
             f"a group {groups.tolist()[0]!r}; the names must be the same"
         )
     return found

@@ -198,6 +198,11 @@ def infer_scores(
         raise OptionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     about = checked(known)
     labelled: Any = about.get("given", {})
+    if "expect_unknown" in about:
+        raise OptionError(
+            "scores do not tell which items belong to no class; leave expect_unknown out, or have a class for them, "
+            "such as 'blank'"
+        )
     if "new_classes" in about:
         raise OptionError("a new class has no scores; leave new_classes out, and give labels that have scores")
     if several and (kind != "sigmoid" or len(labelled)):

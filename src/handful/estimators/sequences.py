@@ -14,6 +14,7 @@ import numpy as np
 from handful.engine.links import NewGroup
 from handful.engine.logistic import class_sums
 from handful.engine.model import JointAnswer
+from handful.engine.unknown import known_chances, limit_of
 from handful.errors import OptionError
 from handful.estimators.columns import column_values, gaps_in, places_in
 from handful.shapes import Bool, Float, Int
@@ -53,15 +54,17 @@ def given_to_all(
     return np.asarray(of_one[sequence_of])
 
 
-def averaged(found: JointAnswer, sequence_of: Int[np.ndarray, "item"]) -> JointAnswer:
-    """Give every item the mean answer of its sequence."""
+def averaged(
+    found: JointAnswer, sequence_of: Int[np.ndarray, "item"], unknown_share: Float[np.ndarray, "two"] | None = None
+) -> JointAnswer:
+    """Give every item the mean answer of its sequence; `unknown_share` as in `Context`."""
     q = _means(found.probabilities, sequence_of)
     unknown = _means(found.unknown[:, None], sequence_of)[:, 0]
     none = found.none if len(found.none) else np.zeros(len(q), bool)
-    counts, presence = (np.where(found.is_open, 1 - unknown, ~none)) @ q.astype(np.float64), found.presence
-    if found.is_open:
-        presence = np.minimum(presence, counts)  # by Markov's inequality
-    found = replace(found, probabilities=q, unknown=unknown, expected_counts=counts, presence=presence)
+    counts = known_chances(np.where(none, 1, unknown)) @ q.astype(np.float64)
+    presence = found.presence if np.isnan(unknown).all() else np.minimum(found.presence, counts)  # Markov's inequality
+    limit = found.limit if unknown_share is None else float(limit_of(np.where(none, 0, unknown), unknown_share))
+    found = replace(found, probabilities=q, unknown=unknown, expected_counts=counts, presence=presence, limit=limit)
     return replace(found, groups=_whole_groups(found, sequence_of))
 
 

@@ -42,7 +42,7 @@ class FewClassSplit:
     >>> from handful.estimators import BatchClassifier
     >>> bank, splits = load_clinc150(), FewClassSplit(4, shots=1, random_state=0)
     >>> cross_val_score(BatchClassifier(), bank.features, bank.labels, cv=splits).round(2).tolist()
-    [0.89, 0.43, 1.0, 0.96]
+    [0.88, 0.41, 1.0, 0.95]
     """
 
     def __init__(

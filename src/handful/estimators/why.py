@@ -24,6 +24,7 @@ from handful.engine.model import JointAnswer
 from handful.engine.questions import Question, questions_about
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems
+from handful.estimators.certainty import certainty_of
 from handful.shapes import Float
 
 # Fewer expected items than this are none.
@@ -64,11 +65,11 @@ class Explanation:
     ----------
     item : int
         Position in the batch.
-    label, probability : label, float
-        Its most probable class.
-    alone, alone_probability : label, float
+    label, certainty : label, float
+        Its most probable class, and the chance that this is right.
+    alone, alone_certainty : label, float
         The same if the item were labelled by the examples alone, without the batch.
-    rival, rival_probability : label, float
+    rival, rival_certainty : label, float
         `alone` if that is another class, else the second most probable class. None and zero if no other is possible.
     from_item, from_batch : float
         The log-odds of the label against the rival, in nats: what the item says, and what the batch adds.
@@ -93,18 +94,18 @@ class Explanation:
     >>> batch = centres[[3] * 30 + [7] * 20] + 0.9 * rng.normal(size=(50, 16))
     >>> batch[0] = 0.4 * centres[3] + 0.6 * centres[5]  # between two classes
     >>> print(textwrap.fill(str(BatchClassifier().fit(X, y.repeat(5)).explain(batch, 0)), 88))
-    Item 0 is 'd' (0.78). Alone it would be 'f' (0.89). Of the other 49 items of the batch,
-    29 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
+    Item 0 is 'd' (0.74). Alone it would be 'f' (0.86). Of the other 49 items of the batch,
+    28 are expected to be 'd', none to be 'f'. The nearest examples are 28 ('f'), 29 ('f')
     and 25 ('f').
     """
 
     item: int
     label: Any
-    probability: float
+    certainty: float
     alone: Any
-    alone_probability: float
+    alone_certainty: float
     rival: Any
-    rival_probability: float
+    rival_certainty: float
     from_item: float
     from_batch: float
     others_of_label: float
@@ -119,10 +120,8 @@ class Explanation:
         if self.rejected:
             sentences = [f"Item {self.item} looks like none of the classes ({self.unknown:.2f}); {label} fits it best."]
         else:
-            sentences = [f"Item {self.item} is {label} ({self.probability:.2f})."]
-        sentences.append(
-            f"Alone it would be {'the same' if same else repr(self.alone)} ({self.alone_probability:.2f})."
-        )
+            sentences = [f"Item {self.item} is {label} ({self.certainty:.2f})."]
+        sentences.append(f"Alone it would be {'the same' if same else repr(self.alone)} ({self.alone_certainty:.2f}).")
         if self.rival is not None:
             sentences.append(
                 f"Of the other {self.n_items - 1:,} items of the batch, {_items(self.others_of_label)} are expected to "
@@ -142,7 +141,9 @@ def questions_of(batches: Batches, place: int, found: Answer | JointAnswer, n: i
     points = items.points[rows] - items.catalogue.reference.centre
     known = batches.contexts.given
     given = [] if known is None else np.flatnonzero(known[rows] != -1).tolist()
-    return tuple(questions_about(points, found.probabilities, found.unknown, n, given))
+    # What the examples support limits all labels alike, and does not tell which of them is wrong.
+    certainty = certainty_of(found.probabilities.max(1), found.unknown, most=1.0)
+    return tuple(questions_about(points, found.probabilities, certainty, n, given))
 
 
 def explained(
@@ -168,6 +169,9 @@ def explained(
     scores, names = items.catalogue.scores(items.points[rows], context), items.classes.tolist()
     alone, near = softmax(scores, axis=1), _nearest(items.catalogue, items.points[rows], names, n_nearest)
     table, unknown, counts = found.probabilities, found.unknown, found.expected_counts
+    certainties, alone_certainties = (
+        certainty_of(p, unknown[chosen], batches.most_certain[rows]) for p in (table[chosen], alone)
+    )
     # In a batch with unknown items, expected counts are those of known ones.
     counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
     said = []
@@ -184,11 +188,11 @@ def explained(
             Explanation(
                 item=int(item),
                 label=names[label],
-                probability=float(q[label]),
+                certainty=float(certainties[at, label]),
                 alone=names[own],
-                alone_probability=float(alone[at, own]),
+                alone_certainty=float(alone_certainties[at, own]),
                 rival=names[rival] if against else None,
-                rival_probability=float(q[rival]) if against else 0.0,
+                rival_certainty=float(certainties[at, rival]) if against else 0.0,
                 from_item=from_item,
                 from_batch=odds - from_item,
                 others_of_label=float(held[label]),

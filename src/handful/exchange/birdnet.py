@@ -21,7 +21,7 @@ from handful.machine.untrusted import finite, read_bytes, read_text
 from handful.machine.whole_file import written_whole
 
 # Columns of an answer.
-LABEL, PROBABILITY = "handful label", "handful probability"
+LABEL, CERTAINTY = "handful label", "handful certainty"
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,15 @@ def read_birdnet(path: Path) -> ToolScores:
     marked = read_bytes(path, FileFormatError).startswith(codecs.BOM_UTF8)
 
     def write(answers: Sequence[ItemLabel], out: Path) -> None:
-        kept = [number for number, name in enumerate(header) if name not in (LABEL, PROBABILITY)]
+        kept = [number for number, name in enumerate(header) if name not in (LABEL, CERTAINTY)]
         ending = "\r\n" if "\r\n" in text else "\n"
         encoding = "utf-8-sig" if marked else "utf-8"
         with written_whole(out) as unfinished, unfinished.open("w", encoding=encoding, newline="") as stream:
             writer = csv.writer(stream, **rules, lineterminator=ending)
-            writer.writerow([*(header[number] for number in kept), LABEL, PROBABILITY])
+            writer.writerow([*(header[number] for number in kept), LABEL, CERTAINTY])
             for row, item in zip(rows, item_of, strict=True):
                 answer = answers[item]
-                writer.writerow([*(row[number] for number in kept), answer.label, f"{answer.probability:.4f}"])
+                writer.writerow([*(row[number] for number in kept), answer.label, f"{answer.certainty:.4f}"])
 
     keys = list(stretches)
     return ToolScores(

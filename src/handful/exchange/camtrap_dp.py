@@ -69,7 +69,7 @@ def write_camtrap(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> 
         kind, species = observed(answer.label)
         when, identifier = medium.get("timestamp", ""), medium.get("mediaID", "")
         values = (f"{OURS}{identifier}", medium.get("deploymentID", ""), identifier, when, when, "media", kind, species)
-        about = ("machine", f"handful {__version__}", now, f"{answer.probability:.4f}")
+        about = ("machine", f"handful {__version__}", now, f"{answer.certainty:.4f}")
         rows.append(dict(zip(OBSERVATION, (*values, *about), strict=True)))
     with written_whole(out) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, header, restval="", lineterminator="\n")

@@ -58,7 +58,7 @@ def write_coco(source: Path, answers: Mapping[int, ItemLabel], out: Path) -> Non
     for place, answer in answers.items():
         image = images[place]["id"]
         own = {"id": f"{OURS}{image}", "image_id": image, "category_id": numbers[answer.label]}
-        annotations.append({**own, "score": answer.probability})
+        annotations.append({**own, "score": answer.certainty})
     file.write(content, out)
 
 

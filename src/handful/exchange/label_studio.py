@@ -42,7 +42,7 @@ class Annotated(NamedTuple):
 
 
 def task(
-    data: Mapping[str, Any], label: str, probability: float, *, row: int, item: str, content: str, version: str
+    data: Mapping[str, Any], label: str, certainty: float, *, row: int, item: str, content: str, version: str
 ) -> dict[str, Any]:
     """Return a task with one prediction.
 
@@ -61,7 +61,7 @@ def task(
     }
     return {
         "data": {**data, ROW: row, ITEM: item, CONTENT: content},
-        "predictions": [{"model_version": version, "score": probability, "result": [result]}],
+        "predictions": [{"model_version": version, "score": certainty, "result": [result]}],
     }
 
 

@@ -69,9 +69,9 @@ def read_megadetector(path: Path) -> ToolScores:
         for (place, number), answer in zip(used, answers, strict=True):
             detection = content["images"][place]["detections"][number]
             before = detection.get(OURS, {"classifications": detection["classifications"]})
-            detection["classifications"] = [[keys[answer.label], answer.probability]]
+            detection["classifications"] = [[keys[answer.label], answer.certainty]]
             if answer.runner_up is not None:
-                detection["classifications"].append([keys[answer.runner_up], answer.runner_up_probability])
+                detection["classifications"].append([keys[answer.runner_up], answer.runner_up_certainty])
             detection[OURS] = before
         file.write(content, out)
 

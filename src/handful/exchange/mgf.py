@@ -18,10 +18,10 @@ OURS = "HANDFUL_"
 
 
 class Compound(NamedTuple):
-    """The compound of a spectrum, its probability, and the chance that it is none of the library (None: not judged)."""
+    """The compound of a spectrum, its certainty, and the chance that it is none of the library (None: not judged)."""
 
     label: str
-    probability: float
+    certainty: float
     unknown: float | None
 
 
@@ -48,5 +48,5 @@ def write_mgf(source: Path, answers: Mapping[int, Compound], out: Path) -> None:
 
 def _said(answer: Compound) -> list[str]:
     # A name from a library may hold ends of lines, which would be lines of the copy.
-    said = [f"{OURS}LABEL={printable(writable(answer.label))}", f"{OURS}PROBABILITY={answer.probability:.4f}"]
+    said = [f"{OURS}LABEL={printable(writable(answer.label))}", f"{OURS}CERTAINTY={answer.certainty:.4f}"]
     return said if answer.unknown is None else [*said, f"{OURS}UNKNOWN={answer.unknown:.4f}"]

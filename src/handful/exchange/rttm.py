@@ -117,7 +117,9 @@ def _field(name: str) -> str:
     return "_".join(writable(name).split()) or MISSING
 
 
-def segments_of(columns: Mapping[str, Sequence[Any]], names: Sequence[str], chances: Sequence[float]) -> list[Segment]:
+def segments_of(
+    columns: Mapping[str, Sequence[Any]], names: Sequence[str], certainty: Sequence[float]
+) -> list[Segment]:
     """Return the segments of a batch that has the columns `file`, `start` and `end`, with these names."""
     file = next((name for name in FILE_NAMES if name in columns), FILE_NAMES[0])
     lost = next((name for name in (file, "start", "end") if name not in columns), None)
@@ -133,5 +135,5 @@ def segments_of(columns: Mapping[str, Sequence[Any]], names: Sequence[str], chan
         except ValueError:
             times = (math.nan, math.nan)
         channel = str(columns["channel"][row]) if "channel" in columns else "1"
-        found.append(Segment(str(columns[file][row]), *times, names[row], chances[row], channel))
+        found.append(Segment(str(columns[file][row]), *times, names[row], certainty[row], channel))
     return found

@@ -13,12 +13,12 @@ from handful.reading.skipped import Skipped
 
 
 class ItemLabel(NamedTuple):
-    """The two most likely classes of an item, with probabilities; the second is None if there is none."""
+    """The two most likely classes of an item, and how certain each is; the second is None if there is none."""
 
     label: str
-    probability: float
+    certainty: float
     runner_up: str | None
-    runner_up_probability: float | None
+    runner_up_certainty: float | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def write_sites(source: Path, files: Sequence[str], answers: Sequence[ItemLabel]
     rows = rows_of(files, read_sites(source)["file"], str(source))
     surest: dict[int, ItemLabel] = {}
     for row, answer in zip(rows, answers, strict=True):
-        if row not in surest or answer.probability > surest[row].probability:
+        if row not in surest or answer.certainty > surest[row].certainty:
             surest[row] = answer
     if package is None:
         write_coco(source, surest, out)

@@ -59,7 +59,7 @@ def read_speciesnet(path: Path) -> ToolScores:
         for place, answer in zip(used, answers, strict=True):
             image = content["predictions"][place]
             before = image.get(OURS, {key: image[key] for key in REPLACED if key in image})
-            image.update(zip(REPLACED, (answer.label, answer.probability, OURS), strict=True))
+            image.update(zip(REPLACED, (answer.label, answer.certainty, OURS), strict=True))
             image[OURS] = before
         file.write(content, out)
 

@@ -16,12 +16,13 @@ from torch import Tensor
 from handful.catalogue.labels import distinct
 from handful.errors import CollapseWarning, NotConvergedWarning, OptionError
 from handful.estimators.answer import Answer, best_two
+from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
 from handful.estimators.containers import frame_of
 from handful.estimators.diagnostics import FEWEST_ITEMS, Diagnostic, warnings_of
 from handful.fewshot.dispatch import solve
 from handful.fewshot.methods import METHODS
-from handful.fewshot.numerics.distances import half_squared_distances
+from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import TRANSFORMS, parameters_of, transform
@@ -111,20 +112,22 @@ class MethodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             not_converged(int(solution.n_iter[0]), bool(solution.converged[0])),
             collapsed(weights.argmax(-1), nearest, self.classes_),
         ]
-        best, chances = best_two(weights.numpy())
+        best, likely = best_two(weights.numpy())
+        unknown = np.full(len(best), np.nan)
+        certainties = certainty_of(likely, unknown, most_certain(np.bincount(self._codes)))
         diagnostics = tuple(diagnostic for diagnostic in wrong if diagnostic is not None)
         for warning in warnings_of(diagnostics):
             warnings.warn(warning, stacklevel=3)
         return Answer(
             classes=self.classes_,
             codes=best,
-            chances=chances,
+            certainties=certainties,
             table=weights.numpy(),
             expected_counts=weights.sum(0).numpy(),
             presence=np.full(len(self.classes_), np.nan),
             joint_weight=None,
             prior_weight=None,
-            unknown=np.full(len(weights), np.nan),
+            unknown=unknown,
             rejected=np.zeros(len(weights), bool),
             unknown_interval=(0.0, 1.0),
             unknown_reason=f"Unknown items are not judged by the method {self.method!r}, only by the default.",

@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
 from handful.errors import TaskError, UnknownNameError
 from handful.fewshot.methods import METHODS, Method
-from handful.fewshot.rows import squares_fit
+from handful.fewshot.numerics.vectors import squares_fit
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.transforms import refuse_lost_digits
-from handful.shapes import Float
 
 # Numbers in memory at once while a chunk is solved: 64 MB of float32.
 CHUNK_NUMBERS = 16_000_000
@@ -114,26 +112,16 @@ def refuse_no_answer(task: TaskBatch, solution: Solution, advice: str) -> None:
         )
     if task.n_classes == 1:
         return
-    small = task.magnitude.square() < FEW_NATS
-    tie = ROUNDINGS_OF_A_TIE * torch.finfo(task.dtype).eps * max(1.0, math.log(task.n_classes))
-    for t in (small & (task.magnitude > 0)).nonzero().squeeze(-1).tolist():
-        if _spread(solution, t) <= tie and _means_differ(task.select(slice(t, t + 1))):
+    small = (task.magnitude > 0) & (task.magnitude.square() < FEW_NATS)
+    rounding = ROUNDINGS_OF_A_TIE * torch.finfo(task.dtype).eps
+    for t in small.nonzero().squeeze(-1).tolist():
+        log_u = solution.log_assignments[t]
+        if solution.query_mask is not None:
+            log_u = log_u[solution.query_mask[t]]
+        means = Frame(task.select(slice(t, t + 1))).support.mean()
+        tie = float((log_u.amax(-1) - log_u.amin(-1)).max()) <= rounding * max(1.0, math.log(task.n_classes))
+        if tie and float((means.amax(-2) - means.amin(-2)).max()) > rounding * float(task.magnitude[t]):
             raise TaskError(
                 f"the vectors of task {t} have lengths up to {float(task.magnitude[t]):.2g}, too small for this "
                 f"method: every class has the same probability for every query; {advice}"
             )
-
-
-def _spread(solution: Solution, t: int) -> float:
-    """Largest difference between the log-probabilities of two classes for one query, over the queries of a task."""
-    log_u: Float[Tensor, "query class"] = solution.log_assignments[t]
-    if solution.query_mask is not None:
-        log_u = log_u[solution.query_mask[t]]
-    return float((log_u.amax(-1) - log_u.amin(-1)).max())
-
-
-def _means_differ(task: TaskBatch) -> bool:
-    """Whether the class means of a single task differ by more than rounding."""
-    means = Frame(task).support.mean()
-    away = float((means.amax(-2) - means.amin(-2)).max())
-    return away > ROUNDINGS_OF_A_TIE * torch.finfo(task.dtype).eps * float(task.magnitude)

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from handful.banks import FeatureBank
 from handful.errors import TaskError
-from handful.fewshot.numerics.lookup import Lookup
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.tasks import Draw
-from handful.shapes import Int
+from handful.shapes import Float, Int
 
 
 def gather(
@@ -70,14 +69,10 @@ def _support_source(bank: FeatureBank, draw: Draw, support_bank: FeatureBank | N
     return support_bank
 
 
-def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Tensor | Lookup:
-    """Points of a bank: as a `Lookup` if the bank is in memory in single precision, otherwise copied."""
+def _points(bank: FeatureBank, rows: Int[np.ndarray, "task row"]) -> Float[Tensor, "task row dim"]:
     if rows.size and int(rows.max()) >= bank.n_rows:
         raise TaskError(
             f"the draw contains row {int(rows.max())} but the bank has {bank.n_rows} rows; "
             "give the bank whose labels were used for the draw"
         )
-    if (plain := bank.in_memory) is not None:
-        stored = rows if plain.rows is None else plain.rows[rows]
-        return Lookup(torch.from_numpy(plain.stored), torch.from_numpy(stored.astype(np.int64)))
     return torch.from_numpy(bank.take(rows)).float()

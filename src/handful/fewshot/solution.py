@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from handful.errors import UndefinedError
-from handful.fewshot.numerics.fixed_point import Trace
+from handful.fewshot.numerics.fixed_point import Trace, concatenated
 from handful.shapes import Bool, Float, Int
 
 
 @dataclass(frozen=True)
 class DescriptionLength:
-    """The objective in nats, as the sum of two parts: the cost of describing the data, and of the partition.
-
-    Examples
-    --------
-    >>> from handful import fewshot
-    >>> task = fewshot.TaskBatch.single([[0.0], [9.0]], [0, 1], [[1.0], [0.0]], n_classes=2)
-    >>> length = fewshot.solve("paddle", task).description_length
-    >>> length.partition.abs().round(decimals=3).tolist()  # all queries in one class: no cost
-    [0.0]
-    """
+    """The objective in nats, as the sum of two parts: the cost of describing the data, and of the partition."""
 
     data: Float[Tensor, "task"]
     partition: Float[Tensor, "task"]
@@ -35,10 +27,9 @@ class DescriptionLength:
 class Solution:
     """The joint answer for every query of every task.
 
-    Prototypes and description length are computed on first use: they cost as much as several iterations, and most
-    callers only need labels. For this a solution keeps a reference to its task, but no copy of its points. Methods
-    whose prototypes are not means of the answer (TIM, PT-MAP and others that move them step by step) also store the
-    prototypes. If a method has no prototypes or no objective, accessing them raises `UndefinedError`.
+    Prototypes and description length of PADDLE are computed on first use: they cost as much as several iterations, and
+    most callers only need labels. For this a solution keeps a reference to its task, but no copy of its points. If a
+    method has no prototypes or no objective, accessing them raises `UndefinedError`.
 
     Attributes
     ----------
@@ -52,8 +43,8 @@ class Solution:
         As in the task: False where a query is padding.
     trace : Trace or None
         Objective and criterion at each iteration, if the options ask to record them.
-    find_prototypes, measure : callable or None
-        Functions of `log_assignments` that compute prototypes and description length.
+    find_prototypes, measure : Tensor or callable, or None
+        Prototypes themselves, or functions of `u_nk` that compute prototypes and description length.
     unknown : Float[Tensor, "task query"] or None
         `o_n`, in 0 … 1: how sure the method is that the class of query n is none of the task's; 0 for padding. None for
         a method that cannot reject. `log_assignments` are then given that the query does have one of the classes.
@@ -75,7 +66,7 @@ class Solution:
     converged: Bool[Tensor, "task"]
     query_mask: Bool[Tensor, "task query"] | None = None
     trace: Trace | None = None
-    find_prototypes: Callable[[Tensor], Tensor] | None = None
+    find_prototypes: Tensor | Callable[[Tensor], Tensor] | None = None
     measure: Callable[[Tensor], DescriptionLength] | None = None
     unknown: Float[Tensor, "task query"] | None = None
 
@@ -90,14 +81,15 @@ class Solution:
         """Final prototype of each class, in the coordinates of the task's features."""
         if self.find_prototypes is None:
             raise UndefinedError("the method behind this solution has no prototypes; use log_assignments")
-        return self.find_prototypes(self.log_assignments)
+        found = self.find_prototypes
+        return found if isinstance(found, Tensor) else found(self.log_assignments.exp())
 
     @cached_property
     def description_length(self) -> DescriptionLength:
         """Objective at the answer, in two parts."""
         if self.measure is None:
             raise UndefinedError("the method behind this solution has no objective; use log_assignments")
-        return self.measure(self.log_assignments)
+        return self.measure(self.log_assignments.exp())
 
     @property
     def objective(self) -> Float[Tensor, "task"]:
@@ -107,35 +99,21 @@ class Solution:
     @staticmethod
     def join(parts: Sequence[Solution]) -> Solution:
         """Concatenate the solutions of consecutive chunks of tasks, all from the same method."""
-        first = parts[0]
         if len(parts) == 1:
-            return first
-
-        def joined(name: str) -> Tensor | None:
-            return None if getattr(first, name) is None else torch.cat([getattr(part, name) for part in parts])
-
+            return parts[0]
+        joined: dict[str, Any] = {}
         sizes = [len(part.n_iter) for part in parts]
-        finders = [part.find_prototypes for part in parts if part.find_prototypes is not None]
-        measures = [part.measure for part in parts if part.measure is not None]
-        traces = [part.trace for part in parts if part.trace is not None]
-        names = ("log_assignments", "proportions", "n_iter", "converged", "query_mask", "unknown")
-        return Solution(
-            **{name: joined(name) for name in names},  # type: ignore[arg-type]
-            trace=_join_traces(traces) if traces else None,
-            find_prototypes=partial(_join_prototypes, finders, sizes) if finders else None,
-            measure=partial(_join_lengths, measures, sizes) if measures else None,
-        )
+        for name in (field.name for field in fields(Solution)):
+            values = [getattr(part, name) for part in parts]
+            if callable(values[0]):
+                joined[name] = partial(_chunk_by_chunk, values, sizes)
+            elif values[0] is not None:
+                joined[name] = _join_traces(values) if name == "trace" else torch.cat(values)
+        return Solution(**joined)
 
 
-def _join_prototypes(finders: list[Callable[[Tensor], Tensor]], sizes: list[int], log_u: Tensor) -> Tensor:
-    return torch.cat([find(part) for find, part in zip(finders, torch.split(log_u, sizes), strict=True)])
-
-
-def _join_lengths(
-    measures: list[Callable[[Tensor], DescriptionLength]], sizes: list[int], log_u: Tensor
-) -> DescriptionLength:
-    lengths = [measure(part) for measure, part in zip(measures, torch.split(log_u, sizes), strict=True)]
-    return DescriptionLength(torch.cat([x.data for x in lengths]), torch.cat([x.partition for x in lengths]))
+def _chunk_by_chunk(functions: list[Callable[[Tensor], Any]], sizes: list[int], weights: Tensor) -> Any:
+    return concatenated([function(part) for function, part in zip(functions, torch.split(weights, sizes), strict=True)])
 
 
 def _join_traces(traces: list[Trace]) -> Trace:

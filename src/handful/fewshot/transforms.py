@@ -19,9 +19,9 @@ from torch import Tensor
 
 from handful.errors import TaskError, TransformError, UnknownNameError
 from handful.fewshot.numerics.fixed_point import concatenated
-from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.scale import found_factor
-from handful.fewshot.rows import magnitudes, to_near_one, unit
+from handful.fewshot.numerics.vectors import magnitudes, to_near_one, unit
 from handful.fewshot.task import Array, TaskBatch
 from handful.shapes import Float
 
@@ -40,12 +40,12 @@ def raw(task: TaskBatch) -> TaskBatch:
 
 def l2(task: TaskBatch) -> TaskBatch:
     """`z ← z / ‖z‖`; a zero vector stays zero."""
-    return task.each_point(unit)
+    return task.with_features(unit(task.support), unit(task.query))
 
 
 def l2_times(task: TaskBatch, *, factor: float) -> TaskBatch:
     """`z ← factor · z / ‖z‖`: the factor sets how a method weighs distances against nats."""
-    return task.each_point(lambda points: unit(points).mul_(factor))
+    return task.with_features(unit(task.support).mul_(factor), unit(task.query).mul_(factor))
 
 
 def range_scale(task: TaskBatch) -> TaskBatch:
@@ -82,10 +82,10 @@ def cl2n(task: TaskBatch, *, base_mean: Array | Sequence[float]) -> TaskBatch:
             "give the mean feature of the base classes"
         )
     largest = torch.maximum(task.magnitude.max(), magnitudes(origin))
-    if SMALLEST <= float(largest) <= LARGEST:
-        return task.each_point(lambda points: unit(points - origin))
-    factor = to_near_one(largest)
-    return task.each_point(lambda points: unit(points * factor - origin * factor))
+    if not SMALLEST <= float(largest) <= LARGEST:
+        factor = to_near_one(largest)
+        task, origin = task.with_features(task.support * factor, task.query * factor), origin * factor
+    return task.with_features(unit(task.support - origin), unit(task.query - origin))
 
 
 def task_cl2n(task: TaskBatch) -> TaskBatch:
@@ -198,7 +198,7 @@ def refuse_lost_digits(task: TaskBatch) -> None:
 
 def _near_one(task: TaskBatch) -> TaskBatch:
     """Multiply features far from one by a power of two per task, or by a single one if tasks share a support."""
-    largest = task.magnitude.amax(0, keepdim=True) if len(task.source("support")) == 1 else task.magnitude
+    largest = task.magnitude.amax(0, keepdim=True) if len(task.support) == 1 else task.magnitude
     ordinary = (largest >= SMALLEST) & (largest <= LARGEST) | (largest == 0)
     if bool(ordinary.all()):
         return task

@@ -18,9 +18,9 @@ from handful.machine.folders import Folder
 COLUMNS = {
     "row": "int64",
     "label": "int32",
-    "probability": "float32",
+    "certainty": "float32",
     "runner_up": "int32",
-    "runner_up_probability": "float32",
+    "runner_up_certainty": "float32",
     "unknown": "float32",
 }
 FOLDER = "answers"

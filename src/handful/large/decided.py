@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from handful.engine.model import BatchItems, Context, DecidedBatch, Decision, Reference
 from handful.engine.sizes import rows_at_a_time
+from handful.engine.unknown import known_chances
+from handful.estimators.certainty import certainty_of, most_certain
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
 
 
 class RowAnswers(NamedTuple):
-    """The two most probable classes of some rows, their probabilities, and the chance to be unknown."""
+    """The two most probable classes of some rows, the chance that each is right, and the chance to be unknown."""
 
     labels: Ints  # [row, 2], -1 if there is only one class
     values: Floats  # [row, 2]
@@ -45,18 +47,41 @@ class BatchTotals(NamedTuple):
         return cls(counts, np.stack(absent), float(vector[-2]), float(vector[-1]))
 
 
+class GivenRows(NamedTuple):
+    """Rows whose class is known for certain, in increasing order, and these classes, as in `Context.given`."""
+
+    rows: Ints
+    classes: Ints
+
+    def at(self, rows: Ints) -> Ints | None:
+        """Return the classes of these rows, -1 where none is given; None if there are none at all."""
+        if len(self.rows) == 0:
+            return None
+        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        return np.where(self.rows[places] == rows, self.classes[places], -1)
+
+
+NOTHING_GIVEN = GivenRows(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class DecidedRun:
-    """The decision about a run, and what is known about its classes."""
+    """The decision about a run, and what is known about its classes and rows."""
 
     batch: DecidedBatch
     context: Context
+    given: GivenRows
 
     @classmethod
-    def of(cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], context: Context) -> DecidedRun:
+    def of(
+        cls, reference: Reference, n_rows: int, read: Callable[[Ints], Floats], context: Context, given: GivenRows
+    ) -> DecidedRun:
         """Decide; `read` returns the points of rows."""
-        n_classes = len(reference.head.weights)
-        return cls(DecidedBatch.of(n_rows, n_classes, lambda rows: BatchItems(read(rows), reference, context)), context)
+
+        def items_at(rows: Ints) -> BatchItems:
+            return BatchItems(read(rows), reference, replace(context, given=given.at(rows)))
+
+        return cls(DecidedBatch.of(n_rows, len(reference.head.weights), items_at, given.rows), context, given)
 
     @property
     def decision(self) -> Decision:
@@ -68,7 +93,8 @@ class DecidedRun:
         """Hash of it all: what shards add up to is kept under this name."""
         at, head = self.decision, self.decision.reference.head
         digest = hashlib.sha256(repr((at.roll.alone, at.gate, at.far)).encode())
-        arrays = [head.weights, head.offsets, at.tilts, at.offset, *at.roll[:3], self.batch.rows, self.batch.given]
+        arrays = [head.weights, head.offsets, head.mass, at.tilts, at.offset, *at.roll[:3]]
+        arrays += [self.batch.rows, self.batch.given]
         if self.context.log_shares is not None:
             arrays.append(self.context.log_shares)
         for array in arrays if at.verdict is None else [*arrays, at.verdict.grid]:
@@ -82,19 +108,20 @@ class DecidedRun:
 
     def label(self, points: Floats, rows: range) -> tuple[RowAnswers, Floats]:
         """Label the rows of these numbers; return also their totals, packed."""
-        found = self.batch.label(BatchItems(points, self.decision.reference, self.context), rows)
-        q, verdict, unknown = found.probabilities, self.decision.verdict, np.full(len(points), np.nan)
-        counting: Floats = np.ones(len(points))
-        if verdict is not None and found.looks is not None:
-            unknown = verdict.chances(found.looks.t, found.looks.sizes)
-            counting = 1 - unknown if verdict.is_open else counting
+        context = replace(self.context, given=self.given.at(np.asarray(rows)))
+        items = BatchItems(points, self.decision.reference, context)
+        found = self.batch.label(items, rows)
+        q, unknown = found.probabilities, np.asarray(found.unknown, np.float64)
+        counting = known_chances(unknown)
         totals = BatchTotals(
             (counting.astype(q.dtype) @ q).astype(np.float64),
             found.absent,
             float(found.confidence.sum(dtype=np.float64)),
             unknown.sum(),
         )
-        return RowAnswers(*_best_two(q), unknown), totals.packed()
+        labels, values = _best_two(q)
+        most = np.where(items.judged, most_certain(self.decision.reference.head.mass), 1.0)
+        return RowAnswers(labels, certainty_of(values, unknown, most), unknown), totals.packed()
 
 
 def _best_two(q: Floats) -> tuple[Ints, Floats]:

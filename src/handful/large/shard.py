@@ -60,8 +60,8 @@ class Work:
             found, part = decided.label(self.points(np.asarray(rows[block])), rows[block])
             labels[block], values[block], unknown[block] = found
             total = total + part
-        (label, runner_up), (probability, runner_up_probability) = labels.T, values.T
-        columns = (np.asarray(rows), label, probability, runner_up, runner_up_probability, unknown)
+        (label, runner_up), (certainty, runner_up_certainty) = labels.T, values.T
+        columns = (np.asarray(rows), label, certainty, runner_up, runner_up_certainty, unknown)
         write_answers(self.folder, shard, dict(zip(COLUMNS, columns, strict=True)))
         what = self._labelled(shard, decided)
         assert what is not None

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from handful.engine.unknown import REJECTED
 from handful.estimators.answer import Answer
 from handful.estimators.diagnostics import Diagnostic
 from handful.large.answers import FOLDER, read_answers
 from handful.machine.folders import folder_at
-from handful.shapes import Float
+from handful.shapes import Float, Int
 
-ITEM_COLUMNS = ("label", "probability", "runner_up", "runner_up_probability", "unknown")
+ITEM_COLUMNS = ("label", "certainty", "runner_up", "runner_up_certainty", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +26,8 @@ class LargeSolution:
     Attributes
     ----------
     folder : Path or str
-        Folder of the run, or its URL; `answers/part-*.parquet` in it have row, label, probability, runner-up (-1 if no
-        second class was left), its probability, and the chance that the query is unknown (NaN if that is not known).
+        Folder of the run, or its URL; `answers/part-*.parquet` in it have row, label, certainty, runner-up (-1 if no
+        second class was left), its certainty, and the chance that the query is unknown (NaN if that is not known).
     class_names : tuple of str
         What the labels mean.
     expected_counts : Float[np.ndarray, "class"]
@@ -42,8 +41,12 @@ class LargeSolution:
         this. None and (0, 1) if the catalogue cannot tell.
     unknown_reason : str or None
         Why that cannot be judged, as a sentence.
-    is_open : bool
-        Whether there is enough evidence for unknown queries, see `handful.engine.unknown`.
+    limit : float
+        Chance of belonging to no class above which a query is rejected.
+    none : Int[np.ndarray, "some"]
+        Numbers of the queries that a person said belong to no class; they are rejected too.
+    diagnostics : tuple of Diagnostic
+        What looks wrong.
 
     Examples
     --------
@@ -58,7 +61,7 @@ class LargeSolution:
     >>> np.flatnonzero(found.presence >= 0.5).tolist()
     [0, 1, 2, 3]
     >>> found.answer()
-    Answer(200 items, 4 of 30 classes present, 2 items doubtful, 0 rejected)
+    Answer(200 items, 4 of 30 classes present, 6 items doubtful, 0 rejected)
     """
 
     folder: Path | str
@@ -70,38 +73,40 @@ class LargeSolution:
     unknown_share: float | None
     unknown_interval: tuple[float, float]
     unknown_reason: str | None
-    is_open: bool
+    limit: float
+    none: Int[np.ndarray, "some"]
+    diagnostics: tuple[Diagnostic, ...]
 
-    def answer(self, classes: npt.NDArray[Any] | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> Answer:
+    def answer(self, classes: npt.NDArray[Any] | None = None) -> Answer:
         """Read the answers of all queries, about 40 bytes each; there are no probabilities of all classes.
 
         Parameters
         ----------
         classes : ndarray [class], optional
             Labels of the classes; by default `class_names`.
-        diagnostics : tuple of Diagnostic
-            What looks wrong.
         """
         columns = {name: np.concatenate([part[name] for part in self.answers()]) for name in ITEM_COLUMNS}
+        rejected = np.asarray(columns["unknown"] > self.limit)
+        rejected[self.none] = True
         return Answer(
             classes=np.array(self.class_names, dtype=object) if classes is None else classes,
             codes=np.column_stack([columns["label"], columns["runner_up"]]),
-            chances=np.column_stack([columns["probability"], columns["runner_up_probability"]]),
+            certainties=np.column_stack([columns["certainty"], columns["runner_up_certainty"]]),
             table=None,
             expected_counts=self.expected_counts,
             presence=self.presence,
             joint_weight=self.joint_weight,
             prior_weight=None,
             unknown=columns["unknown"],
-            rejected=np.asarray(self.is_open & (columns["unknown"] > REJECTED)),
+            rejected=rejected,
             unknown_interval=self.unknown_interval,
             unknown_reason=self.unknown_reason,
             proposals=(),
-            diagnostics=diagnostics,
+            diagnostics=self.diagnostics,
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """Yield shard by shard the arrays `row`, `label`, `probability` and the other columns of the answers."""
+        """Yield shard by shard the arrays `row`, `label`, `certainty` and the other columns of the answers."""
         return read_answers(folder_at(self.folder))
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ Memory of a worker, in bytes, for any |Q|:
     8 K d             class means and weights; the workers of one node of a cluster share one copy
     + 10 · 4 · 2²¹    a block of scores and what is computed from it; blocks have 16 rows at least
 
-The process that starts the run needs `6 · 4 · 2²⁵` at most to decide. On disk what a shard adds up to takes `24 K`.
+The process that starts the run needs `6 · 4 · 2²⁵` at most to decide, and `12 |Q|` in the end if a share of unknown
+queries is expected. On disk what a shard adds up to takes `24 K`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,11 +30,16 @@ import numpy as np
 from handful.banks import FeatureBank
 from handful.catalogue import Catalogue
 from handful.catalogue.rows import ROW_TRANSFORMS
-from handful.engine.model import Context
+from handful.engine.model import NO_CLASS, Context
 from handful.engine.presence import chance_of_any
+from handful.engine.unknown import REJECTED, limit_of
 from handful.errors import OptionError, StorageError, TaskError
-from handful.estimators.prior_weights import prior_of, weights_of
-from handful.large.decided import BatchTotals, DecidedRun
+from handful.estimators.diagnostics import diagnose
+from handful.estimators.given import rows_given
+from handful.estimators.prior_weights import class_places, prior_of, weights_of
+from handful.estimators.unknown_share import shares_of
+from handful.large.answers import read_answers
+from handful.large.decided import NOTHING_GIVEN, BatchTotals, DecidedRun, GivenRows
 from handful.large.inputs import read_input
 from handful.large.progress import Progress, Reporter
 from handful.large.run_file import FORMAT, begin, refuse_another, run_name_of
@@ -54,6 +61,8 @@ def solve(
     *,
     prior: Any = None,
     candidates: Any = None,
+    given: Mapping[int, Any] | None = None,
+    expect_unknown: Any = None,
     transform: str | None = None,
     shard_rows: int = SHARD_ROWS,
     executor: Executor | None = None,
@@ -78,6 +87,11 @@ def solve(
         folder and the inputs, or paths that every node sees; an array is sent.
     prior, candidates : object
         What is known about the classes of a fitted catalogue, as in `BatchClassifier.infer`.
+    given : mapping from rows to labels
+        Classes of a fitted catalogue that a person gave to some of the queries, None for none of them. These keep that
+        label. They count as examples only if the catalogue has them, see `Catalogue.with_examples`.
+    expect_unknown : object
+        How many queries belong to no class, as in `BatchClassifier.infer`.
     transform : {"raw", "l2"}, optional
         Applied to every row as it is read; by default that of a fitted catalogue, else `l2`.
     shard_rows : int
@@ -105,11 +119,15 @@ def solve(
     """
     if shard_rows < 1:
         raise OptionError(f"shard_rows must be at least 1, got {shard_rows}")
-    change, weights = _transform_for(catalogue, transform), None
-    if prior is not None or candidates is not None:
+    change, weights, labelled = _transform_for(catalogue, transform), None, NOTHING_GIVEN
+    if prior is not None or candidates is not None or given:
         if not isinstance(catalogue, Catalogue):
-            raise OptionError("prior and candidates are about the classes of a fitted catalogue; give a Catalogue")
+            raise OptionError(
+                "prior, candidates and given are about the classes of a fitted catalogue; give a Catalogue"
+            )
         weights = weights_of(prior, candidates, catalogue.classes, None)
+        labelled = _given_rows(given or {}, catalogue)
+    shares = shares_of(expect_unknown, None)
     refuse_overwriting({"catalogue": catalogue, "queries": queries}, {"folder of answers": folder})
     place = folder_at(folder)
     # A killed process leaves its temporary folder behind, so there is one only if there is something to download.
@@ -130,15 +148,17 @@ def solve(
             "transform": change,
             "shard_rows": shard_rows,
             "weights": None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest(),
+            "given": hashlib.sha256(np.stack(labelled).tobytes()).hexdigest() if given else None,
+            "unknown_share": None if shares is None else shares[0].tolist(),
         }
         refuse_another(place, about)
         queried = batch.open(place)
         if isinstance(catalogue, Catalogue):
             summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
         else:
-            labelled = examples.open(place)
-            assert isinstance(labelled, FeatureBank)
-            summed, names = Catalogue.of_bank(labelled, change), labelled.class_names
+            bank = examples.open(place)
+            assert isinstance(bank, FeatureBank)
+            summed, names = Catalogue.of_bank(bank, change), bank.class_names
         if summed.only_names:
             raise TaskError(
                 "a streamed batch needs examples, but the catalogue has names alone, whose scale comes from the batch "
@@ -146,10 +166,14 @@ def solve(
             )
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
+        rows_given(given or {}, queried.n_rows)
         begin(place, about)
         work = Work(queried, summed.origin, change, place, run_name_of(about), shard_rows)
-        context = Context() if weights is None else Context.of(prior_of(weights, 1))
-        return _solved(summed, names, work, context, executor or in_process(), Reporter(on_progress))
+        context = replace(
+            Context.of(None if weights is None else prior_of(weights, 1)),
+            unknown_share=None if shares is None else shares[0],
+        )
+        return _solved(summed, names, work, context, labelled, executor or in_process(), Reporter(on_progress))
 
 
 def _solved(
@@ -157,18 +181,19 @@ def _solved(
     names: tuple[str, ...],
     work: Work,
     context: Context,
+    given: GivenRows,
     executor: Executor,
     reporter: Reporter,
 ) -> LargeSolution:
     """Decide, label all shards that are not labelled yet, and add up."""
     began, n_rows = time.monotonic(), work.queries.n_rows
-    decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context)
+    decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context, given)
     reporter.part("decide", 1, 1, began)
     began = time.monotonic()
     shared = Shared(work), Shared(decided)
     tasks = ((shared[0], shard, shared[1]) for shard in range(work.n_shards))
-    with closing(executor(Work.label, tasks)) as labelled:
-        for done, _ in enumerate(labelled, start=1):
+    with closing(executor(Work.label, tasks)) as shards:
+        for done, _ in enumerate(shards, start=1):
             reporter.part("label", done, work.n_shards, began)
     # Always in the order of the shards, so that the sum has the same bits.
     total, missing = np.zeros(()), 0
@@ -182,21 +207,43 @@ def _solved(
         )
     totals = BatchTotals.unpacked(total)
     verdict = decided.decision.verdict
-    is_open = verdict is not None and bool(verdict.is_open)
+    limit, none = REJECTED, given.rows[given.classes == NO_CLASS]
+    if verdict is not None and context.unknown_share is not None:
+        unknown = np.concatenate([part["unknown"] for part in read_answers(work.folder)])
+        unknown[given.rows] = 0
+        limit = float(limit_of(unknown, context.unknown_share))
     roll, shots = decided.decision.roll, catalogue.reference.head.mass
     presence = chance_of_any(roll, shots, totals.absent, totals.counts, float(n_rows))
     return LargeSolution(
         folder=work.folder.address,
         class_names=names,
         expected_counts=totals.counts,
-        presence=np.minimum(presence, totals.counts) if is_open else presence,
+        presence=presence if verdict is None and len(none) == 0 else np.minimum(presence, totals.counts),
         joint_weight=float(1 - roll.alone),
         confidence=totals.confidence / n_rows,
         unknown_share=None if verdict is None else totals.unknown / n_rows,
         unknown_interval=(0.0, 1.0) if verdict is None else (float(verdict.interval[0]), float(verdict.interval[1])),
         unknown_reason=catalogue.unknown_reason,
-        is_open=is_open,
+        limit=limit,
+        none=none,
+        diagnostics=diagnose(
+            catalogue.head,
+            n_rows,
+            totals.confidence / n_rows,
+            unknown_share=context.unknown_share,
+            unknown_reason=catalogue.unknown_reason,
+        ),
     )
+
+
+def _given_rows(given: Mapping[int, Any], catalogue: Catalogue) -> GivenRows:
+    """Check the labels of some rows; how many rows there are is not known yet."""
+    rows = sorted(rows_given(given, np.iinfo(np.int64).max))
+    labels = [given[row] for row in rows]
+    codes = np.full(len(rows), NO_CLASS)
+    known = [place for place, label in enumerate(labels) if label is not None]
+    codes[known] = class_places([labels[place] for place in known], catalogue.classes)
+    return GivenRows(np.array(rows, np.int64), codes)
 
 
 def _transform_for(catalogue: Any, named: str | None) -> str:

@@ -19,6 +19,7 @@ from handful.catalogue import Catalogue
 from handful.errors import FileFormatError
 from handful.estimators.answer import listed_classes
 from handful.estimators.batches import CatalogueItems, by_group
+from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
 from handful.large import solve as solve_large
 from handful.machine.checksum import append_checksum, verify_checksum
@@ -30,7 +31,7 @@ HELD_NUMBERS = 2**24
 # A group with more scores (items times classes) than this is labelled by `handful.large`, which streams it.
 LARGE_SCORES = 2**24
 
-ITEM = np.dtype([("row", "i8"), ("label", "i4"), ("probability", "f4"), ("unknown", "f4")])
+ITEM = np.dtype([("row", "i8"), ("label", "i4"), ("certainty", "f4"), ("unknown", "f4")])
 _OF_GROUP = [("row", "i8"), ("items", "i8"), ("joint_weight", "f4"), ("unknown_items", "i8")]
 GROUP = np.dtype([*_OF_GROUP, ("class", "i4"), ("expected_count", "f4"), ("presence", "f4")])
 
@@ -110,7 +111,7 @@ def _matrix(column: Any, dim: int) -> Float[np.ndarray, "row dim"]:
 
 def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Label every group of a portion as one batch: small ones in memory, a large one streamed by way of `folder`."""
-    items, groups = np.empty(len(portion.rows), ITEM), []
+    items, groups, most = np.empty(len(portion.rows), ITEM), [], most_certain(catalogue.head.mass)
     items["row"] = portion.rows
     edges = np.append(portion.starts, len(items))
     sizes = np.diff(edges)
@@ -125,8 +126,8 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
             given = CatalogueItems(catalogue, vectors)
             for _, places, found in by_group(given, np.repeat(np.arange(last - first), sizes[first:last]), known):
                 here = mine[places[0] : places[-1] + 1]
-                here["label"], here["probability"] = found.probabilities.argmax(-1), found.probabilities.max(-1)
-                here["unknown"] = found.unknown
+                here["label"], here["unknown"] = found.probabilities.argmax(-1), found.unknown
+                here["certainty"] = certainty_of(found.probabilities.max(-1), found.unknown, most)
                 groups.append(_listed(here, found, found.rejected))
         first = last
     return items, np.concatenate(groups)
@@ -135,8 +136,9 @@ def label(catalogue: Catalogue, portion: Portion, known: Known, folder: Path) ->
 def _streamed(catalogue: Catalogue, vectors: np.ndarray, known: Known, items: np.ndarray, folder: Path) -> np.ndarray:
     """Label one large group by `handful.large`; fill in its items, and return its classes."""
     with TemporaryDirectory(dir=folder) as run:
-        found = solve_large(catalogue, vectors, run, prior=known.get("prior")).answer()
-        items["label"], items["probability"], items["unknown"] = found.codes[:, 0], found.chances[:, 0], found.unknown
+        shares = known.get("expect_unknown")
+        found = solve_large(catalogue, vectors, run, prior=known.get("prior"), expect_unknown=shares).answer()
+        items["label"], items["certainty"], items["unknown"] = found.codes[:, 0], found.certainty, found.unknown
         return _listed(items, found, found.rejected)
 
 

@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from handful.catalogue import Catalogue
 from handful.errors import OptionError
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
+from handful.estimators.diagnostics import unused_share, warnings_of
 from handful.estimators.prior_weights import weights_of
+from handful.estimators.unknown_share import UnknownShare, shares_of
 from handful.large import Progress
 from handful.large.progress import Reporter
 from handful.large.run_file import begin, refuse_another, run_name_of
@@ -80,6 +83,7 @@ def label_groups(
     features: str | Sequence[str] | None = None,
     prior: Any = None,
     candidates: Any = None,
+    expect_unknown: Any = None,
     keep_features: bool = False,
     prefix: str = "",
     threads: int | None = None,
@@ -101,7 +105,7 @@ def label_groups(
         A Parquet file, or a folder with files that end in `.parquet`, also in folders below it.
     out : path
         Folder for the answers. `items` has a file for each file of the data set, with the same rows in the same order:
-        all columns but the vectors, then `label`, `probability` and `unknown`, the chance that the item has none of the
+        all columns but the vectors, then `label`, `certainty` and `unknown`, the chance that the item has none of the
         classes. `groups` has one row per group and class that may be present (a chance of at least 0.02, and always the
         class with most items): columns of the group, `items` (their number), `joint_weight`, `unknown_items` (how many
         have none of the classes), `class`, `expected_count` and `presence`. A group is in the file where its first row
@@ -113,6 +117,8 @@ def label_groups(
         classifier was fitted to, if these had names; else the only column of lists.
     prior, candidates : object
         What is known about the classes of every group, as in `BatchClassifier.infer`; the same for all groups.
+    expect_unknown : object
+        How many items of a group belong to no class, as in `BatchClassifier.infer`; the same for all groups.
     keep_features : bool
         Also copy the vectors; they are most of the data.
     prefix : str
@@ -145,10 +151,10 @@ def label_groups(
     >>> found = label_groups(BatchClassifier().fit(X, y), folder / "batch.parquet", folder / "out", group_by="site")
     >>> items = pq.read_table(found.items)
     >>> items.column_names, items["label"].to_pylist()
-    (['site', 'label', 'probability', 'unknown'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
+    (['site', 'label', 'certainty', 'unknown'], [3, 3, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 11])
     >>> groups = pq.read_table(found.groups, filters=[("presence", ">=", 0.5)])
     >>> [(row["site"], row["class"], round(row["expected_count"], 1)) for row in groups.to_pylist()]
-    [('marsh', 3, 6.0), ('marsh', 7, 4.0), ('wood', 11, 5.0)]
+    [('marsh', 3, 5.9), ('marsh', 7, 3.9), ('wood', 11, 4.8)]
     """
     catalogue, named = _fitted(classifier)
     if threads is not None and threads < 1:
@@ -158,6 +164,12 @@ def label_groups(
     layout = Layout.of(data, catalogue.classes, keep_features, prefix)
     weights = weights_of(prior, candidates, catalogue.classes, None)
     known = Known() if weights is None else Known(prior=weights[0])
+    shares = shares_of(expect_unknown, None)
+    if shares is not None:
+        known["expect_unknown"] = UnknownShare(*shares[0].tolist())
+        unused = unused_share(shares[0], catalogue.unknown_reason)
+        for warning in warnings_of(() if unused is None else (unused,)):
+            warnings.warn(warning, stacklevel=2)
     place = Path(out)
     about = {
         "format": FORMAT,
@@ -168,6 +180,7 @@ def label_groups(
         "keep_features": keep_features,
         "prefix": prefix,
         "weights": None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest(),
+        "unknown_share": None if shares is None else shares[0].tolist(),
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread():

@@ -1,16 +1,12 @@
-import multiprocessing
-import random
-import time
-
 import numpy as np
 import pytest
 
-from handful.errors import PlanError
+from handful.errors import HandfulWarning, PlanError
 from handful.fewshot.benchmark import completion, run
 from handful.fewshot.benchmark.completion import CellProgress, complete, progress, time_left
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.plan import Cell, bound_plan
-from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, run_range
+from handful.fewshot.benchmark.run import Material, run_range
 from handful.machine.executors import in_process
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks, small_plan
@@ -67,39 +63,6 @@ def test_what_came_before_an_interruption_is_kept(tmp_path, banks):
     assert values(journal) == values(undisturbed(tmp_path / "other", banks))
 
 
-def run_slowly(folder):
-    """Run with a shard for every range, so that a kill falls between shards as well as into one."""
-    completion.WAITING_ROWS = 1
-
-    def slow(*work):
-        for rows in in_process()(*work):
-            time.sleep(0.002)
-            yield rows
-
-    complete(Journal(folder), small_banks(), slow)
-
-
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
-def test_killed_again_and_again_a_run_has_every_row_once(tmp_path, banks, kills):
-    journal = Journal.create(tmp_path / "run", small_plan(banks, n_tasks=20 * kills))
-    # Forked, so that a kill falls into the run and not into imports.
-    context = multiprocessing.get_context("fork")
-    clock = random.Random(0)
-    interrupted = 0
-    for _ in range(kills):
-        process = context.Process(target=run_slowly, args=(journal.folder,))
-        process.start()
-        time.sleep(clock.uniform(0.05, 0.35))
-        process.kill()
-        process.join()
-        interrupted += process.exitcode == -9
-        rows = journal.table()  # every shard can be read
-        assert rows.group_by(["cell", "task"]).aggregate([]).num_rows == rows.num_rows
-    assert interrupted > 0
-    complete(journal, banks)
-    assert values(journal) == values(undisturbed(tmp_path / "other", banks, n_tasks=20 * kills))
-
-
 def test_a_budget_leaves_the_first_tasks_of_the_list(tmp_path, banks):
     cells = [Cell("toy", SPEC, "paddle", n_tasks=5000, cpu_budget=0.2), Cell("toy", SPEC, "soft_kmeans", n_tasks=4)]
     journal = Journal.create(tmp_path / "run", bound_plan(cells, banks))
@@ -134,103 +97,62 @@ def test_another_bank_under_the_same_name_is_refused(tmp_path, banks):
     assert journal.table().num_rows == 0
 
 
-def failing(error, monkeypatch, tasks=None):
-    """Let `solve` raise, for the first `tasks` calls or always."""
-    calls, good = [], run.solve
-
-    def fail(*arguments, **options):
-        calls.append(0)
-        if tasks is not None and len(calls) > tasks:
-            return good(*arguments, **options)
-        raise error
-
-    monkeypatch.setattr(run, "solve", fail)
-
-
-def counts(journal):
-    return [(s.done, s.failed, s.wanted, s.machine_failed) for s in progress(Journal(journal.folder))]
-
-
 def one_cell(tmp_path, banks, n_tasks=4):
     cell = Cell("toy", SPEC, "nearest_prototype", n_tasks=n_tasks)
     return Journal.create(tmp_path / "run", bound_plan([cell], banks))
 
 
-def test_what_the_machine_failed_on_is_tried_again_until_it_is_there(tmp_path, banks, monkeypatch):
-    journal = one_cell(tmp_path, banks)
-    seen = []
-    for attempt in (1, 2):
-        with monkeypatch.context() as patch:
-            failing(MemoryError("the machine was full for a moment"), patch)
-            complete(Journal(journal.folder), banks, on_progress=lambda state: seen.append(state.machine_failed))
-        assert counts(journal) == [(0, 0, 4, 4)]
-        assert journal.columns()["attempts"].tolist() == [attempt] * 4
-        assert journal.columns()["failed_by"].tolist() == [MACHINE] * 4
-    assert seen == [1, 2, 3, 4, 4, 4, 4, 4]
-    complete(Journal(journal.folder), banks)
-    assert counts(journal) == [(4, 0, 4, 0)]
-    assert journal.columns()["attempts"].tolist() == [3] * 4
-    assert journal.table().num_rows == 4
-    undisturbed = Journal.create(tmp_path / "other", journal.plan)
-    complete(undisturbed, banks)
-    assert journal.columns()["accuracy"].tolist() == undisturbed.columns()["accuracy"].tolist()
+def raising(error):
+    def fail(*arguments, **options):
+        raise error
+
+    return fail
 
 
-def test_what_the_method_failed_on_is_kept_with_its_attempts(tmp_path, banks, monkeypatch):
-    journal = one_cell(tmp_path, banks)
-    for error in (MemoryError("full"), ValueError("no answer")):
-        with monkeypatch.context() as patch:
-            failing(error, patch)
-            complete(journal, banks)
-    assert counts(journal) == [(4, 4, 4, 0)]
-    complete(journal, banks)
-    columns = journal.columns()
-    assert columns["attempts"].tolist() == [2] * 4
-    assert columns["failed_by"].tolist() == [METHOD] * 4
-    assert columns["error"].tolist() == ["ValueError: no answer"] * 4
-
-
-def made_by_another(journal, monkeypatch, **versions):
-    """Let the first half of a run have been made by other versions."""
+def test_what_the_machine_failed_on_has_no_row_and_is_tried_again(tmp_path, banks, monkeypatch):
+    journal, seen = one_cell(tmp_path, banks), []
     with monkeypatch.context() as patch:
-        for name, value in versions.items():
-            patch.setattr(run, name, value)
-            patch.setattr(completion, name, value)
-
-        def half(*work):
-            for n, rows in enumerate(in_process()(*work)):
-                if n == 10:
-                    raise Killed
-                yield rows
-
-        with pytest.raises(Killed):
-            complete(journal, small_banks(), half)
+        patch.setattr(run, "solve", raising(MemoryError("full for a moment")))
+        with pytest.warns(HandfulWarning, match="failed on 4 tasks, first with MemoryError: full for a moment; resume"):
+            complete(journal, banks, on_progress=lambda state: seen.append(len(state.lost)))
+    assert seen == [1, 2, 3, 4]
+    assert [(state.done, state.wanted) for state in progress(journal)] == [(0, 4)]
+    complete(Journal(journal.folder), banks)
+    assert journal.columns()["error"].tolist() == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("versions", "words"),
-    [
-        (
-            {"versions_text": lambda: "handful 0.0.9, torch 2.0"},
-            "rows were made with handful 0.0.9, torch 2.0, but this is",
-        ),
-        ({"code_version": lambda method: f"code of {method}"}, "the code of nearest_prototype has changed"),
-    ],
-)
-def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, monkeypatch, versions, words):
+def test_what_the_method_failed_on_is_kept(tmp_path, banks, monkeypatch):
+    journal = one_cell(tmp_path, banks)
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "solve", raising(ValueError("no answer")))
+        complete(journal, banks)
+    complete(journal, banks)
+    assert [(state.done, state.failed) for state in progress(journal)] == [(4, 4)]
+    assert journal.columns()["error"].tolist() == ["ValueError: no answer"] * 4
+
+
+def test_a_run_that_would_mix_versions_is_refused_unless_told(tmp_path, banks, monkeypatch):
     journal = Journal.create(tmp_path / "run", small_plan(banks))
-    made_by_another(journal, monkeypatch, **versions)
+
+    def half(*work):
+        for n, rows in enumerate(in_process()(*work)):
+            if n == 10:
+                raise Killed
+            yield rows
+
+    with monkeypatch.context() as patch:
+        for module in (run, completion):
+            patch.setattr(module, "versions_text", lambda: "handful 0.0.9, torch 2.0")
+        with pytest.raises(Killed):
+            complete(journal, banks, half)
     before = values(journal)
-    with pytest.raises(PlanError, match=f"would mix rows of different versions: .*{words}.*--mix-versions"):
+    with pytest.raises(PlanError, match=r"different versions: rows were made with handful 0.0.9, torch 2.0, but this "):
         complete(journal, banks)
     assert values(journal) == before
     complete(journal, banks, mix_versions=True)
     assert journal.table().num_rows == 60
-    assert len(set(journal.columns()["versions"])) + len(set(journal.columns()["code"])) > 4
+    assert len(set(journal.columns()["versions"])) == 2
     complete(journal, banks)  # nothing is left, so nothing is mixed
-
-
-_code = completion.code_version
 
 
 def test_rows_of_a_worker_with_other_versions_are_refused(tmp_path, banks):

@@ -11,7 +11,7 @@ from handful.errors import MissingExtraError, PlanError
 from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import COLUMNS, PLAN_FILE, Journal, _checksum, remaining
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, run_range
+from handful.fewshot.benchmark.run import Material, run_range
 from handful.machine.whole_file import UNFINISHED
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 
@@ -173,27 +173,6 @@ def test_a_changed_plan_is_refused(journal):
     place.write_text("[" * 100_000)
     with pytest.raises(PlanError, match="is not a run"):
         Journal(journal.folder)
-
-
-def failed(row, by, attempts=1):
-    return {**row, "accuracy": None, "error": "Error: no", "failed_by": by, "attempts": attempts}
-
-
-def test_only_a_failure_of_the_machine_is_followed_by_another_row(journal, banks):
-    cell = journal.plan[0]
-    first, second = run_range(cell, Material.of(cell, banks), range(2))
-    journal.append([failed(first, MACHINE), failed(second, METHOD)])
-    assert journal.done(cell).tolist() == [1]
-    journal.append([failed(first, MACHINE, 2)])
-    assert journal.done(cell).tolist() == [1]
-    journal.append([{**first, "attempts": 3}])
-    columns = journal.columns(cell)
-    assert columns["task"].tolist() == [0, 1]
-    assert columns["attempts"].tolist() == [3, 1]
-    assert columns["failed_by"].tolist() == [None, METHOD]
-    journal.append([{**second, "attempts": 2}])
-    with pytest.raises(PlanError, match=f"task 1 of cell {cell.content_hash} has two answers"):
-        journal.table()
 
 
 def test_nothing_is_written_while_another_writes(journal, banks):

@@ -4,11 +4,11 @@ import sys
 import numpy as np
 import pytest
 
-from handful.errors import MissingExtraError
+from handful.errors import HandfulWarning, MissingExtraError
 from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete, progress
 from handful.fewshot.benchmark.journal import Journal
-from handful.fewshot.benchmark.run import MACHINE, Material, run_range
+from handful.fewshot.benchmark.run import Material, run_range
 from handful.machine import executors
 from handful.machine.executors import on_ray
 from tests.clusters_at_hand import lose_a_node_then_the_driver
@@ -44,14 +44,11 @@ def test_a_range_whose_worker_dies_is_a_failure_of_the_machine_and_the_run_goes_
     monkeypatch.setattr(executors, "RETRIES", 1)
     with monkeypatch.context() as patch:
         patch.setattr(completion, "run_range", dies)
-        complete(journal, banks, on_ray())
-    assert [(s.done, s.machine_failed) for s in progress(journal)] == [(17, 3), (20, 0), (20, 0)]
-    rows = journal.columns(journal.plan[0])
-    assert rows["task"][rows["failed_by"] == MACHINE].tolist() == [3, 4, 5]
-    assert all(error.startswith("DeadWorkerError: ") for error in rows["error"][3:6])
+        with pytest.warns(HandfulWarning, match="the machine failed on 3 tasks, first with BrokenExecutor: "):
+            complete(journal, banks, on_ray())
+    assert [s.done for s in progress(journal)] == [17, 20, 20]
     complete(journal, banks)
-    again = [row[:-3] for row in values(undisturbed(tmp_path / "here", banks))]
-    assert [row[:-3] for row in values(journal)] == again  # attempts and what follows it aside
+    assert values(journal) == values(undisturbed(tmp_path / "here", banks))
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):

@@ -6,10 +6,8 @@ import pytest
 
 from handful.errors import OptionError, PlanError
 from handful.fewshot import (
-    Arrivals,
     Dirichlet,
     FixedSupport,
-    RangeOverPool,
     ShotsPerClass,
     TaskSpec,
     UniformOverPool,
@@ -42,7 +40,6 @@ def test_whatever_a_row_depends_on_changes_the_hash(change):
 
 def test_what_a_row_does_not_depend_on_leaves_the_hash():
     assert replace(CELL, n_tasks=7, cpu_budget=3.0).content_hash == CELL.content_hash
-    assert replace(CELL, options={"max_iter": 100}).content_hash == CELL.content_hash  # the default, written out
 
 
 @pytest.mark.parametrize(
@@ -51,8 +48,6 @@ def test_what_a_row_does_not_depend_on_leaves_the_hash():
         replace(CELL, options={"max_iter": 7}, cpu_budget=2.5),
         replace(CELL, spec=TaskSpec(ShotsPerClass(1), Dirichlet(3, 0.5), 9, 4)),
         replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), UniformOverPool(1))),
-        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), RangeOverPool(4, 2))),
-        replace(CELL, spec=TaskSpec(FixedSupport([3, 4]), Arrivals(4, 0.5))),
         replace(CELL, spec=TaskSpec(FixedSupport.whole([0, 1]), UniformOverPool(1)), support_bank="library"),
         replace(CELL, transform="cl2n", parameters={"base_mean": np.arange(3.0)}),
     ],
@@ -128,8 +123,10 @@ def test_a_toml_plan_is_a_grid(tmp_path):
         ("[[cells]]\nbank = 'toy'", "needs a method"),
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nquery = 'odd'", "no query rule is called 'odd'"),
         ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nunknown_share = 0.2", "go together, got 0 and 0.2"),
-        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nconcentration = 2.0", "'uniform' has no concentration, got 2.0"),
-        ("[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nk_eff_least = 2", "has no k_eff_least, got 2; .* 'range'"),
+        (
+            "[[cells]]\nbank = 'toy'\nmethod = 'paddle'\nconcentration = 2.0",
+            "'uniform' has no concentration; leave it out",
+        ),
         ("[[cells]]\nbank = 'toy'\nmethod = ['paddle', 'x.py:x']", "a method in a Python file"),
     ],
 )
@@ -140,11 +137,8 @@ def test_plans_with_mistakes_are_refused_with_a_sentence(tmp_path, text, sentenc
         grid(read_plan(file)[0], {})
 
 
-def test_cells_with_unknown_classes_survive_a_file_and_others_keep_their_hash():
-    entries = [{"bank": "toy", "method": "oslo", "unknown_classes": 3, "unknown_share": [0, 0.3]}]
-    none, some = grid(entries, {})
+def test_unknown_classes_are_part_of_a_cell():
+    none, some = grid([{"bank": "toy", "method": "oslo", "unknown_classes": 3, "unknown_share": [0, 0.3]}], {})
     assert some.spec.unknown == UnknownClasses(3, 0.3)
     assert none.content_hash != some.content_hash
     assert Cell.from_mapping(json.loads(json.dumps(some.to_mapping()))) == some
-    closed = Cell("toy", TaskSpec(ShotsPerClass(5), UniformOverPool(5)), "paddle")
-    assert closed.content_hash == "5d4cfdf5c5be6c2a"  # without a trace of unknown classes

@@ -11,7 +11,7 @@ from handful.fewshot import UniformOverPool
 from handful.fewshot.benchmark import run
 from handful.fewshot.benchmark.journal import COLUMNS
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.run import MACHINE, METHOD, Material, of_the_machine, run_range, trace_of
+from handful.fewshot.benchmark.run import Material, of_the_machine, run_range, trace_of, versions_text
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks
 
@@ -38,7 +38,7 @@ def test_rows_are_what_the_library_answers_step_by_step(banks, cell):
     task, truth = fewshot.gather(banks["toy"], drawn)
     solution = fewshot.solve("paddle", fewshot.transform("range_scale_public_code", task))
     assert [row["task"] for row in rows] == [3, 4, 5, 6]
-    assert all(set(row) == set(COLUMNS) and row["cell"] == cell.content_hash for row in rows)
+    assert all(set(row) == {*COLUMNS, "lost"} and row["cell"] == cell.content_hash for row in rows)
     assert [row["accuracy"] for row in rows] == (solution.predictions == truth).double().mean(-1).tolist()
     assert [row["n_iter"] for row in rows] == solution.n_iter.tolist()
     assert all(row["seconds"] > 0 and row["cpu_seconds"] > 0 and row["error"] is None for row in rows)
@@ -64,7 +64,7 @@ def test_only_the_task_that_fails_has_an_error():
     assert 0 < len(failed) < 40
     assert all("rows left, fewer than the 8 queries" in row["error"] for row in failed)
     assert all(row["accuracy"] is None and row["error"].startswith("TaskError: ") for row in failed)
-    assert all(row["failed_by"] == METHOD for row in failed)
+    assert not any(row["lost"] for row in failed)
     assert all(0 <= row["accuracy"] <= 1 for row in rows if not row["error"])
 
 
@@ -129,4 +129,10 @@ def test_failures_of_the_machine_are_told_from_those_of_the_method(banks, cell, 
     assert of_the_machine(error) is machine
     monkeypatch.setattr(run, "solve", fail)
     rows = run_range(cell, Material.of(cell, banks), range(3))
-    assert [row["failed_by"] for row in rows] == [MACHINE if machine else METHOD] * 3
+    assert [row["lost"] for row in rows] == [machine] * 3
+
+
+def test_a_row_says_what_made_it():
+    assert [part.split()[0] for part in versions_text().split(", ")] == [
+        *("handful", "numpy", "python", "scikit-learn", "torch")
+    ]

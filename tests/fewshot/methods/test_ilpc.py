@@ -6,7 +6,7 @@ import torch
 
 from handful import fewshot
 from handful.fewshot.methods.ilpc import average_losses, graph
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import unit
 from tests.tasks_at_hand import random_task
 
 

@@ -15,12 +15,6 @@ def test_the_table_is_read_only():
         METHODS["mine"] = METHODS["paddle"]
 
 
-def test_options_are_built_by_name():
-    assert METHODS["paddle"].make_options(max_iter=7).max_iter == 7
-    with pytest.raises(OptionError, match="paddle has no option 'lambda_'; it has complexity_weight, "):
-        METHODS["paddle"].make_options(lambda_=3)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_values_of_another_type_are_refused_with_a_sentence(method):
     words = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}

@@ -3,25 +3,14 @@ import pytest
 import torch
 
 from handful import fewshot
+from tests.fewshot.methods.test_transclip import names_and_graph, norm
 from tests.tasks_at_hand import random_task
-
-
-def norm(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def by_hand(support, labels, query, n_classes, n_iter, alpha, tau, r=3):
     """The equations, one query and one class at a time."""
-    names = norm(np.stack([support[labels == k].mean(0) for k in range(n_classes)]))
-    x = norm(query)
+    names, x, y_hat, w = names_and_graph(support, labels, query, n_classes, tau, r)
     m = len(x)
-    y_hat = np.exp(tau * x @ names.T)
-    y_hat /= y_hat.sum(1, keepdims=True)
-    w = np.zeros((m, m))
-    for n in range(m):
-        others = sorted((o for o in range(m) if o != n), key=lambda o: -x[n] @ x[o])
-        for o in others[:r]:
-            w[n, o] = max(x[n] @ x[o], 0)
     first = sum(y_hat[n, k] * (x[n] - names[k]) ** 2 for n in range(m) for k in range(n_classes)) / m
     mu, sigma, z = names.copy(), np.tile(first, (n_classes, 1)), y_hat.copy()
     for iteration in range(n_iter + 1):

@@ -10,18 +10,23 @@ def norm(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def by_hand(support, labels, query, n_classes, n_iter, tau, r=3):
-    """The equations, one query and one class at a time."""
+def names_and_graph(support, labels, query, n_classes, tau, r):
+    """Names, items, what the names say of each item, and the graph of nearest neighbours."""
     names = norm(np.stack([support[labels == k].mean(0) for k in range(n_classes)]))
     x = norm(query)
-    m, d = x.shape
     y_hat = np.exp(tau * x @ names.T)
-    y_hat /= y_hat.sum(1, keepdims=True)
-    w = np.zeros((m, m))
-    for n in range(m):
-        others = sorted((o for o in range(m) if o != n), key=lambda o: -x[n] @ x[o])
+    w = np.zeros((len(x), len(x)))
+    for n in range(len(x)):
+        others = sorted((o for o in range(len(x)) if o != n), key=lambda o: -x[n] @ x[o])
         for o in others[:r]:
             w[n, o] = max(x[n] @ x[o], 0)
+    return names, x, y_hat / y_hat.sum(1, keepdims=True), w
+
+
+def by_hand(support, labels, query, n_classes, n_iter, tau, r=3):
+    """The equations, one query and one class at a time."""
+    _, x, y_hat, w = names_and_graph(support, labels, query, n_classes, tau, r)
+    m, d = x.shape
     mu = np.zeros((n_classes, d))
     for k in range(n_classes):
         for n in np.argsort(-y_hat[:, k])[:8]:

@@ -44,6 +44,14 @@ def test_the_first_layer_does_not_look_at_shares():
 
 
 def test_its_objective_falls_from_layer_to_layer():
-    task = random_task(3)
-    found = torch.stack([fewshot.solve("unem", task, max_iter=n, temperature=1.5).objective for n in (2, 4, 8, 16)])
-    assert (found.diff(dim=0) <= 1e-8).all()
+    task, gamma, tau = random_task(3), 3.17, 1.5
+    one_hot = torch.nn.functional.one_hot(task.support_labels, task.n_classes).double()
+    points, objectives = torch.cat([task.support, task.query], 1), []
+    for n in (2, 4, 8, 16):
+        found = fewshot.solve("unem", task, max_iter=n, partition_weight=gamma, temperature=tau)
+        u = found.log_assignments.exp()
+        halves = 0.5 * torch.cdist(points, found.prototypes).square()
+        of_shares = -torch.xlogy(u.mean(1), u.mean(1)).sum(-1)
+        fit = (torch.cat([one_hot, u], 1) * halves).sum((1, 2))
+        objectives.append(gamma * fit + gamma * 15 * of_shares + tau * torch.xlogy(u, u).sum((1, 2)))
+    assert (torch.stack(objectives).diff(dim=0) <= 1e-8).all()

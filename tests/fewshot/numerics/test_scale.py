@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from handful.fewshot import TaskBatch
-from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.scale import (
     USUAL_DIRECTIONS,
     WEIGHT_OF_GUESS,

@@ -18,15 +18,16 @@ CASES = [("baseline", "raw"), ("baseline", "l2"), ("baseline_pp", "raw")]
 
 
 def trained(task: fewshot.TaskBatch, seed: int, cosine: bool) -> torch.Tensor:
-    """Labels of the query after 100 epochs; tasks do not interact, as their losses are summed."""
+    """Logits of the query after 100 epochs; tasks do not interact, as their losses are summed."""
     generator = torch.Generator().manual_seed(seed)
     n_tasks, n_support, dim = task.support.shape
     if cosine:
         unit = fewshot.transform("l2", task)
         task = task.with_features(2 * unit.support, 2 * unit.query)
-    weights = (2 * torch.rand(n_tasks, task.n_classes, dim, generator=generator) - 1) / dim**0.5
+    weights = ((2 * torch.rand(n_tasks, task.n_classes, dim, generator=generator) - 1) / dim**0.5).to(task.dtype)
     norms = weights.norm(dim=-1, keepdim=True).requires_grad_()
-    bias = ((2 * torch.rand(n_tasks, 1, task.n_classes, generator=generator) - 1) / dim**0.5).requires_grad_()
+    bias = ((2 * torch.rand(n_tasks, 1, task.n_classes, generator=generator) - 1) / dim**0.5).to(task.dtype)
+    bias.requires_grad_()
     weights.requires_grad_()
 
     def logits(points: torch.Tensor) -> torch.Tensor:
@@ -45,7 +46,7 @@ def trained(task: fewshot.TaskBatch, seed: int, cosine: bool) -> torch.Tensor:
             losses = -logits(points).log_softmax(-1).gather(-1, labels.unsqueeze(-1))
             losses.mean(1).sum().backward()
             optimiser.step()
-    return logits(task.query).argmax(-1)
+    return logits(task.query).detach()
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def main() -> None:
         for method, transform in CASES:
             task = fewshot.transform(transform, load_tasks(SHARED / "oracle", name, n_tasks))
             ours = fewshot.solve(method, task).predictions
-            seeds = [trained(task, seed, method == "baseline_pp") for seed in (0, 1)]
+            seeds = [trained(task, seed, method == "baseline_pp").argmax(-1) for seed in (0, 1)]
             pairs = [(ours, truth), *((s, truth) for s in seeds), *((ours, s) for s in seeds), tuple(seeds)]
             a, b, c, d, e, f = (f"{100 * (x == y).double().mean().item():.1f}" for x, y in pairs)
             print(f"| {name} ({n_tasks}) | {method}, {transform} | {a} | {b}, {c} | {d}, {e} | {f} |", flush=True)

@@ -8,11 +8,8 @@ import numpy as np
 
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.plan import Cell, Plan
-from handful.fewshot.benchmark.run import METHOD
-from handful.fewshot.benchmark.versions import code_version, versions_text
+from handful.fewshot.benchmark.run import versions_text
 from handful.fewshot.methods import METHODS
-
-FAILURE = ("error", "failed_by")
 
 
 def made_up_run(folder: Path, plan: Plan, accuracies: list[list[float]], **values: object) -> Journal:
@@ -33,8 +30,7 @@ def noisy(mean: float, n: int = 100, seed: int = 0, spread: float = 0.1) -> list
 def _row(cell: Cell, task: int, accuracy: float | None, values: dict[str, object]) -> dict[str, object]:
     numbers = {name: 0.5 if kind == "float64" else 3 for name, kind in COLUMNS.items() if kind in ("float64", "int64")}
     row = {**numbers, "cell": cell.content_hash, "task": task, "method": cell.method, "transform": cell.transform}
-    failed = {"error": "TaskError: too few", "failed_by": METHOD} if accuracy is None else dict.fromkeys(FAILURE)
+    row |= {"error": "TaskError: too few" if accuracy is None else None, "versions": versions_text()}
     if not METHODS[cell.method].rejects:
         row["known_rejected"] = None
-    made_by = {"attempts": 1, "versions": versions_text(), "code": code_version(cell.method)}
-    return row | {"accuracy": accuracy, "converged": True} | failed | made_by | values
+    return row | {"accuracy": accuracy, "converged": True} | values

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.fewshot.benchmark.plan import Cell
-from handful.fewshot.benchmark.versions import versions_text
+from handful.fewshot.benchmark.run import versions_text
 from handful.fewshot.reports.summary import (
     Estimate,
     columns_of,
@@ -43,6 +43,13 @@ def test_few_tasks_that_agree_are_no_win(n):
     difference = Estimate.of(np.full(n, 0.067))
     assert verdict(difference, "a", "b") == "too few tasks to tell"
     assert not difference.decides
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"), [((0.012345, 0.000678, 9), "0.0123 ± 0.0007"), ((71.25, 3.4, 9), "71.2 ± 3.4")]
+)
+def test_numbers_have_as_many_digits_as_they_are_sure_of(estimate, text):
+    assert Estimate(*estimate).rounded() == text
 
 
 def test_the_unit_stands_beside_the_number():
@@ -123,14 +130,9 @@ def test_what_a_reader_must_know_is_said(tmp_path):
     journal = made_up_run(tmp_path / "run", (PADDLE,), [[0.5, 0.7]])
     assert remarks(journal) == []
     assert made_with(journal) == {versions_text(): 2}
-    later = [
-        {**row, "task": row["task"] + 2, "versions": "handful 9", "code": "f00"} for row in journal.table().to_pylist()
-    ]
-    journal.append(later)
-    versions, code = remarks(journal)
-    assert f"{versions_text()} (2); handful 9 (2)" in versions
-    assert code.startswith("Rows of paddle were made by different code: ")
-    assert "f00" in code
+    rows = journal.table().to_pylist()
+    journal.append([{**row, "task": row["task"] + 2, "versions": "handful 9"} for row in rows])
+    assert remarks(journal) == [f"Rows were made with different versions: {versions_text()} (2); handful 9 (2)."]
 
 
 def test_ranks_need_as_many_tasks_as_a_win(tmp_path):

@@ -7,12 +7,12 @@ from handful.fewshot.reports.summary import columns_of, results
 from handful.fewshot.reports.tables import (
     CONVERGENCE_HEAD,
     UNKNOWN_HEAD,
-    accuracy_table,
+    accuracy_html,
+    accuracy_latex,
+    accuracy_markdown,
+    accuracy_notes,
     convergence_rows,
     differences_table,
-    render_html,
-    render_latex,
-    render_markdown,
     tables_markdown,
     unknown_rows,
 )
@@ -34,28 +34,23 @@ def columns(tmp_path):
     return columns_of(results(made_up_run(tmp_path / "run", PLAN, numbers)))
 
 
-@pytest.fixture
-def table(columns):
-    return accuracy_table(columns)
-
-
-def test_markdown_has_interval_number_of_tasks_and_the_papers_number(table):
-    head, _, paddle, nearest = render_markdown(table).splitlines()
+def test_markdown_has_interval_number_of_tasks_and_the_papers_number(columns):
+    head, _, paddle, nearest = accuracy_markdown(columns).splitlines()
     assert head == "| method | transform | mini/test, 5-shot, K_eff=5 | my_own, 5-shot, K_eff=5, \\|Q\\|=50 |"
     assert paddle.startswith("| paddle | range_scale_public_code | **60.0** ")
     assert "± 0.6 (1,200) / 63.2 |" in paddle
     assert nearest == "| nearest_prototype | cl2n | 50.0 ± 0.6 (1,000) | not in the plan |"
 
 
-def test_latex_is_booktabs_with_every_special_letter_escaped(table):
-    text = render_latex(table, "Accuracy, %")
+def test_latex_is_booktabs_with_every_special_letter_escaped(columns):
+    text = accuracy_latex(columns)
     for rule in ("toprule", "midrule", "bottomrule"):
         assert rf"\{rule}" in text
     assert r"\textbf{60.0}" in text
     assert "(63.2)" in text
     assert r"nearest\_prototype & cl2n & 50.0$" in text
     assert r"my\_own" in text
-    assert r"\caption{Accuracy, \%}" in text
+    assert r"\caption{Accuracy in percent.}" in text
     assert r"\emph{tasks} &  & 1,000--1,200 & 100 \\" in text
     assert text.count(r"\begin{") == text.count(r"\end{") == 2
     assert len({line.count("&") for line in text.splitlines() if line.endswith(r"\\")}) == 1
@@ -69,11 +64,11 @@ def test_differences_are_from_the_best(columns):
 
 
 def test_one_task_has_no_interval_and_no_task_no_mean(tmp_path):
-    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]]))))
-    paddle, nearest = render_markdown(table).splitlines()[2:]
+    columns = columns_of(results(made_up_run(tmp_path / "run", PLAN, [[0.5], [], [0.7, 0.7]])))
+    paddle, nearest = accuracy_markdown(columns).splitlines()[2:]
     assert paddle == "| paddle | range_scale_public_code | 50.0, no interval (1) / 63.2 | 70.0 ± 0.0 (2) |"
     assert nearest == "| nearest_prototype | cl2n | not run yet (0) | not in the plan |"
-    latex, html = render_latex(table), render_html(table)
+    latex, html = accuracy_latex(columns), accuracy_html(columns)
     assert r"code & 50.0, no interval (63.2) & 70.0$_{\pm 0.0}$" in latex
     assert r"nearest\_prototype & cl2n & not run yet & not in the plan" in latex
     assert "<td>50.0<span class='interval'>, no interval</span>" in html
@@ -115,17 +110,17 @@ def test_the_papers_numbers_are_not_beside_a_bank_of_other_classes(tmp_path):
         Cell("mini", MINI, "tim", bank_shape=(150, 384)),
         Cell("tiered", MINI, "paddle", split="test", bank_shape=(160, 512)),
     )
-    table = accuracy_table(columns_of(results(made_up_run(tmp_path / "run", plan, [noisy(0.9)] * 3))))
+    columns = columns_of(results(made_up_run(tmp_path / "run", plan, [noisy(0.9)] * 3)))
     note = (
         "The paper's numbers are not beside mini, which has 150 classes and 384 dimensions, but the test split of "
         "mini-ImageNet has 20, with 512 from ResNet-18."
     )
-    text = render_markdown(table)
+    text = accuracy_markdown(columns)
     assert text.endswith(f"|\n\n{note}\n")
     assert "63.2" not in text
     assert "/ 45.8" in text
-    assert note in render_latex(table)
-    assert render_html(table).count("class='paper'") == 1
+    assert note in accuracy_latex(columns)
+    assert accuracy_html(columns).count("class='paper'") == 1
 
 
 def test_the_transform_that_was_used_is_in_every_table(tmp_path):
@@ -136,18 +131,16 @@ def test_the_transform_that_was_used_is_in_every_table(tmp_path):
     rows = journal.table().to_pylist()
     journal.append([{**row, "cell": cell.content_hash, "transform": "l2"} for cell in plan[1:] for row in rows])
     columns = columns_of(results(journal))
-    table = accuracy_table(columns)
     used = "cl2n (with_base), l2 (without)"
     note = (
         "nearest_prototype on without ran with l2 instead of cl2n: there are no base classes apart from those of the "
         "tasks."
     )
-    assert table.rows[0].transform == used
-    assert table.notes == (note,)
-    for text in (render_markdown(table), render_latex(table).replace(r"\_", "_")):
+    assert accuracy_notes(columns) == [note]
+    for text in (accuracy_markdown(columns), accuracy_latex(columns).replace(r"\_", "_")):
         assert used in text
         assert note in text
-    assert used in render_html(table)
+    assert used in accuracy_html(columns)
     assert "| nearest_prototype | l2 |" in tables_markdown(columns, UNKNOWN_HEAD, unknown_rows)
 
 

@@ -8,7 +8,6 @@ from handful.fewshot.solvers.finetuning import (
     LabelledPoints,
     LinearLayer,
     fit_linear,
-    linear_gradient,
     prototype_gradient,
 )
 from tests.tasks_at_hand import ragged_tasks, random_task
@@ -31,16 +30,6 @@ def test_the_gradient_of_prototypes_is_autograds():
     w.requires_grad_()
     cross_entropy(-7.5 * torch.cdist(data.points, w).square(), data).backward()
     torch.testing.assert_close(prototype_gradient(data, w.detach(), 15.0), w.grad)
-
-
-def test_the_gradient_of_a_linear_layer_is_autograds():
-    data, v = posed()
-    v.requires_grad_()
-    b = torch.linspace(-1, 1, 5, dtype=torch.float64).repeat(4, 1).requires_grad_()
-    cross_entropy(LinearLayer(v, b).logits(data.points), data).backward()
-    ours = linear_gradient(data, LinearLayer(v.detach(), b.detach()))
-    torch.testing.assert_close(ours.weights, v.grad)
-    torch.testing.assert_close(ours.bias, b.grad)
 
 
 def test_a_linear_layer_moves_as_under_torchs_sgd():

@@ -8,35 +8,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.errors import TaskError
-from handful.fewshot import Balanced, Dirichlet, Draw, FixedSupport, ShotsPerClass, TaskSpec, UniformOverPool, draw
+from handful.fewshot import (
+    Balanced,
+    Dirichlet,
+    Draw,
+    FixedSupport,
+    ShotsPerClass,
+    TaskSpec,
+    UniformOverPool,
+    UnknownClasses,
+    draw,
+)
 
 
 @st.composite
 def problems(draw_from) -> dict:
     """Sizes and rules for `pose`; the checker of annotations draws random numbers, so specs are made in the tests."""
-    sizes = draw_from(st.lists(st.integers(6, 14), min_size=2, max_size=8))
-    ways = draw_from(st.one_of(st.none(), st.integers(1, len(sizes))))
+    sizes = draw_from(st.lists(st.integers(8, 14), min_size=3, max_size=8))
+    n_unknown = draw_from(st.integers(0, 2))
+    left = len(sizes) - n_unknown
+    ways = draw_from(st.one_of(st.none(), st.integers(1, left)))
     return {
         "sizes": sizes,
         "ways": ways,
-        "k_eff": draw_from(st.integers(1, ways or len(sizes))),
+        "k_eff": draw_from(st.integers(1, ways or left)),
         "support": draw_from(st.sampled_from(["shots", "fixed", "elsewhere"])),
         "shots": draw_from(st.integers(1, 3)),
         "query": draw_from(st.sampled_from([UniformOverPool, Balanced, Dirichlet])),
         "each": draw_from(st.integers(1, 2)),
+        "unknown": (n_unknown, draw_from(st.integers(0, 4)) if n_unknown else 0),
     }
 
 
 def pose(problem: dict) -> tuple[np.ndarray, TaskSpec]:
     """Labels of unequal classes, well mixed, and a spec that they can serve."""
-    sizes, k_eff = problem["sizes"], problem["k_eff"]
+    sizes, k_eff, (n_unknown, strangers) = problem["sizes"], problem["k_eff"], problem["unknown"]
     labels = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(7919 * np.arange(sum(sizes)) % 10_007)]
     support = {
         "shots": ShotsPerClass(problem["shots"]),
         "fixed": FixedSupport([r for k in range(len(sizes)) for r in np.flatnonzero(labels == k)[: 1 + k % 3]]),
         "elsewhere": FixedSupport.whole(labels),
     }[problem["support"]]
-    return labels, TaskSpec(support, problem["query"](k_eff), k_eff * problem["each"], problem["ways"])
+    n_query = k_eff * problem["each"] + strangers
+    unknown = UnknownClasses(n_unknown, strangers / n_query) if n_unknown else None
+    return labels, TaskSpec(support, problem["query"](k_eff), n_query, problem["ways"], unknown)
 
 
 def task(drawn: Draw, t: int) -> tuple[list[int], ...]:
@@ -59,7 +74,8 @@ def task(drawn: Draw, t: int) -> tuple[list[int], ...]:
 def test_what_every_draw_promises(problem, seed):
     labels, spec = pose(problem)
     drawn = draw(labels, spec, seed, range(5, 12))
-    n_classes = spec.n_classes or labels.max() + 1
+    n_unknown, n_strangers = problem["unknown"]
+    n_classes = spec.n_classes or labels.max() + 1 - n_unknown
     assert drawn.indices.tolist() == list(range(5, 12))
     for t in range(7):
         classes, support, support_labels, query, query_labels = task(drawn, t)
@@ -70,48 +86,31 @@ def test_what_every_draw_promises(problem, seed):
         if not drawn.support_elsewhere:
             assert not set(support) & set(query)
         assert labels[support].tolist() == [classes[k] for k in support_labels]
-        assert labels[query].tolist() == [classes[k] for k in query_labels]
         assert set(support_labels) == set(range(n_classes))
-        assert len(set(query_labels)) <= spec.query.k_eff
+        known = [(row, k) for row, k in zip(query, query_labels, strict=True) if k >= 0]
+        assert all(labels[row] == classes[k] for row, k in known)
+        assert len({k for _, k in known}) <= spec.query.k_eff
+        strangers = {labels[row] for row, k in zip(query, query_labels, strict=True) if k == -1}
+        assert len(known) == spec.n_query - n_strangers
+        assert len(strangers) <= n_unknown
+        assert not strangers & set(classes)
 
 
 @given(problem=problems(), seed=st.integers(0, 100), index=st.integers(0, 150))
 def test_a_task_is_the_same_alone_in_a_range_and_in_any_order(problem, seed, index):
     labels, spec = pose(problem)
     alone = task(draw(labels, spec, seed, [index]), 0)
-    assert task(draw(labels, spec, seed, range(151)), index) == alone  # several chunks
+    assert task(draw(labels, spec, seed, range(151)), index) == alone
     assert task(draw(labels, spec, seed, [3, index, 2]), 1) == alone
 
 
 def test_a_published_task_never_changes():
     labels = np.repeat(np.arange(4), 10)
-    drawn = draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 6), 2020, [3])
-    _, support, _, query, _ = task(drawn, 0)
+    _, support, _, query, _ = task(draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 6), 2020, [3]), 0)
     assert support == [8, 3, 11, 15, 28, 26, 35, 32]
     assert query == [2, 1, 36, 6, 34, 37]
-
-
-@pytest.mark.parametrize(
-    ("labels", "seed", "indices", "sentence"),
-    [
-        ([[0, 1]], 0, [0], "one axis"),
-        ([0.0, 1.0], 0, [0], "got float64"),
-        ([-1, 0], 0, [0], "class numbers"),
-        ([], 0, [0], "class numbers"),
-        ([0, 0, 1, 1], 0, [], "one or more task numbers"),
-        ([0, 0, 1, 1], 0, [-3], "each at least 0"),
-        ([0, 0, 1, 1], -1, [0], r"2\^64-1, got -1"),
-    ],
-)
-def test_impossible_arguments_are_refused(labels, seed, indices, sentence):
-    with pytest.raises(TaskError, match=sentence):
-        draw(labels, TaskSpec(ShotsPerClass(1), UniformOverPool(1), 1), seed, indices)
-
-
-def test_more_classes_than_there_are_is_refused():
-    for sizes in ({"n_classes": 3}, {}):
-        with pytest.raises(TaskError, match="asks for 3 classes but the labels have 2"):
-            draw([0, 0, 1, 1], TaskSpec(ShotsPerClass(1), UniformOverPool(3), 1, **sizes), 0, [0])
+    some = draw(labels, TaskSpec(ShotsPerClass(2), UniformOverPool(2), 4, n_classes=3), 0, [5])
+    assert some.classes.tolist() == [[1, 2, 3]]
 
 
 def test_specs_are_values():
@@ -119,24 +118,60 @@ def test_specs_are_values():
     assert one == two
     assert hash(one) == hash(two)
     assert pickle.loads(pickle.dumps(one)) == one
+    assert Balanced(2) != UniformOverPool(2)
 
 
-@pytest.mark.parametrize(
-    ("query", "sizes", "sentence"),
-    [
-        (UniformOverPool(5), {"n_query": 0}, "at least 1"),
-        (UniformOverPool(5), {"n_classes": 4}, "k_eff=5 .* n_classes=4"),
-        (Balanced(4), {"n_query": 75}, "ask for 72 or 76 queries"),
-        (Balanced(4), {"n_query": 3}, "ask for 4 or 4 queries"),
-    ],
-)
-def test_impossible_specs_are_refused(query, sizes, sentence):
+LABELS = np.repeat(np.arange(6), [10, 15, 20, 25, 30, 35])
+
+
+def drawn_with(support=None, query=None, *sizes, labels=LABELS, seed=0, indices=range(20), **more):
+    spec = TaskSpec(support or ShotsPerClass(2), query or UniformOverPool(2), *sizes, **more)
+    return draw(labels, spec, seed, indices)
+
+
+REFUSED = {
+    r"one axis": lambda: drawn_with(labels=[[0, 1]]),
+    r"got float64": lambda: drawn_with(labels=[0.0, 1.0]),
+    r"class numbers": lambda: drawn_with(labels=[-1, 0]),
+    r"class numbers 0, 1": lambda: drawn_with(labels=[]),
+    r"one or more task numbers": lambda: drawn_with(indices=[]),
+    r"each at least 0": lambda: drawn_with(indices=[-3]),
+    r"2\^64-1, got -1": lambda: drawn_with(seed=-1),
+    r"asks for 7 classes but the labels have 6": lambda: drawn_with(n_classes=7),
+    r"asks for 8 classes but the labels": lambda: drawn_with(None, UniformOverPool(8)),
+    r"asks for 9 classes, 3 of them unknown, but": lambda: drawn_with(n_classes=6, unknown=UnknownClasses(3, 0.5)),
+    r"n_query must be a whole number of at least 1": lambda: drawn_with(n_query=0),
+    r"k_eff=5 .* n_classes=4": lambda: drawn_with(None, UniformOverPool(5), n_classes=4),
+    r"ask for 72 or 76 queries": lambda: drawn_with(None, Balanced(4), 75),
+    r"ask for 4 or 4 queries": lambda: drawn_with(None, Balanced(4), 3),
+    r"known items of the query=7 cannot be shared": lambda: drawn_with(
+        None, Balanced(2), 10, unknown=UnknownClasses(1, 0.3)
+    ),
+    **{f"k_eff must be .* got {k}": lambda k=k: UniformOverPool(k) for k in (0, -1, True)},
+    **{f"positive number, got {a}": lambda a=a: Dirichlet(3, a) for a in (0.0, -1.0, np.inf, np.nan)},
+    r"count of unknown classes must be": lambda: UnknownClasses(0, 0.5),
+    r"share of unknown items must lie in 0": lambda: UnknownClasses(1, 1.5),
+    r"task 0: without the support, the pool of its query's 1 .* fewer than the 34": lambda: drawn_with(
+        None, UniformOverPool(1), 34
+    ),
+    r"a class of its query has 8 rows left, fewer than the 9": lambda: drawn_with(None, Balanced(6), 54),
+    r"has 123 rows left, fewer than the 124": lambda: drawn_with(None, Dirichlet(6), 124),
+    r"1000 draws of Dirichlet proportions": lambda: drawn_with(None, Dirichlet(6, 0.01), 100),
+    r"pool of its 1 unknown classes has .* fewer than the 48": lambda: drawn_with(
+        n_query=60, unknown=UnknownClasses(1, 0.8)
+    ),
+    r"shots must be a whole number of at least 1": lambda: ShotsPerClass(0),
+    r"class 0 has 10 rows, fewer than the 11 shots .*\(1 such classes\)": lambda: drawn_with(ShotsPerClass(11)),
+    r"distinct row numbers, at least one": lambda: FixedSupport([]),
+    r"must be distinct": lambda: FixedSupport([1, 1]),
+    r"distinct row numbers": lambda: FixedSupport([-1]),
+    r"each of its 2 rows, got 1": lambda: FixedSupport([1, 2], [0]),
+    r"no row of class 2 \(4 such classes\)": lambda: drawn_with(FixedSupport([0, 10])),
+    r"contains row 135, but there are 135 rows": lambda: drawn_with(FixedSupport([135])),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_cannot_be_drawn_is_refused_with_a_sentence(sentence):
     with pytest.raises(TaskError, match=sentence):
-        TaskSpec(ShotsPerClass(5), query, **sizes)
-
-
-@pytest.mark.parametrize("rule", [UniformOverPool, Balanced, Dirichlet])
-@pytest.mark.parametrize("k_eff", [0, -1, True])
-def test_impossible_numbers_of_classes_are_refused(rule, k_eff):
-    with pytest.raises(TaskError, match="k_eff must be a whole number of at least 1"):
-        rule(k_eff)
+        REFUSED[sentence]()

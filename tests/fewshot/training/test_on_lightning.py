@@ -9,7 +9,7 @@ from handful.errors import CheckpointError
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import Recipe
 from handful.fewshot.training.pictures import Pictures
-from handful.fewshot.training.states import STATE
+from handful.fewshot.training.run import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
 HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0, "progress": False}
@@ -85,11 +85,21 @@ def test_loading_workers_change_nothing(finished, split, tmp_path, on_lightning)
     assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
 
 
-def test_states_of_lightning_hold_no_pickle(tmp_path, on_lightning):
-    states = on_lightning.StatesWithoutPickle()
+def test_a_state_is_read_without_running_code(tmp_path, on_lightning):
+    states, ran = on_lightning.WholeStates(), tmp_path / "ran"
     states.save_checkpoint({"epoch": 1, "state_dict": {"a": torch.ones(2)}}, tmp_path / "state")
     assert states.load_checkpoint(tmp_path / "state")["epoch"] == 1
+    content = (tmp_path / "state").read_bytes()
     states.remove_checkpoint(tmp_path / "state")
     assert not (tmp_path / "state").exists()
-    with pytest.raises(CheckpointError, match="cannot be kept without pickle"):
-        states.save_checkpoint({"a": object()}, tmp_path / "state")
+
+    class Hostile:
+        def __reduce__(self):
+            return ran.write_text, ("yes",)
+
+    torch.save({"epoch": Hostile()}, tmp_path / "hostile")
+    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
+    for name in ("hostile", "cut"):
+        with pytest.raises(CheckpointError, match="is not the state of a training; remove it"):
+            states.load_checkpoint(tmp_path / name)
+    assert not ran.exists()

@@ -8,8 +8,8 @@ import torch
 from handful.errors import MissingExtraError, OptionError, TrainingError
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training import BaseSplit, train
+from handful.fewshot.training.run import STATE
 from handful.fewshot.training.splits import only_classes
-from handful.fewshot.training.states import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
 

@@ -147,60 +147,60 @@ def test_inat_has_one_support_for_all_tasks_and_no_validation(tmp_path, monkeypa
 
 def test_inat_classes_have_a_support_and_a_query(tmp_path, monkeypatch):
     shrunk(monkeypatch, "inat", {BASE: 2, SUPPORT: 2, QUERY: 2})
-    with pytest.raises(TrainingError, match="class 31 of inat has a support or a query, not both"):
+    with pytest.raises(TrainingError, match="class 31 has a support or a query, not both"):
         benchmark_rows("inat", *inat(tmp_path, query_classes=("30", "32")))
 
 
-def test_missing_lists_images_classes_and_folders_say_where_to_get_them(tmp_path, monkeypatch):
-    lists, images = mini_imagenet(tmp_path)
-    with pytest.raises(TrainingError, match=r"has 64 base classes, but the lists have 3; images and lists .*TIM"):
-        benchmark_rows("mini-imagenet", lists, images)
-    shrunk(monkeypatch, "mini-imagenet", MINI)
-    with pytest.raises(TrainingError, match=r"expected in a folder, but .* is not a folder"):
-        benchmark_rows("mini-imagenet", lists, tmp_path / "gone")
+def gone(lists, images):
     next(images.glob("n00000004*")).unlink()
-    with pytest.raises(TrainingError, match=r"1 of 42 images of mini-imagenet are not in .*n00000004"):
-        benchmark_rows("mini-imagenet", lists, images)
-    (lists / "val.csv").unlink()
-    with pytest.raises(TrainingError, match=r"the list .*val.csv is missing"):
-        benchmark_rows("mini-imagenet", lists, images)
-    with pytest.raises(TrainingError, match="no benchmark is called 'imagenet'"):
-        benchmark_rows("imagenet", lists, images)
 
 
-def test_lists_that_contradict_themselves_are_refused(tmp_path, monkeypatch):
+def changed(file, change):
+    def apply(lists, images):
+        (lists / file).write_text(change((lists / file).read_text()))
+
+    return apply
+
+
+REFUSED = {
+    r"1 of 42 images are not in .*n00000004": gone,
+    r"the list .*val.csv is missing": lambda lists, images: (lists / "val.csv").unlink(),
+    r"class n00000001 is in base and in vali": changed("val.csv", lambda t: t.replace(",n00000005", ",n00000001")),
+    r"is listed twice": changed("val.csv", lambda text: text + text.splitlines()[-1]),
+    r"line 14 of .*val.csv must have two entries": changed("val.csv", lambda text: text + "a.png,b,c\n"),
+    r"cannot be read as text in UTF-8": lambda lists, images: (lists / "val.csv").write_bytes(b"\xff\xfe\x00"),
+    r"has 2 validation classes, but the lists have 1": changed(
+        "val.csv", lambda text: "".join(line for line in text.splitlines(True) if "n00000005" not in line)
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_lists_and_images_that_do_not_fit_are_refused(tmp_path, monkeypatch, sentence):
     lists, images = mini_imagenet(tmp_path)
     shrunk(monkeypatch, "mini-imagenet", MINI)
-    validation = (lists / "val.csv").read_text()
-    (lists / "val.csv").write_text(validation.replace(",n00000005", ",n00000001"))
-    with pytest.raises(TrainingError, match="class n00000001 of mini-imagenet is in base and in validation"):
+    REFUSED[sentence](lists, images)
+    with pytest.raises(TrainingError, match=sentence):
         benchmark_rows("mini-imagenet", lists, images)
-    (lists / "val.csv").write_text(validation + validation.splitlines()[-1])
-    with pytest.raises(TrainingError, match="1 images of mini-imagenet are listed twice"):
-        benchmark_rows("mini-imagenet", lists, images)
-    (lists / "val.csv").write_text(validation + "a.png,b,c\n")
-    with pytest.raises(TrainingError, match=r"line 14 of .*val.csv must have two entries"):
-        benchmark_rows("mini-imagenet", lists, images)
-    (lists / "val.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TrainingError, match="cannot be read as text in UTF-8"):
-        benchmark_rows("mini-imagenet", lists, images)
+
+
+def test_what_is_no_benchmark_or_no_folder_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match="no benchmark is called 'imagenet'"):
+        benchmark_rows("imagenet", tmp_path, tmp_path)
+    with pytest.raises(TrainingError, match=r"expected in a folder, but .* is not a folder; images and lists .*TIM"):
+        benchmark_rows("mini-imagenet", tmp_path, tmp_path / "gone")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "classes", "made", "message"),
     [
-        ("mini-imagenet", "600 images of each class, but 6 of n00000001"),
-        ("tiered-imagenet", "779,165 images, but the lists lead to 42"),
+        ("mini-imagenet", MINI, mini_imagenet, "600 to 600 images of each class, but 6 of n00000001"),
+        ("tiered-imagenet", MINI, mini_imagenet, "779,165 images, but the lists lead to 42"),
+        ("inat", {BASE: 2, SUPPORT: 2, QUERY: 2}, inat, "50 to 1,000 images of each class, but 3 of 7"),
     ],
 )
-def test_image_counts_are_checked(tmp_path, monkeypatch, name, message):
+def test_image_counts_are_checked(tmp_path, monkeypatch, name, classes, made, message):
     published = BENCHMARKS[name]
-    shrunk(monkeypatch, name, MINI, images_a_class=published.images_a_class, images=published.images)
+    shrunk(monkeypatch, name, classes, images_a_class=published.images_a_class, images=published.images)
     with pytest.raises(TrainingError, match=message):
-        benchmark_rows(name, *mini_imagenet(tmp_path))
-
-
-def test_image_counts_of_inat_are_checked(tmp_path, monkeypatch):
-    shrunk(monkeypatch, "inat", {BASE: 2, SUPPORT: 2, QUERY: 2}, images_a_class=BENCHMARKS["inat"].images_a_class)
-    with pytest.raises(TrainingError, match="50 to 1,000 images of each class, but 3 of 7"):
-        benchmark_rows("inat", *inat(tmp_path))
+        benchmark_rows(name, *made(tmp_path))

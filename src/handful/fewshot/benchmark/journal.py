@@ -25,9 +25,8 @@ import numpy as np
 
 from handful.errors import PlanError
 from handful.fewshot.benchmark.plan import Cell, Plan
-from handful.fewshot.benchmark.run import MACHINE, Row
+from handful.fewshot.benchmark.run import Row, versions_text
 from handful.fewshot.benchmark.score import Scores
-from handful.fewshot.benchmark.versions import versions_text
 from handful.machine.extras import import_pyarrow
 from handful.machine.folder_lock import only_writer
 from handful.machine.outputs import refuse_overwriting
@@ -35,12 +34,12 @@ from handful.machine.untrusted import read_bytes, read_json
 from handful.machine.whole_file import UNFINISHED, written_whole
 from handful.shapes import Int
 
-# Columns of the journal and their Arrow types; a failure is `failed_by` the machine or the method.
+# Columns of the journal and their Arrow types; a task that the method failed on has an error and no scores.
 COLUMNS = {
     **{"cell": "string", "task": "int64", "method": "string", "transform": "string"},
     **{name: "int64" if name == "n_predicted" else "float64" for name in Scores._fields},
     **{"n_iter": "int64", "converged": "bool", "seconds": "float64", "cpu_seconds": "float64"},
-    **{"error": "string", "failed_by": "string", "attempts": "int64", "versions": "string", "code": "string"},
+    **{"error": "string", "versions": "string"},
 }
 PLAN_FILE = "plan.json"
 SHARD = re.compile(r"rows-(\d{6,})-([0-9a-f]{16})\.parquet")
@@ -51,18 +50,7 @@ BUDGETED_RANGE = 2
 
 
 class Journal:
-    """Plan and rows of a run, in a folder.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=3)
-    >>> with TemporaryDirectory() as folder:
-    ...     journal = Journal.create(folder + "/run", (cell,))
-    ...     journal.plan == (cell,), remaining(cell, journal.done(cell))
-    (True, [[0], [1], [2]])
-    """
+    """Plan and rows of a run, in a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -80,15 +68,9 @@ class Journal:
         place.mkdir(parents=True, exist_ok=True)
         with only_writer(place, PlanError):
             _refuse_used(place)
+            versions = dict(part.split() for part in versions_text().split(", "))
             cells = [cell.to_mapping() for cell in plan]
-            _write_plan(
-                place,
-                {
-                    "cells": cells,
-                    "versions": dict(part.split() for part in versions_text().split(", ")),
-                    "bank_places": dict(bank_places),
-                },
-            )
+            _write_plan(place, {"cells": cells, "versions": versions, "bank_places": dict(bank_places)})
         return cls(place)
 
     @property
@@ -110,13 +92,6 @@ class Journal:
                     raise PlanError(
                         f"the bank {cell.bank!r} is not the one this run was started with: its content hash differs; "
                         "give that bank, give this one another name, or start another run"
-                    )
-            files = {cell.method: cell.method_hash for cell in self.plan}
-            for cell in plan:
-                if files.get(cell.method, cell.method_hash) != cell.method_hash:
-                    raise PlanError(
-                        f"the file of the method {cell.method!r} is not the one this run was started with: its content "
-                        "differs; restore it, give the method another name, or start another run"
                     )
             about = {**self._about, "cells": [cell.to_mapping() for cell in plan]}
             about["bank_places"] = {**self.bank_places, **bank_places}
@@ -162,15 +137,15 @@ class Journal:
         return sorted(self.folder.glob("rows-*.parquet"), key=_noted)
 
     def table(self) -> Any:
-        """All rows as one `pyarrow.Table`; of a task that was tried several times, the last."""
+        """All rows as one `pyarrow.Table`."""
         pa, _ = import_pyarrow()
         shards = self.shards()
         tables = [_read_shard(shard) for shard in shards]
         table = pa.concat_tables([pa.schema(list(COLUMNS.items())).empty_table(), *tables])
-        if table.group_by(["cell", "task"]).aggregate([]).num_rows == table.num_rows:
-            return table
-        shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
-        return table.take(_last_attempts(table, shard_of_row))
+        if table.group_by(["cell", "task"]).aggregate([]).num_rows < table.num_rows:
+            shard_of_row = np.repeat([shard.name for shard in shards], [shard.num_rows for shard in tables])
+            _name_two_answers(table, shard_of_row)
+        return table
 
     def columns(self, cell: Cell | None = None) -> dict[str, np.ndarray]:
         """Rows as arrays by column, of one cell or of all, ordered by task; text columns hold objects."""
@@ -183,10 +158,8 @@ class Journal:
         return {name: values[order] for name, values in arrays.items()}
 
     def done(self, cell: Cell) -> Int[np.ndarray, "task"]:
-        """Numbers of the tasks of a cell that need not be tried again: all rows except failures of the machine."""
-        columns = self.columns(cell)
-        done: np.ndarray = columns["task"][columns["failed_by"] != MACHINE]
-        return done
+        """Numbers of the tasks of a cell that have a row."""
+        return self.columns(cell)["task"]
 
     def _read_plan(self) -> None:
         try:
@@ -210,25 +183,6 @@ def remaining(cell: Cell, done: Int[np.ndarray, "done"]) -> list[list[int]]:
 
     Ranges begin at multiples of their size, whatever is done, so a resumed run solves the same ranges as an
     uninterrupted one.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    done : ndarray of int
-        Numbers of its tasks that have a row.
-
-    Returns
-    -------
-    list of list of int
-        Numbers of the tasks of each range.
-
-    Examples
-    --------
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> cell = Cell("mine", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=4)
-    >>> remaining(cell, np.array([0, 2]))
-    [[1], [3]]
     """
     size = min(MOST_IN_RANGE, -(-cell.n_tasks // RANGES_PER_CELL))
     if cell.cpu_budget is not None:
@@ -281,20 +235,16 @@ def _read_shard(shard: Path) -> Any:
         ) from error
 
 
-def _last_attempts(table: Any, shard_of_row: np.ndarray) -> list[int]:
-    """Numbers of the valid rows; a task may have several rows only if all but the last are failures of the machine."""
-    last: dict[tuple[str, int], int] = {}
-    failed_by, attempts = table["failed_by"].to_pylist(), table["attempts"].to_pylist()
+def _name_two_answers(table: Any, shard_of_row: np.ndarray) -> None:
+    """Raise an error about the first task with two rows; rows are not kept if it is not known which are right."""
+    first: dict[tuple[str, int], int] = {}
     for row, key in enumerate(zip(table["cell"].to_pylist(), table["task"].to_pylist(), strict=True)):
-        before = last.get(key)
-        if before is not None and (failed_by[before] != MACHINE or attempts[row] != attempts[before] + 1):
-            names = " and ".join(dict.fromkeys(shard_of_row[r] for r in (before, row)))
+        if first.setdefault(key, row) != row:
+            names = " and ".join(dict.fromkeys(shard_of_row[r] for r in (first[key], row)))
             raise PlanError(
                 f"task {key[1]} of cell {key[0]} has two answers: see {names}. One shard is a copy, or comes from "
                 "another run; remove it"
             )
-        last[key] = row
-    return sorted(last.values())
 
 
 def _plan_checksum(about: Mapping[str, Any]) -> str:

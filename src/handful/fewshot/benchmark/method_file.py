@@ -22,31 +22,14 @@ _hashes: dict[str, str] = {}
 
 
 def is_place(method: str) -> bool:
-    """Whether this names a method in a file.
-
-    Examples
-    --------
-    >>> is_place("methods/cosine.py:cosine"), is_place("paddle")
-    (True, False)
-    """
+    """Whether this names a method in a file."""
     return PLACE.fullmatch(method) is not None
 
 
 def load_method(place: str) -> str:
-    r"""Run the file, register its method and return the method's name.
+    """Run the file, register its method and return the method's name.
 
     The file may import installed packages, but no files beside it: these would not be part of its hash.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "mine.py"
-    >>> _ = file.write_text(
-    ...     "import dataclasses\nfrom handful.fewshot import METHODS\n"
-    ...     "quick = dataclasses.replace(METHODS['paddle'], name='quick')\n"
-    ... )
-    >>> load_method(f"{file}:quick")
-    'quick'
     """
     match = PLACE.fullmatch(place)
     if match is None:

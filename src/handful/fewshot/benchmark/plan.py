@@ -1,9 +1,8 @@
 """Plans: a cell says which tasks are solved with which method, and a plan is a tuple of cells.
 
 A row of results is a function of the cell and the number of its task. The content hash of a cell covers all that the
-row depends on: features (by the bank's own hash), split, spec, method, transform, options with their defaults written
-out, and seed. It leaves out how many tasks are wanted and how long they may take, so a run can be extended by asking
-for more.
+row depends on: features (by the bank's own hash), split, spec, method, transform, options and seed. It leaves out how
+many tasks are wanted and how long they may take, so a run can be extended by asking for more.
 """
 
 from __future__ import annotations
@@ -24,11 +23,9 @@ from handful.errors import PlanError
 from handful.fewshot.benchmark.method_file import file_hash, is_place, load_method
 from handful.fewshot.methods import METHODS
 from handful.fewshot.tasks import (
-    Arrivals,
     Balanced,
     Dirichlet,
     FixedSupport,
-    RangeOverPool,
     ShotsPerClass,
     TaskSpec,
     UniformOverPool,
@@ -43,15 +40,13 @@ Banks: TypeAlias = Mapping[str, FeatureBank]
 
 QUERY_RULES: Mapping[str, type[QueryRule]] = {
     "uniform": UniformOverPool,
-    "range": RangeOverPool,
     "balanced": Balanced,
     "dirichlet": Dirichlet,
-    "arrivals": Arrivals,
 }
 # Keys of an entry of a TOML plan, and their defaults.
 ENTRY_DEFAULTS: Mapping[str, Any] = {
     **{"bank": None, "method": None, "split": "", "transform": "", "parameters": {}, "options": {}},
-    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "k_eff_least": None, "concentration": None},
+    **{"shots": 5, "support_bank": "", "query": "uniform", "k_eff": 5, "concentration": None},
     **{"n_query": 75, "n_classes": 0, "unknown_classes": 0, "unknown_share": None},
     **{"seed": 0, "tasks": 1000, "cpu_budget": 0.0},
 }
@@ -90,14 +85,6 @@ class Cell:
         Classes that take part and dimension of their vectors, once the cell is bound to banks.
     method_hash : str
         Hash of the file that the method came from; empty if it came from none.
-
-    Examples
-    --------
-    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "paddle", n_tasks=200)
-    >>> cell.transform
-    'range_scale_public_code'
-    >>> cell.content_hash == replace(cell, n_tasks=1000).content_hash
-    True
     """
 
     bank: str
@@ -140,10 +127,6 @@ class Cell:
     def content_hash(self) -> str:
         """First 16 hex digits of the SHA-256 of all that a row of results depends on."""
         entries = self.to_mapping()
-        if self.method_hash:  # of a file that may not be there when rows are read; its hash covers the defaults
-            entries["method_hash"] = self.method_hash
-        else:
-            entries["options"] = dataclasses.asdict(METHODS[self.method].make_options(**self.options))
         del entries["n_tasks"], entries["cpu_budget"], entries["bank_shape"]  # the bank's hash covers its shape
         return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -158,34 +141,26 @@ class Cell:
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields as plain values, fit for JSON."""
         entries = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        if not self.method_hash:
-            del entries["method_hash"]
-        query = self.spec.query
-        rule = next(name for name, kind in QUERY_RULES.items() if type(query) is kind)
-        entries["spec"] = {
-            "support": dataclasses.asdict(self.spec.support),
-            "query": {"rule": rule, **dataclasses.asdict(query)},
-            "n_query": self.spec.n_query,
-            "n_classes": self.spec.n_classes,
-        }
-        if self.spec.unknown is not None:  # hashes of other cells stay what they were
-            entries["spec"]["unknown"] = dataclasses.asdict(self.spec.unknown)
-        for name in ("parameters", "options"):  # arrays become lists
-            entries[name] = json.loads(json.dumps(dict(entries[name]), default=lambda array: array.tolist()))
-        return entries
+        rule = next(name for name, kind in QUERY_RULES.items() if type(self.spec.query) is kind)
+        entries["spec"] = dataclasses.asdict(self.spec)
+        entries["spec"]["query"]["rule"] = rule
+        plain: dict[str, Any] = json.loads(json.dumps(entries, default=_plain))
+        return plain
 
     @classmethod
     def from_mapping(cls, entries: Mapping[str, Any]) -> Cell:
         """Make a cell from what `to_mapping` returned."""
-        spec = entries["spec"]
-        support: SupportRule = (
-            ShotsPerClass(**spec["support"]) if "shots" in spec["support"] else FixedSupport(**spec["support"])
-        )
-        query = dict(spec["query"])
-        rule: QueryRule = QUERY_RULES[query.pop("rule")](**query)
-        unknown = UnknownClasses(**spec["unknown"]) if "unknown" in spec else None
-        tasks = TaskSpec(support, rule, spec["n_query"], spec["n_classes"], unknown)
+        spec, query = entries["spec"], dict(entries["spec"]["query"])
+        kind = ShotsPerClass if "shots" in spec["support"] else FixedSupport
+        unknown = UnknownClasses(**spec["unknown"]) if spec.get("unknown") else None
+        rule = QUERY_RULES[query.pop("rule")](**query)
+        tasks = TaskSpec(kind(**spec["support"]), rule, spec["n_query"], spec["n_classes"], unknown)
         return cls(**{**entries, "spec": tasks, "bank_shape": tuple(entries.get("bank_shape", (0, 0)))})
+
+
+def _plain(value: Any) -> Any:
+    """Return an array as a list, or a mapping of any kind as a dictionary."""
+    return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
 Plan: TypeAlias = tuple[Cell, ...]
@@ -214,30 +189,11 @@ def named_bank(banks: Banks, name: str) -> FeatureBank:
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    r"""Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
+    """Read a plan in TOML: its entries, and the paths of banks it names under `[banks]`.
 
     Each table `[[cells]]` is a grid: where a key has a list, each value is used in turn, and all combinations are
     cells. `[defaults]` apply to every table that does not override them. `grid(entries, banks)` makes the cells. Paths
     are relative to the file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    tuple
-        The entries, and a mapping from names of banks to paths.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "plan.toml"
-    >>> _ = file.write_text('[banks]\nmine = "mine.bank"\n[[cells]]\nbank = "mine"\nmethod = ["paddle", "tim"]\n')
-    >>> entries, places = read_plan(file)
-    >>> entries, list(places)
-    ([{'bank': 'mine', 'method': ['paddle', 'tim']}], ['mine'])
     """
     file = Path(path)
     try:
@@ -263,24 +219,16 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], dict[
 
 
 def grid(entries: Sequence[Mapping[str, Any]], banks: Banks) -> Plan:
-    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest.
-
-    Examples
-    --------
-    >>> plan = grid([{"bank": "clinc150", "shots": [5, 10], "method": ["paddle", "tim"], "tasks": 20}], {})
-    >>> [(cell.spec.support.shots, cell.method) for cell in plan]
-    [(5, 'paddle'), (5, 'tim'), (10, 'paddle'), (10, 'tim')]
-    """
-    return tuple(_cell(dict(zip(entry, values, strict=True)), banks) for entry in entries for values in _values(entry))
-
-
-def _values(entry: Mapping[str, Any]) -> Iterable[tuple[Any, ...]]:
-    unknown = set(entry) - set(ENTRY_DEFAULTS)
-    if unknown:
-        raise PlanError(
-            f"a cell has no key {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(ENTRY_DEFAULTS)}"
-        )
-    return product(*(value if isinstance(value, list) else [value] for value in entry.values()))
+    """Make all combinations of the lists in entries from `read_plan` into cells; later keys vary fastest."""
+    cells = []
+    for entry in entries:
+        if unknown := set(entry) - set(ENTRY_DEFAULTS):
+            raise PlanError(
+                f"a cell has no key {', '.join(map(repr, sorted(unknown)))}; it may have {', '.join(ENTRY_DEFAULTS)}"
+            )
+        values = (value if isinstance(value, list) else [value] for value in entry.values())
+        cells += [_cell(dict(zip(entry, combination, strict=True)), banks) for combination in product(*values)]
+    return tuple(cells)
 
 
 def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
@@ -288,54 +236,35 @@ def _cell(given: Mapping[str, Any], banks: Banks) -> Cell:
     for name in ("bank", "method"):
         if not isinstance(entry[name], str):
             raise PlanError(f"every cell needs a {name}, given as a name, got {entry[name]!r}")
+    as_they_are = ("bank", "method", "split", "transform", "parameters", "options", "seed", "support_bank")
     return Cell(
-        entry["bank"],
-        task_spec(entry, banks),
-        entry["method"],
+        spec=task_spec(entry, banks),
         n_tasks=entry["tasks"],
         cpu_budget=entry["cpu_budget"] or None,
-        **{name: entry[name] for name in ("split", "transform", "parameters", "options", "seed", "support_bank")},
+        **{name: entry[name] for name in as_they_are},
     )
 
 
 def task_spec(given: Mapping[str, Any], banks: Banks) -> TaskSpec:
-    """Make the spec of an entry's tasks from its keys; those that it lacks have the defaults of a plan.
-
-    Examples
-    --------
-    >>> task_spec({"shots": 1, "query": "balanced", "k_eff": 3}, {})
-    TaskSpec(support=ShotsPerClass(shots=1), query=Balanced(k_eff=3), n_query=75, n_classes=None, unknown=None)
-    """
+    """Make the spec of an entry's tasks from its keys; those that it lacks have the defaults of a plan."""
     entry = {**ENTRY_DEFAULTS, **given}
-    if entry["query"] not in QUERY_RULES:
-        raise PlanError(f"no query rule is called {entry['query']!r}; choose from {', '.join(QUERY_RULES)}")
-    query = QUERY_RULES[entry["query"]](entry["k_eff"], **_rule_options(entry))
+    rule, options = entry["query"], {}
+    if rule not in QUERY_RULES:
+        raise PlanError(f"no query rule is called {rule!r}; choose from {', '.join(QUERY_RULES)}")
+    if entry["concentration"] is not None:
+        if rule != "dirichlet":
+            raise PlanError(f"query = {rule!r} has no concentration; leave it out, or set query to 'dirichlet'")
+        options["concentration"] = entry["concentration"]
     support: SupportRule = ShotsPerClass(entry["shots"])
     if entry["support_bank"]:
         other = named_bank(banks, entry["support_bank"])
         support = FixedSupport.whole((other.split(entry["split"]) if entry["split"] else other).labels)
-    return TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, _unknown(entry))
-
-
-def _rule_options(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the other fields of the query rule, apart from k_eff, that the entry gives."""
-    fields = {"k_eff_least": "least", "concentration": "concentration"}
-    given = [key for key in fields if entry[key] is not None]
-    for key in given:
-        rules = [name for name, one in QUERY_RULES.items() if fields[key] in one.__dataclass_fields__]
-        if entry["query"] not in rules:
-            raise PlanError(
-                f"query = {entry['query']!r} has no {key}, got {entry[key]!r}; leave it out, or set query to "
-                f"{' or '.join(map(repr, rules))}"
-            )
-    return {fields[key]: entry[key] for key in given}
-
-
-def _unknown(entry: Mapping[str, Any]) -> UnknownClasses | None:
     count, share = entry["unknown_classes"], entry["unknown_share"]
     if bool(count) != (share is not None):
         raise PlanError(
             f"unknown_classes and unknown_share go together, got {count!r} and {share!r}: give how many classes the "
             "support lacks, and their share of the query"
         )
-    return UnknownClasses(count, float(share)) if count else None
+    unknown = UnknownClasses(count, float(share)) if count else None
+    query = QUERY_RULES[rule](entry["k_eff"], **options)
+    return TaskSpec(support, query, entry["n_query"], entry["n_classes"] or None, unknown)

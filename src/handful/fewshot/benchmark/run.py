@@ -6,27 +6,30 @@ subtract, and using the mean of the task's own points would be a different metho
 is, without centring, and the column `transform` of its rows says so.
 
 A task that fails has a row that says what failed. A failure of the method would happen again, so it is the result. A
-failure of the machine (memory, disk, a dead worker) says nothing about the method, and is tried again when the run is
-resumed.
+failure of the machine (memory, disk, a dead worker) says nothing about the method: the row is `lost`, it is not kept,
+and the task is tried again when the run is resumed.
 """
 
 from __future__ import annotations
 
 import math
+import platform
 import time
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+import handful
 from handful.banks import FeatureBank
 from handful.fewshot.benchmark.method_file import refuse_another_file
 from handful.fewshot.benchmark.plan import Banks, Cell, named_bank
 from handful.fewshot.benchmark.score import Scores, score
-from handful.fewshot.benchmark.versions import code_version, versions_text
 from handful.fewshot.dispatch import solve
 from handful.fewshot.gathering import gather
 from handful.fewshot.numerics.fixed_point import Trace
@@ -40,16 +43,10 @@ from handful.shapes import Float, Int
 BASE_SPLIT = "base"
 WITHOUT_BASE = "l2"
 Row: TypeAlias = dict[str, Any]
-# Values of the column `failed_by`.
-METHOD, MACHINE = "method", "machine"
-
-
-class DeadWorkerError(Exception):
-    """The process or machine that ran a task has gone away; the name appears only in the column `error` of a row."""
-
-
+# Packages that rows are computed with; scikit-learn fits the logistic regression of `ici`.
+COMPUTING = ("numpy", "scikit-learn", "torch")
 # Methods open no files: an OSError is a failure of the machine.
-MACHINE_ERRORS = (MemoryError, OSError, BrokenExecutor, DeadWorkerError, torch.OutOfMemoryError)
+MACHINE_ERRORS = (MemoryError, OSError, BrokenExecutor, torch.OutOfMemoryError)
 # What torch says in a plain RuntimeError when memory runs out on the CPU.
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
@@ -75,12 +72,12 @@ class Material:
 
     def in_memory(self) -> Material:
         """Return the same rows as arrays in memory, so that the rows are sent and not the path of their file."""
-        bank, other = (
-            None if one is None else FeatureBank.from_arrays(np.array(one.features), one.labels, one.class_names)
-            for one in (self.bank, self.support_bank)
-        )
-        assert bank is not None
-        return replace(self, bank=bank, support_bank=other)
+
+        def copied(bank: FeatureBank) -> FeatureBank:
+            return FeatureBank.from_arrays(np.array(bank.features), bank.labels, bank.class_names)
+
+        other = None if self.support_bank is None else copied(self.support_bank)
+        return replace(self, bank=copied(self.bank), support_bank=other)
 
 
 def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
@@ -90,29 +87,8 @@ def run_range(cell: Cell, material: Material, indices: Sequence[int]) -> list[Ro
     they are solved one by one, and a task that fails alone has a row with its error and no scores. (A task solved alone
     may differ from the same task solved in its range in the last bits.)
 
-    Parameters
-    ----------
-    cell : Cell
-        What to run.
-    material : Material
-        The banks of the cell.
-    indices : sequence of int
-        Numbers of the tasks.
-
-    Returns
-    -------
-    list of dict
-        One per task. Keys are `handful.fewshot.benchmark.journal.COLUMNS`. `seconds` is wall time in the method,
-        `cpu_seconds` processor time of everything, both shared out equally among the tasks of the range.
-
-    Examples
-    --------
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.datasets import load_clinc150
-    >>> cell = Cell("clinc150", TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5)), "nearest_prototype")
-    >>> rows = run_range(cell, Material(load_clinc150()), [0, 1])
-    >>> [row["task"] for row in rows], rows[0]["n_predicted"] >= 1
-    ([0, 1], True)
+    Keys of a row are `handful.fewshot.benchmark.journal.COLUMNS` and `lost`. `seconds` is wall time in the method,
+    `cpu_seconds` processor time of everything, both shared out equally among the tasks of the range.
     """
     refuse_another_file(cell.method, cell.method_hash)
     with one_thread():
@@ -167,7 +143,7 @@ def _rows(cell: Cell, material: Material, indices: Sequence[int]) -> list[Row]:
         "seconds": seconds,
         "cpu_seconds": (time.thread_time() - cpu) / len(indices),
         "error": None,
-        "failed_by": None,
+        "lost": False,
     }
     return [
         {"task": int(index), **shared, **{column: values[t] for column, values in columns.items()}}
@@ -184,28 +160,19 @@ def failure(cell: Cell, material: Material, index: int, error: Exception) -> Row
     """Return the row of a task that ended with an error."""
     nothing = dict.fromkeys((*Scores._fields, "n_iter", "converged", "seconds", "cpu_seconds"))
     name, _ = applied_transform(cell, material)
-    failed_by = MACHINE if of_the_machine(error) else METHOD
-    said = f"{type(error).__name__}: {error}"
-    return {"task": int(index), **_identity(cell, name), **nothing, "error": said, "failed_by": failed_by}
+    found = {"error": f"{type(error).__name__}: {error}", "lost": of_the_machine(error)}
+    return {"task": int(index), **_identity(cell, name), **nothing, **found}
 
 
 def lost_range(task: tuple[Cell, Shared, Sequence[int]], error: Exception) -> list[Row]:
-    """Return the rows of a range whose workers died on every attempt; a resumed run tries it again."""
+    """Return the rows of a range whose workers died on every attempt."""
     cell, material, indices = task
-    died = DeadWorkerError(str(error).partition("\n")[0])
+    died = BrokenExecutor(str(error).partition("\n")[0])
     return [failure(cell, material.value, index, died) for index in indices]
 
 
 def of_the_machine(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is a failure of the machine and not of the method.
-
-    Examples
-    --------
-    >>> of_the_machine(MemoryError()), of_the_machine(OSError(28, "No space left on device"))
-    (True, True)
-    >>> of_the_machine(ValueError("the matrix is singular"))
-    False
-    """
+    """Whether an error, or what caused it, is a failure of the machine and not of the method."""
     if isinstance(error, MACHINE_ERRORS):
         return True
     if isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY):
@@ -214,15 +181,17 @@ def of_the_machine(error: BaseException) -> bool:
 
 
 def _identity(cell: Cell, transform_name: str) -> Row:
-    """Return what a row is about, and what made it; the caller raises `attempts` if the task was tried before."""
-    return {
-        "cell": cell.content_hash,
-        "method": cell.method,
-        "transform": transform_name,
-        "versions": versions_text(),
-        "code": code_version(cell.method),
-        "attempts": 1,
-    }
+    """Return what a row is about, and what made it."""
+    about = {"cell": cell.content_hash, "method": cell.method, "transform": transform_name}
+    return {**about, "versions": versions_text()}
+
+
+@cache
+def versions_text() -> str:
+    """Versions of handful, Python and the packages that rows are computed with, as one line."""
+    versions = {"handful": handful.__version__, "python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in COMPUTING}
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 def _mean(bank: FeatureBank) -> Float[np.ndarray, "dim"]:

@@ -47,16 +47,7 @@ class Scores(NamedTuple):
 
 
 def score(solution: Solution, truth: Int[Tensor, "task query"]) -> Scores:
-    """Compare the answer with the labels of the queries, -1 for unknown; drawn tasks have no padded queries.
-
-    Examples
-    --------
-    >>> from handful.fewshot import TaskBatch, solve
-    >>> task = TaskBatch.single([[0.0], [9.0], [99.0]], [0, 1, 2], [[1.0], [0.5], [8.0], [9.5]], n_classes=3)
-    >>> scores = score(solve("nearest_prototype", task), torch.tensor([[0, 0, 0, 1]]))
-    >>> [round(float(value), 3) for value in scores[:6]]
-    [0.75, 0.833, 2.0, 1.0, 1.0, 0.25]
-    """
+    """Compare the answer with the labels of the queries, -1 for unknown; drawn tasks have no padded queries."""
     predictions, n_classes = solution.predictions, solution.log_assignments.shape[-1]
     known = truth >= 0
     n_known = known.sum(-1)

@@ -54,30 +54,10 @@ GRIDS: Mapping[str, tuple[Point, ...]] = MappingProxyType(
 def tuning_plan(banks: Banks, methods: Sequence[str], points: Sequence[Point] = (), **keys: Any) -> Plan:
     """Make the cells of a tuning: each method on each bank with the options of each point of its grid.
 
-    Parameters
-    ----------
-    banks : Mapping[str, FeatureBank]
-        Banks with the splits `validation` and `test`, which must have no class in common.
-    methods : sequence of str
-        The methods. What is not tuned is as in the plans of the paper: transform and other options.
-    points : sequence of mapping
-        The grid, for methods without one in `GRIDS` or instead of it. The published values are added to every grid.
-    **keys
-        Keys of a plan that differ from `TASKS`, such as `tasks=200` or `query="balanced"`; also `transform`.
-
-    Returns
-    -------
-    tuple of Cell
-        A plan.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from handful.datasets import load_clinc150
-    >>> banks = {"clinc150": replace(load_clinc150(), splits={"validation": range(64, 80), "test": range(80, 100)})}
-    >>> plan = tuning_plan(banks, ["laplacian_shot"], tasks=50)
-    >>> [cell.options["smoothness"] for cell in plan]
-    [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]
+    Banks have the splits `validation` and `test`, which must have no class in common. What is not tuned, transform and
+    other options, is as in the plans of the paper. `points` are the grid of a method that has none in `GRIDS`, or
+    replace it; the published values are added to every grid. `keys` are keys of a plan that differ from `TASKS`, such
+    as `tasks=200` or `query="balanced"`, and `transform`.
     """
     entry = {**TASKS, **keys}
     for bank in banks:

@@ -41,14 +41,6 @@ def register(method: Method) -> Method:
     -------
     Method
         The same.
-
-    Examples
-    --------
-    >>> import dataclasses
-    >>> from handful import fewshot
-    >>> mine = dataclasses.replace(fewshot.METHODS["paddle"], name="mine")
-    >>> fewshot.register(mine).name, "mine" in fewshot.METHODS
-    ('mine', True)
     """
     METHODS.register(getattr(method, "name", ""), method)
     return method

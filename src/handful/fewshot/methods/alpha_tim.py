@@ -16,11 +16,10 @@ order for all three terms, 5 by default and tuned for each number of shots.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import Loss, adam_descent, descend
+from handful.fewshot.solvers.mutual_information import Loss, solve_by_adam
 from handful.fewshot.task import TaskBatch
 
 
@@ -36,7 +35,6 @@ class AlphaTimOptions(Options):
     tsallis_alpha_conditional: float = above(0, 5.0)  # γ
     learning_rate: float = above(0, 1e-4)  # of Adam
     max_iter: int = at_least(0, 1000)  # the same for every task; zero gives the nearest prototype
-    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def solve(task: TaskBatch, options: AlphaTimOptions) -> Solution:
@@ -49,8 +47,7 @@ def solve(task: TaskBatch, options: AlphaTimOptions) -> Solution:
         options.tsallis_alpha_marginal,
         options.tsallis_alpha_conditional,
     )
-    step = partial(adam_descent, loss=loss, learning_rate=options.learning_rate)
-    return descend(step, loss, task, options)
+    return solve_by_adam(task, loss, options.learning_rate, options.max_iter)
 
 
 METHOD = Method(

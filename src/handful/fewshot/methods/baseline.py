@@ -13,14 +13,13 @@ Two heads, both trained on the mean cross-entropy of the support; each query is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from handful.fewshot.methods.method import Method, Options, above, among, at_least
-from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.finetuning import fit_linear, fit_prototypes
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 HEADS = ("linear", "prototypes")
@@ -44,7 +43,7 @@ def solve(task: TaskBatch, options: BaselineOptions) -> Solution:
     if options.head == "prototypes":
         prototypes = fit_prototypes(frame, options)
         u = softmax(-options.temperature * half_squared_distances(frame.query, prototypes))
-        return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
+        return frame.solution(u, n_iter=options.max_iter, find_prototypes=frame.placed(prototypes))
     layer = fit_linear(task, options, bias=True)
     return frame.solution(softmax(layer.logits(task.query)), n_iter=options.max_iter)
 

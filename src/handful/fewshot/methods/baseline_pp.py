@@ -13,15 +13,13 @@ Two heads, both trained on the mean cross-entropy of the support; each query is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from handful.fewshot.methods.method import Method, Options, above, among, at_least
-from handful.fewshot.numerics.distances import cosines
 from handful.fewshot.numerics.simplex import softmax
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import cosines, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.finetuning import fit_linear, fit_prototypes
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 HEADS = ("cosine", "prototypes")
@@ -48,7 +46,7 @@ def solve(task: TaskBatch, options: BaselinePPOptions) -> Solution:
     if options.head == "prototypes":
         prototypes = fit_prototypes(frame, options)
         u = softmax(options.temperature * cosines(task.query, prototypes + frame.origin.unsqueeze(-2)))
-        return frame.solution(u, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
+        return frame.solution(u, n_iter=options.max_iter, find_prototypes=frame.placed(prototypes))
     # Scaling the unit features scales the logits, in training and in prediction.
     default = SCALE if task.n_classes <= MANY_CLASSES else LARGE_SCALE
     scale = default if options.scale is None else options.scale

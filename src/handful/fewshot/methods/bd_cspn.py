@@ -14,18 +14,14 @@ because the result of their normalisation is discarded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-
-from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, at_least
-from handful.fewshot.numerics.distances import cosines, half_squared_distances
 from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import cosines, half_squared_distances
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Float
 
 # τ in the soft labels; it sets their confidence and does not change which class comes first.
 COSINE_SCALE = 10.0
@@ -50,11 +46,7 @@ def solve(task: TaskBatch, options: BDCSPNOptions) -> Solution:
         u = softmax(-half_squared_distances(frame.query, centred))
     else:
         u = softmax(COSINE_SCALE * cosines(rectified.query, rectified.prototypes))
-    return frame.solution(u, find_prototypes=partial(_prototypes, options))
-
-
-def _prototypes(options: BDCSPNOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return rectify(frame.task, options.sharpness, public_code=options.public_code).prototypes
+    return frame.solution(u, find_prototypes=rectified.prototypes)
 
 
 METHOD = Method(

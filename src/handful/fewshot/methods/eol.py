@@ -25,13 +25,12 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
-from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.adam import minimised
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.outlier_logit import (
     OpenProblem,
     blocks,
-    kept_prototypes,
     logit_slopes,
     open_softmax,
     open_solution,
@@ -75,19 +74,20 @@ def solve(task: TaskBatch, options: EolOptions) -> Solution:
 def _solve_block(task: TaskBatch, options: EolOptions) -> Solution:
     problem = OpenProblem.of(task)
     nothing = torch.zeros_like(problem.means[..., :1]).mT
-    parts = [problem.means, nothing, nothing]
-    memories = [AdamState.zeros_like(part) for part in parts]
-    for _ in range(options.max_iter):
-        at = zip(parts, gradient(problem, ScaledPrototypes(*parts), options), memories, strict=True)
-        moved = [adam_step(part, slope, memory, options.learning_rate) for part, slope, memory in at]
-        parts, memories = [part for part, _ in moved], [memory for _, memory in moved]
+    parts = minimised(
+        lambda *parts: gradient(problem, ScaledPrototypes(*parts), options),
+        [problem.means, nothing, nothing],
+        options.learning_rate,
+        options.max_iter,
+    )
     head = ScaledPrototypes(*parts)
-    log_p = _log_probabilities(problem, head, options)
+    logits = head.logits(problem.cosines(head.prototypes), options.temperature)
+    log_p = open_softmax(logits, _outlier(problem, options))
     unknown = problem.query(log_p)[..., -1].exp()
     means = _refined(task, log_p[..., :-1].exp())
     refined = ScaledPrototypes(means, head.log_scales, head.shifts)
     closed = softmax(problem.query(refined.logits(problem.cosines(means), options.temperature)))
-    return open_solution(task, closed, unknown, options.max_iter, kept_prototypes(task, means))
+    return open_solution(task, closed, unknown, options.max_iter, means)
 
 
 def gradient(problem: OpenProblem, head: ScaledPrototypes, options: EolOptions) -> tuple[Tensor, Tensor, Tensor]:
@@ -116,13 +116,6 @@ def gradient(problem: OpenProblem, head: ScaledPrototypes, options: EolOptions) 
         (scaled * cosines).sum(-2, keepdim=True),
         of_logits.sum(-2, keepdim=True),
     )
-
-
-def _log_probabilities(
-    problem: OpenProblem, head: ScaledPrototypes, options: EolOptions
-) -> Float[Tensor, "task point open"]:
-    logits = head.logits(problem.cosines(head.prototypes), options.temperature)
-    return open_softmax(logits, _outlier(problem, options))
 
 
 def _outlier(problem: OpenProblem, options: EolOptions) -> Float[Tensor, "1 1 1"]:

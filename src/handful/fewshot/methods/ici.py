@@ -33,7 +33,7 @@ from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, among, at_least
 from handful.fewshot.numerics.outlier_path import outlier_path
-from handful.fewshot.rows import to_near_one
+from handful.fewshot.numerics.vectors import to_near_one
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.one_by_one import first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch
@@ -111,9 +111,11 @@ def most_credible(
     options: IciOptions,
 ) -> Int[Tensor, "chosen"]:
     """Return the positions of the `step` most credible points of each class among those still waiting."""
-    path = outlier_path(basis, labels, n_classes, N_LEVELS, SMALLEST_LEVEL)
-    first_level = path.uncorrected().int().argmax(0)
-    within = path.residuals.gather(0, first_level.unsqueeze(0)).squeeze(0)
+    levels, residuals = outlier_path(basis, labels, n_classes, N_LEVELS, SMALLEST_LEVEL)
+    uncorrected = residuals <= levels.unsqueeze(-1)  # γ_i = 0
+    uncorrected[-1] = True  # the path starts at the largest level
+    first_level = uncorrected.int().argmax(0)
+    within = residuals.gather(0, first_level.unsqueeze(0)).squeeze(0)
     if options.ties == "position":
         within = torch.zeros_like(within)
     candidates = waiting.nonzero().squeeze(-1)

@@ -29,7 +29,7 @@ from torch.nn.functional import one_hot
 
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
 from handful.fewshot.numerics.transport import sinkhorn
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.one_by_one import first_of_each_class, solve_each
 from handful.fewshot.task import TaskBatch

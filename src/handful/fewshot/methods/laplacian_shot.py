@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, at_least
-from handful.fewshot.numerics.distances import half_squared_distances, neighbour_affinities
 from handful.fewshot.numerics.geometry import masked
 from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
-from handful.fewshot.solution import DescriptionLength, Solution
+from handful.fewshot.numerics.vectors import half_squared_distances, neighbour_affinities
+from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame, iterate
 from handful.fewshot.solvers.rectification import rectify
 from handful.fewshot.task import TaskBatch
@@ -65,8 +65,16 @@ class LaplacianState:
 def step(problem: LaplacianProblem, state: LaplacianState, smoothness: float) -> tuple[LaplacianState, SoftLabels]:
     """Update Y from the labels of the neighbours."""
     u = softmax(smoothness * (problem.affinities @ state.labels) - problem.distances)
-    length = description_length(problem, u.weights, smoothness)
-    return LaplacianState(u.weights, length.data + length.partition), u
+    return LaplacianState(u.weights, energy(problem, u.weights, smoothness)), u
+
+
+def energy(
+    problem: LaplacianProblem, labels: Float[Tensor, "task query class"], smoothness: float
+) -> Float[Tensor, "task"]:
+    """`E(Y)`."""
+    y = masked(labels, problem.query_mask)
+    data = (y * problem.distances).sum((-2, -1)) - entropy(y).sum(-1)
+    return data - smoothness * (y * (problem.affinities @ y)).sum((-2, -1))
 
 
 def change(problem: LaplacianProblem, new: LaplacianState, old: LaplacianState) -> Float[Tensor, "task"]:
@@ -75,54 +83,21 @@ def change(problem: LaplacianProblem, new: LaplacianState, old: LaplacianState) 
     return move.where(old.energy.isfinite(), torch.inf)
 
 
-def description_length(
-    problem: LaplacianProblem, labels: Float[Tensor, "task query class"], smoothness: float
-) -> DescriptionLength:
-    """`Σ y a + Σ y ln y` for the data, `-λ Σ g ⟨y, y⟩` for the partition."""
-    y = masked(labels, problem.query_mask)
-    data = (y * problem.distances).sum((-2, -1)) - entropy(y).sum(-1)
-    return DescriptionLength(data, -smoothness * (y * (problem.affinities @ y)).sum((-2, -1)))
-
-
-def prototypes_of(frame: Frame, options: LaplacianShotOptions) -> Float[Tensor, "#task class dim"]:
-    """Support means, rectified by the query if asked for, relative to the frame's origin."""
-    if not options.rectify_prototypes:
-        return frame.support.mean()
-    return rectify(frame.task, RECTIFICATION_SHARPNESS, public_code=True).prototypes - frame.origin.unsqueeze(-2)
-
-
-def pose(frame: Frame, options: LaplacianShotOptions) -> LaplacianProblem:
-    """Compute the distances and find the neighbours."""
-    return LaplacianProblem(
-        2 * half_squared_distances(frame.query, prototypes_of(frame, options)),
-        neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
-        frame.query_mask,
-    )
-
-
 def solve(task: TaskBatch, options: LaplacianShotOptions) -> Solution:
     """Compute distances and graph once, then iterate `step` until the energy of each task converges."""
     frame = Frame(task)
-    problem = pose(frame, options)
-    start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
-    return iterate(
-        frame,
-        partial(step, smoothness=options.smoothness),
-        change,
-        problem,
-        start,
-        options,
-        measure=partial(_measured, options),
-        find_prototypes=partial(_prototypes, options),
+    prototypes = frame.support.mean()
+    if options.rectify_prototypes:
+        rectified = rectify(task, RECTIFICATION_SHARPNESS, public_code=True)
+        prototypes = rectified.prototypes - frame.origin.unsqueeze(-2)
+    problem = LaplacianProblem(
+        2 * half_squared_distances(frame.query, prototypes),
+        neighbour_affinities(frame.query, frame.query_mask, options.n_neighbours),
+        frame.query_mask,
     )
-
-
-def _prototypes(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return frame.placed(prototypes_of(frame, options))
-
-
-def _measured(options: LaplacianShotOptions, frame: Frame, weights: Tensor) -> DescriptionLength:
-    return description_length(pose(frame, options), weights, options.smoothness)
+    start = LaplacianState(softmax(-problem.distances).weights, torch.full_like(frame.n_query, torch.inf))
+    advance = partial(step, smoothness=options.smoothness)
+    return iterate(frame, advance, change, problem, start, options, find_prototypes=frame.placed(prototypes))
 
 
 METHOD = Method(

@@ -13,7 +13,7 @@ from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.numerics.geometry import FeatureSpace
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, support_means
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 
@@ -27,7 +27,7 @@ def solve(task: TaskBatch, options: NearestPrototypeOptions) -> Solution:
     frame = Frame(task)
     prototypes = frame.support.mean()
     u = softmax(FeatureSpace(frame.query, frame.query_mask, frame.support).scores(prototypes))
-    return frame.solution(u, find_prototypes=support_means)
+    return frame.solution(u, find_prototypes=frame.placed(prototypes))
 
 
 METHOD = Method(

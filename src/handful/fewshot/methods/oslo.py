@@ -16,16 +16,14 @@ made for five classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.distances import cosines
-from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.moments import soft_moments
+from handful.fewshot.numerics.geometry import masked, soft_moments
 from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import cosines
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.solvers.outlier_logit import open_solution
@@ -46,7 +44,7 @@ def solve(task: TaskBatch, options: OsloOptions) -> Solution:
     """Take the steps; label the query with the last prototypes."""
     prototypes, unknown = _steps(Frame(task), options)
     closed = softmax(cosines(task.zeroed("query"), prototypes) / options.label_temperature)
-    return open_solution(task, closed, unknown, options.max_iter, partial(_prototypes, options))
+    return open_solution(task, closed, unknown, options.max_iter, prototypes)
 
 
 def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task class dim"], Float[Tensor, "task query"]]:
@@ -63,10 +61,6 @@ def _steps(frame: Frame, options: OsloOptions) -> tuple[Float[Tensor, "task clas
         z = softmax(xi * similarity / options.label_temperature).weights
         prototypes = (support + soft_moments(query, masked(xi * z, task.query_mask))).mean()
     return prototypes, (-logits).sigmoid().squeeze(-1)  # 1 - ξ would lose digits
-
-
-def _prototypes(options: OsloOptions, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return _steps(frame, options)[0]
 
 
 METHOD = Method(

@@ -21,13 +21,12 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.adam import minimised
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.outlier_logit import (
     OpenProblem,
     blocks,
-    kept_prototypes,
     logit_slopes,
     open_softmax,
     open_solution,
@@ -56,13 +55,12 @@ def solve(task: TaskBatch, options: OstimOptions) -> Solution:
 
 def _solve_block(task: TaskBatch, options: OstimOptions) -> Solution:
     problem = OpenProblem.of(task)
-    w = problem.means
-    memory = AdamState.zeros_like(w)
-    for _ in range(options.max_iter):
-        w, memory = adam_step(w, gradient(problem, w, options), memory, options.learning_rate)
+    (w,) = minimised(
+        lambda w: [gradient(problem, w, options)], [problem.means], options.learning_rate, options.max_iter
+    )
     logits = problem.query(options.temperature * problem.cosines(w))
     unknown = open_softmax(logits, _outlier(logits))[..., -1].exp()
-    return open_solution(task, softmax(logits), unknown, options.max_iter, kept_prototypes(task, w))
+    return open_solution(task, softmax(logits), unknown, options.max_iter, w)
 
 
 def gradient(

@@ -21,13 +21,12 @@ from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.numerics.adam import AdamState, adam_step
-from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.fixed_point import fixed_point
-from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.moments import Moments, soft_moments
+from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
 from handful.fewshot.numerics.simplex import entropy, project_to_simplex, softmax
+from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, data_fit, placed
+from handful.fewshot.solvers.frame import Frame, data_fit
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
 
@@ -56,59 +55,54 @@ class GradientProblem:
 
 
 @dataclass(frozen=True)
-class GradientIterate:
-    """The current U and W; padded rows of U are zero."""
+class GradientState:
+    """The current U, whose padded rows are zero, the current W, and the state of Adam for both."""
 
     assignments: Float[Tensor, "task query class"]
     prototypes: Float[Tensor, "task class dim"]
-
-
-@dataclass(frozen=True)
-class GradientState:
-    """The iterate and the state of Adam."""
-
-    at: GradientIterate
     of_assignments: AdamState
     of_prototypes: AdamState
 
 
-def gradients(problem: GradientProblem, at: GradientIterate, floor: float) -> GradientIterate:
+def gradients(
+    problem: GradientProblem,
+    assignments: Float[Tensor, "task query class"],
+    prototypes: Float[Tensor, "task class dim"],
+    floor: float,
+) -> tuple[Float[Tensor, "task query class"], Float[Tensor, "task class dim"]]:
     """∂F/∂U and ∂F/∂W, as above."""
-    query = soft_moments(problem.query, at.assignments)
+    query = soft_moments(problem.query, assignments)
     proportions = query.mass / problem.n_query.unsqueeze(-1)
     slope = torch.log(proportions + floor) + proportions / (proportions + floor)
-    of_assignments = half_squared_distances(problem.query, at.prototypes)
+    of_assignments = half_squared_distances(problem.query, prototypes)
     of_assignments -= (problem.tilt.unsqueeze(-1) * slope).unsqueeze(-2)
     pooled = problem.support + query
-    return GradientIterate(of_assignments, pooled.mass.unsqueeze(-1) * at.prototypes - pooled.sums)
+    return of_assignments, pooled.mass.unsqueeze(-1) * prototypes - pooled.sums
 
 
-def step(
-    problem: GradientProblem, state: GradientState, options: PaddleGDOptions
-) -> tuple[GradientState, GradientIterate]:
+def step(problem: GradientProblem, at: GradientState, options: PaddleGDOptions) -> tuple[GradientState, GradientState]:
     """One Adam step on U and W, then the projection of U onto the simplex."""
-    slope = gradients(problem, state.at, options.proportion_floor)
-    rate = options.learning_rate
-    u, of_u = adam_step(state.at.assignments, slope.assignments, state.of_assignments, rate)
-    w, of_w = adam_step(state.at.prototypes, slope.prototypes, state.of_prototypes, rate)
-    at = GradientIterate(masked(project_to_simplex(u), problem.query_mask), w)
-    return GradientState(at, of_u, of_w), at
+    of_u, of_w = gradients(problem, at.assignments, at.prototypes, options.proportion_floor)
+    u, u_memory = adam_step(at.assignments, of_u, at.of_assignments, options.learning_rate)
+    w, w_memory = adam_step(at.prototypes, of_w, at.of_prototypes, options.learning_rate)
+    new = GradientState(masked(project_to_simplex(u), problem.query_mask), w, u_memory, w_memory)
+    return new, new
 
 
 def init(problem: GradientProblem) -> GradientState:
     """U = softmax of the negative distances, W = support means."""
-    prototypes = problem.support.mean().expand(len(problem.query), -1, -1)
-    assignments = softmax(-half_squared_distances(problem.query, prototypes)).weights
-    at = GradientIterate(masked(assignments, problem.query_mask), prototypes)
-    return GradientState(at, AdamState.zeros_like(assignments), AdamState.zeros_like(prototypes))
+    w = problem.support.mean().expand(len(problem.query), -1, -1)
+    u = masked(softmax(-half_squared_distances(problem.query, w)).weights, problem.query_mask)
+    return GradientState(u, w, AdamState.zeros_like(u), AdamState.zeros_like(w))
 
 
-def description_length(frame: Frame, at: GradientIterate, options: PaddleGDOptions) -> DescriptionLength:
-    """`Σ u D` and `λ H(û)`, without a barrier."""
-    proportions = at.assignments.sum(-2) / frame.n_query.unsqueeze(-1)
-    prototypes = at.prototypes + frame.origin.unsqueeze(-2)
-    weight = frame.complexity_weight(options.complexity_weight)
-    return DescriptionLength(data_fit(frame, at.assignments, prototypes), weight * entropy(proportions))
+def description_length(
+    prototypes: Float[Tensor, "task class dim"], options: PaddleGDOptions, frame: Frame, weights: Tensor
+) -> DescriptionLength:
+    """`Σ u D` and `λ H(û)`, without a barrier; prototypes relative to the frame's origin."""
+    fit = data_fit(frame, weights, prototypes + frame.origin.unsqueeze(-2))
+    partition = entropy(weights.sum(-2) / frame.n_query.unsqueeze(-1))
+    return DescriptionLength(fit, frame.complexity_weight(options.complexity_weight) * partition)
 
 
 def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
@@ -117,36 +111,29 @@ def solve(task: TaskBatch, options: PaddleGDOptions) -> Solution:
     tilt = frame.complexity_weight(options.complexity_weight) / frame.n_query
     problem = GradientProblem(frame.query, frame.query_mask, frame.n_query, frame.support, tilt)
 
-    def objective(at: GradientIterate, rows: Tensor) -> Tensor:
-        length = description_length(frame.select(rows), at, options)
+    def objective(at: GradientState, rows: Tensor) -> Tensor:
+        length = description_length(at.prototypes, options, Frame(task.select(rows)), at.assignments)
         return length.data + length.partition
 
     outcome = fixed_point(
         partial(step, options=options),
-        lambda _, new, old: (new.at.prototypes - old.at.prototypes).norm(dim=-1).mean(-1),
+        lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
         problem,
         init(problem),
         n_tasks=task.n_tasks,
-        device=task.query.device,
+        device=task.device,
         max_iter=options.max_iter,
         tol=options.tol,
         observe=objective if options.record else None,
     )
-    at = outcome.answer
     return frame.solution(
-        at.assignments,
+        outcome.answer.assignments,
         n_iter=outcome.n_iter,
         converged=outcome.converged,
         trace=outcome.trace,
-        find_prototypes=partial(placed, at.prototypes),
-        measure=partial(_measured, at.prototypes, options),
+        find_prototypes=frame.placed(outcome.answer.prototypes),
+        measure=partial(description_length, outcome.answer.prototypes, options),
     )
-
-
-def _measured(
-    prototypes: Float[Tensor, "task class dim"], options: PaddleGDOptions, frame: Frame, weights: Tensor
-) -> DescriptionLength:
-    return description_length(frame, GradientIterate(weights, prototypes), options)
 
 
 # Adam squares the gradient of U, which is a squared distance

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, at_least
-from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
-from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, iterate, support_means
+from handful.fewshot.numerics.simplex import SoftLabels, softmax
+from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame, iterate
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float
 
@@ -32,7 +32,6 @@ class PriorEMOptions(Options):
 
     max_iter: int = at_least(1, 1000)
     tol: float = at_least(0, 1e-6)  # a task stops when `max_k |π_k - π_k'| ≤ tol`; at zero after `max_iter` iterations
-    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 @dataclass(frozen=True)
@@ -52,32 +51,18 @@ def step(
     return masked(u.weights, problem.query_mask).sum(-2) / problem.n_query.unsqueeze(-1), u
 
 
-def description_length(problem: MixtureProblem, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
-    """`Σ u D + Σ u ln u`, and `|Q| H(û)`: an upper bound of the negative log-likelihood."""
-    u = masked(weights, problem.query_mask)
-    data = (u * problem.half_distances).sum((-2, -1)) - entropy(u).sum(-1)
-    return DescriptionLength(data, problem.n_query * entropy(u.sum(-2) / problem.n_query.unsqueeze(-1)))
-
-
-def pose(frame: Frame) -> MixtureProblem:
-    """Compute the distances to the support means."""
-    return MixtureProblem(half_squared_distances(frame.query, frame.support.mean()), frame.query_mask, frame.n_query)
+def move(problem: MixtureProblem, new: Tensor, old: Tensor) -> Float[Tensor, "task"]:
+    """`max_k |π_k - π_k'|`."""
+    return (new - old).abs().amax(-1)
 
 
 def solve(task: TaskBatch, options: PriorEMOptions) -> Solution:
     """Compute the distances once, then iterate `step` until the proportions converge."""
     frame = Frame(task)
-    problem = pose(frame)
+    means = frame.support.mean()
+    problem = MixtureProblem(half_squared_distances(frame.query, means), frame.query_mask, frame.n_query)
     uniform = torch.full_like(problem.half_distances[:, 0], 1 / task.n_classes)
-    return iterate(frame, step, _move, problem, uniform, options, measure=_measured, find_prototypes=support_means)
-
-
-def _move(problem: MixtureProblem, new: Tensor, old: Tensor) -> Float[Tensor, "task"]:
-    return (new - old).abs().amax(-1)
-
-
-def _measured(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
-    return description_length(pose(frame), weights)
+    return iterate(frame, step, move, problem, uniform, options, find_prototypes=frame.placed(means))
 
 
 METHOD = Method(

@@ -23,20 +23,17 @@ their script for mini-ImageNet and ResNet-12, which also projects a task of five
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
-from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.moments import soft_moments
+from handful.fewshot.numerics.geometry import masked, soft_moments
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
 from handful.fewshot.numerics.transport import sinkhorn
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import half_squared_distances, unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -92,7 +89,7 @@ def solve(task: TaskBatch, options: ProtoLPOptions) -> Solution:
         average = (frame.support + soft_moments(frame.query, m)).mean()
         prototypes = torch.lerp(prototypes, average, options.step_size)
         z = _nearest(frame, prototypes, options)
-    return frame.solution(z, n_iter=options.max_iter, find_prototypes=partial(placed, prototypes))
+    return frame.solution(z, n_iter=options.max_iter, find_prototypes=frame.placed(prototypes))
 
 
 def _nearest(frame: Frame, prototypes: Float[Tensor, "task class dim"], options: ProtoLPOptions) -> SoftLabels:

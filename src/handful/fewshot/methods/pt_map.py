@@ -20,12 +20,12 @@ from functools import partial
 import torch
 
 from handful.fewshot.methods.method import Method, Options, above, at_least, limited
-from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.moments import soft_moments
+from handful.fewshot.numerics.geometry import soft_moments
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.numerics.transport import sinkhorn
+from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 
 
@@ -64,7 +64,7 @@ def solve(task: TaskBatch, options: PTMAPOptions) -> Solution:
     # Row sums are right up to the tolerance; the softmax makes them exact. Padded rows are all -inf and set to zero.
     u = softmax(plan.log_plan.where(real.unsqueeze(-1) > 0, 0))
     return frame.solution(
-        u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=partial(placed, prototypes)
+        u, n_iter=options.max_iter, converged=plan.converged, find_prototypes=frame.placed(prototypes)
     )
 
 

@@ -23,10 +23,9 @@ from torch import Tensor
 from handful.engine.head import fit_head
 from handful.engine.levels import fit_levels
 from handful.engine.model import JointAnswer, Reference, label_batch
-from handful.engine.unknown import REJECTED
 from handful.fewshot.methods.method import Method, Options
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, support_means
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float, Int
 
@@ -41,7 +40,7 @@ class RollCallOptions(Options):
 
 def solve(task: TaskBatch, options: RollCallOptions) -> Solution:
     """Fit a head to each support, find the classes present in each query and label it."""
-    if len(task.source("support")) > 1:
+    if len(task.support) > 1:
         return Solution.join([_solved(task.select(slice(t, t + 1))) for t in range(task.n_tasks)])
     return _solved(task)
 
@@ -70,17 +69,17 @@ def _solved(task: TaskBatch) -> Solution:
         ones,
         ones > 0,
         task.query_mask,
-        find_prototypes=frame.later(support_means),
+        find_prototypes=frame.placed(frame.support.mean()),
         unknown=unknown.to(log_q),
     )
 
 
 def _unknown(answer: JointAnswer) -> Float[np.ndarray, "item"]:
-    """Chances to be unknown, at most one half where nothing is rejected."""
+    """Chances to be unknown, below one half if the support cannot tell."""
     if np.isnan(answer.unknown).any():
         # The least certain queries come first.
         return np.asarray((1 - answer.probabilities.max(1)).clip(min=0) / 2)
-    return answer.unknown if answer.is_open else np.minimum(answer.unknown, REJECTED)
+    return answer.unknown
 
 
 def support_of(frame: Frame) -> tuple[Float[Tensor, "point dim"], Int[Tensor, "point"], float]:

@@ -39,6 +39,11 @@ def step(space: Space, prototypes: Any) -> tuple[Any, SoftLabels]:
     return (space.support + space.moments(u.weights)).mean(), u
 
 
+def mean_move(space: Space, new: Any, old: Any) -> Any:
+    """`mean_k ‖w_k - w_k'‖`."""
+    return space.moves(new, old).mean(-1)
+
+
 def description_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> DescriptionLength:
     """`Σ u D + Σ u ln u` for the data, nothing for the partition."""
     return DescriptionLength(data_length(frame, weights), torch.zeros_like(frame.n_query))
@@ -48,12 +53,7 @@ def solve(task: TaskBatch, options: SoftKMeansOptions) -> Solution:
     """Sum the support once, then iterate `step` until each task converges."""
     frame = Frame(task)
     space = frame.space(options.geometry, options.max_iter)
-    return iterate(frame, step, _move, space, space.support.mean(), options, measure=description_length)
-
-
-def _move(space: Space, new: Any, old: Any) -> Float[Tensor, "task"]:
-    moves: Tensor = space.moves(new, old)
-    return moves.mean(-1)
+    return iterate(frame, step, mean_move, space, space.support.mean(), options, measure=description_length)
 
 
 METHOD = Method(

@@ -14,11 +14,10 @@ Defaults are the values behind the PADDLE paper's tables, which tuned b. The def
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import Loss, adam_descent, descend
+from handful.fewshot.solvers.mutual_information import Loss, solve_by_adam
 from handful.fewshot.task import TaskBatch
 
 
@@ -32,14 +31,12 @@ class TimOptions(Options):
     conditional_weight: float = at_least(0, 1.0)  # c, which favours confident answers; α in the paper
     learning_rate: float = above(0, 1e-4)  # of Adam
     max_iter: int = at_least(0, 2000)  # the same for every task; zero gives the nearest prototype
-    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def solve(task: TaskBatch, options: TimOptions) -> Solution:
     """Descend on W from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
-    step = partial(adam_descent, loss=loss, learning_rate=options.learning_rate)
-    return descend(step, loss, task, options)
+    return solve_by_adam(task, loss, options.learning_rate, options.max_iter)
 
 
 METHOD = Method(

@@ -19,14 +19,13 @@ update, used here, replaces q̂ by what it would be if the normalisers of all ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.mutual_information import InformationProblem, Iterate, Loss, descend, probabilities, pull
+from handful.fewshot.solvers.mutual_information import InformationProblem, Loss, probabilities, pull, solve_by
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -40,7 +39,6 @@ class TimAdmOptions(Options):
     marginal_weight: float = at_least(0, 1.0)  # b
     conditional_weight: float = at_least(0, 0.1)  # c
     max_iter: int = at_least(0, 150)  # the same for every task; zero gives the nearest prototype
-    record: bool = False  # keep objective, criterion and time of every iteration in `Solution.trace`
 
 
 def update_labels(
@@ -53,22 +51,30 @@ def update_labels(
     return (powers - loss.marginal_weight / (1 + loss.marginal_weight) * totals).softmax(1)
 
 
-def step(problem: InformationProblem, at: Iterate, loss: Loss) -> Iterate:
+def step(
+    problem: InformationProblem, w: Float[Tensor, "task class dim"], loss: Loss
+) -> Float[Tensor, "task class dim"]:
     """Update soft labels, then prototypes; residuals of the query have weight 1 + c, see A and B above."""
-    n_support, w = problem.targets.shape[-1], at.prototypes
+    n_support = problem.targets.shape[-1]
     p, _ = probabilities(problem, w, loss.temperature)
     of_query = p[..., n_support:]
     q = update_labels(of_query.log(), problem.query_shares, loss)
     weight = 1 + loss.conditional_weight
     residuals = torch.cat([problem.targets - p[..., :n_support], weight * (q - of_query)], -1)
     labels = torch.cat([problem.targets, weight * q], -1)
-    return Iterate(w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares))
+    return w + pull(problem, residuals, w) / torch.bmm(labels, problem.shares)
 
 
 def solve(task: TaskBatch, options: TimAdmOptions) -> Solution:
     """Alternate from the support means."""
     loss = Loss(options.temperature, options.support_weight, options.marginal_weight, options.conditional_weight)
-    return descend(partial(step, loss=loss), loss, task, options)
+
+    def find(problem: InformationProblem, w: Float[Tensor, "task class dim"]) -> Float[Tensor, "task class dim"]:
+        for _ in range(options.max_iter):
+            w = step(problem, w, loss)
+        return w
+
+    return solve_by(find, loss, task, options.max_iter)
 
 
 METHOD = Method(

@@ -21,19 +21,14 @@ between layers. Their s belongs to the features of that network. Here features c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from handful.fewshot.methods.method import Method, Options, above, at_least
-from handful.fewshot.numerics.geometry import Space, masked
-from handful.fewshot.numerics.simplex import SoftLabels, entropy, softmax
-from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, data_fit
+from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
-from handful.shapes import Float
 
 
 @dataclass(frozen=True)
@@ -47,57 +42,19 @@ class UnemOptions(Options):
     max_iter: int = at_least(1, 10)  # layers
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What stays the same while a task is solved."""
-
-    space: Space
-    n_query: Float[Tensor, "task"]
-
-
-@dataclass(frozen=True)
-class State:
-    """What one layer passes to the next."""
-
-    prototypes: Any  # in the coordinates of the space
-    dual: Float[Tensor, "#task class"]
-
-
-def layer(problem: Problem, state: State, options: UnemOptions) -> tuple[State, SoftLabels]:
-    """Update U, then V and W from the new U."""
-    scores = squared_scale(options) * problem.space.scores(state.prototypes)
-    u = softmax((scores + options.partition_weight * state.dual.unsqueeze(-2)) / options.temperature)
-    query = problem.space.moments(u.weights)
-    dual = 1 + torch.log(query.mass / problem.n_query.unsqueeze(-1) + options.proportion_floor)
-    return State((problem.space.support + query).mean(), dual), u
-
-
-def squared_scale(options: UnemOptions) -> float:
-    """s²."""
-    return max(options.partition_weight, 1.0) if options.scale is None else options.scale**2
-
-
-def description_length(
-    frame: Frame, weights: Float[Tensor, "task query class"], options: UnemOptions
-) -> DescriptionLength:
-    """`s² Σ u D + τ Σ u ln u`, and `γ|Q| H(û)`."""
-    fit = data_fit(frame, weights, frame.prototypes(weights))
-    of_rows = entropy(masked(weights, frame.query_mask)).sum(-1)
-    return DescriptionLength(
-        squared_scale(options) * fit - options.temperature * of_rows,
-        options.partition_weight * frame.n_query * entropy(frame.proportions(weights)),
-    )
-
-
 def solve(task: TaskBatch, options: UnemOptions) -> Solution:
-    """Run all layers."""
-    frame = Frame(task)
-    problem = Problem(frame.space("auto", options.max_iter), frame.n_query)
-    state = State(problem.space.support.mean(), torch.ones_like(problem.space.support.mass))
+    """Run all layers: each updates U, then V and W from the new U."""
+    frame, gamma = Frame(task), options.partition_weight
+    space = frame.space("auto", options.max_iter)
+    squared_scale = max(gamma, 1.0) if options.scale is None else options.scale**2
+    prototypes, dual = space.support.mean(), torch.ones_like(space.support.mass)
     for _ in range(options.max_iter):
-        state, u = layer(problem, state, options)
-    measure = partial(description_length, options=options)
-    return frame.solution(u, n_iter=options.max_iter, find_prototypes=Frame.prototypes, measure=measure)
+        scores = squared_scale * space.scores(prototypes)
+        u = softmax((scores + gamma * dual.unsqueeze(-2)) / options.temperature)
+        query = space.moments(u.weights)
+        dual = 1 + torch.log(query.mass / frame.n_query.unsqueeze(-1) + options.proportion_floor)
+        prototypes = (space.support + query).mean()
+    return frame.solution(u, n_iter=options.max_iter, find_prototypes=Frame.prototypes)
 
 
 METHOD = Method(

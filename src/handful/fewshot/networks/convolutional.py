@@ -19,7 +19,6 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional
 
-from handful.fewshot.networks.batch_norm import BatchNorm
 from handful.shapes import Float
 
 CONV4_WIDTHS = (32, 64, 128, 256)
@@ -35,7 +34,7 @@ class Conv4(nn.Module):
             pooling = [nn.MaxPool2d(2)] if layers else []
             convolution = nn.Conv2d(channels_in, channels, 3, padding=1, bias=False)
             nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
-            layers += [*pooling, convolution, BatchNorm(channels), nn.ReLU()]
+            layers += [*pooling, convolution, nn.BatchNorm2d(channels), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, images: Float[Tensor, "item 3 height width"]) -> Float[Tensor, "item 256"]:
@@ -52,13 +51,13 @@ class BasicBlock(nn.Module):
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
-        self.bn1 = BatchNorm(channels)
+        self.bn1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.bn2 = BatchNorm(channels)
+        self.bn2 = nn.BatchNorm2d(channels)
         self.downsample: nn.Module | None = None
         if stride != 1 or channels_in != channels:
             self.downsample = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, stride, bias=False), BatchNorm(channels)
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
             )
 
     def forward(self, x: Float[Tensor, "item _ _ _"]) -> Float[Tensor, "item _ _ _"]:
@@ -74,7 +73,7 @@ class ResNet18(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, RESNET18_WIDTHS[0], 3, padding=1, bias=False)
-        self.bn1 = BatchNorm(RESNET18_WIDTHS[0])
+        self.bn1 = nn.BatchNorm2d(RESNET18_WIDTHS[0])
         before = (RESNET18_WIDTHS[0], *RESNET18_WIDTHS)
         for number, width in enumerate(RESNET18_WIDTHS, 1):
             first = BasicBlock(before[number - 1], width, stride=1 if number == 1 else 2)
@@ -100,9 +99,9 @@ class WideBlock(nn.Module):
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.bn1 = BatchNorm(channels_in)
+        self.bn1 = nn.BatchNorm2d(channels_in)
         self.conv1 = nn.Conv2d(channels_in, channels, 3, padding=1)
-        self.bn2 = BatchNorm(channels)
+        self.bn2 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, stride, padding=1)
         self.shortcut = nn.Sequential()
         if stride != 1 or channels_in != channels:
@@ -128,7 +127,7 @@ class WideResNet28x10(nn.Module):
             channels = width
         # The running statistics of the last normalisation follow the latest batch closely, as in the public
         # checkpoints.
-        self.bn1 = BatchNorm(WIDE_WIDTHS[-1], momentum=0.9)
+        self.bn1 = nn.BatchNorm2d(WIDE_WIDTHS[-1], momentum=0.9)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -40,3 +41,15 @@ def adam_step(variable: Tensor, gradient: Tensor, state: AdamState, learning_rat
     a, root_b = 1 - FIRST_DECAY**count, math.sqrt(1 - SECOND_DECAY**count)
     divisor = torch.sqrt(second, out=gradient).add_(DIVISION_GUARD * root_b)
     return torch.addcdiv(variable, first, divisor, value=-learning_rate * root_b / a), AdamState(first, second, count)
+
+
+def minimised(
+    gradient: Callable[..., Sequence[Tensor]], start: Sequence[Tensor], learning_rate: float, n_steps: int
+) -> list[Tensor]:
+    """Take that many steps from `start`; `gradient` takes all variables and returns a slope for each."""
+    variables, states = list(start), [AdamState.zeros_like(variable) for variable in start]
+    for _ in range(n_steps):
+        slopes = gradient(*variables)
+        for i, slope in enumerate(slopes):
+            variables[i], states[i] = adam_step(variables[i], slope, states[i], learning_rate)
+    return variables

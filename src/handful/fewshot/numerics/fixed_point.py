@@ -58,18 +58,11 @@ def fixed_point(
 ) -> Outcome[AnyAnswer]:
     """Iterate `state, answer = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
 
-    Parameters
-    ----------
-    step, change : callables
-        Pure functions of the problem and the state, row by row in the task axis.
-    problem, state : dataclasses of tensors, possibly nested
-        Every tensor has a leading task axis, of length one if all tasks share the tensor. In the answer that `step`
-        returns, every task axis has full length.
-    max_iter, tol : int, float
-        `tol=0` runs exactly `max_iter` iterations and does not compute the criterion.
-    observe : callable, optional
-        `observe(answer, rows)` returns one number per task to record at each iteration; `rows` are the positions in
-        the batch of the tasks in `answer`.
+    Problem and state are nested dataclasses of tensors. Every tensor has a leading task axis, of length one if all
+    tasks share it; in the answer, every task axis has full length. `step` and `change` are pure functions, row by row
+    in the task axis. `tol=0` runs exactly `max_iter` iterations and does not compute the criterion.
+    `observe(answer, rows)` returns one number per task to record at each iteration; `rows` are the positions in the
+    batch of its tasks.
     """
     rows = torch.arange(n_tasks, device=device)  # which tasks of the batch are still in `state`
     running = torch.ones(n_tasks, dtype=torch.bool, device=device)  # and which of those have not stopped
@@ -89,7 +82,7 @@ def fixed_point(
             if bool(stops.any()):
                 n_iter[rows[stops]] = iteration
                 converged[rows[stops]] = True
-                finished.append((rows[stops], _taken(answer, stops)))
+                finished.append((rows[stops], take(answer, stops, len(rows))))
                 running = running & ~stops
                 if not bool(running.any()):
                     break
@@ -97,8 +90,8 @@ def fixed_point(
                 if iteration < max_iter and float(running.float().mean()) <= 1 - COMPACT_SHARE:
                     problem, state = take(problem, running, len(rows)), take(state, running, len(rows))
                     rows, running = rows[running], running[running]
-    if bool(running.any()):
-        finished.append((rows[running], _taken(answer, running)))
+    if bool(running.any()):  # without a copy if none has stopped
+        finished.append((rows[running], answer if bool(running.all()) else take(answer, running, len(rows))))
     return Outcome(merged(finished), n_iter, converged, trace.trace() if trace is not None else None)
 
 
@@ -115,16 +108,6 @@ def take(tree: Tree, rows: Tensor | slice, n_tasks: int) -> Tree:
     return tree
 
 
-def _taken(tree: Tree, rows: Bool[Tensor, "task"]) -> Tree:
-    """`take`, without a copy when all tasks are chosen."""
-    return tree if bool(rows.all()) else take(tree, rows, len(rows))
-
-
-def concatenated(trees: list[Tree]) -> Tree:
-    """Join nested dataclasses along the task axis; fields that are not tensors must be the same in all of them."""
-    return trees[0] if len(trees) == 1 else _joined(trees)
-
-
 def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     """Apply a function of the leading axis; matrices stored column by column stay so."""
     if all(x.ndim == 3 and not x.is_contiguous() and x.mT.is_contiguous() for x in tensors):
@@ -132,22 +115,25 @@ def _in_its_order(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     return function(*tensors)
 
 
+def concatenated(trees: list[Tree]) -> Tree:
+    """Join nested dataclasses along the task axis; fields that are not tensors must be the same in all of them."""
+    first = trees[0]
+    if len(trees) == 1:
+        return first
+    if isinstance(first, Tensor):
+        return cast(Tree, _in_its_order(lambda *parts: torch.cat(parts), *cast(list[Tensor], trees)))
+    if not dataclasses.is_dataclass(first) or isinstance(first, type):
+        return first
+    fields = {f.name: concatenated([getattr(tree, f.name) for tree in trees]) for f in dataclasses.fields(first)}
+    return type(first)(**fields)
+
+
 def merged(pieces: list[tuple[Tensor, AnyAnswer]]) -> AnyAnswer:
     """Join the answers of disjoint rows, in the order of the rows."""
     if len(pieces) == 1:
         return pieces[0][1]
     order = torch.argsort(torch.cat([rows for rows, _ in pieces]))
-    return take(_joined([answer for _, answer in pieces]), order, len(order))
-
-
-def _joined(trees: list[Tree]) -> Tree:
-    first = trees[0]
-    if isinstance(first, Tensor):
-        return cast(Tree, _in_its_order(lambda *parts: torch.cat(parts), *cast(list[Tensor], trees)))
-    if not dataclasses.is_dataclass(first) or isinstance(first, type):
-        return first
-    fields = {f.name: _joined([getattr(tree, f.name) for tree in trees]) for f in dataclasses.fields(first)}
-    return type(first)(**fields)
+    return take(concatenated([answer for _, answer in pieces]), order, len(order))
 
 
 class _Recorder:

@@ -1,8 +1,12 @@
-"""How prototypes are represented while an alternating method runs: two spaces, one interface, the same answers.
+"""Moments of points by class, and how prototypes are represented while an alternating method runs.
+
+Moments are the mass of a class and the weighted sum of its points. Means depend on points only through these, and they
+can be added: those of a support and a query, or of the blocks of a query.
 
 A method that repeats "compare the query with the prototypes, then average the points of each class" needs four
 things: `support` (moments of the support, which do not change), `moments(u)` (moments of the softly assigned query),
-`scores(w)` (how near each class is) and `moves(w, w_old)` (how far each prototype moved).
+`scores(w)` (how near each class is) and `moves(w, w_old)` (how far each prototype moved). Two spaces have them, with
+the same answers.
 
 - `FeatureSpace` stores a prototype as its d coordinates. One iteration costs 4|Q|Kd operations.
 - `GramSpace` stores it as a combination of the task's own points, `S_k = P_k + Σ_n u_nk z_n`, with P_k the sum of
@@ -20,8 +24,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.moments import Moments, soft_moments
-from handful.shapes import Bool, Float
+from handful.shapes import Bool, Float, Int
 
 # The setup products of Gram space are computed once; PADDLE rarely takes fewer iterations than this.
 EXPECTED_ITERATIONS = 10
@@ -30,6 +33,51 @@ FEATURE_OPERATION = 1.25
 # Arrays [query, class] with fewer classes than this are stored class by class: a reduction over few classes then sums
 # a few long rows instead of many short ones.
 CLASS_BY_CLASS_BELOW = 64
+
+
+@dataclass(frozen=True)
+class Moments:
+    """`mass_k = Σ_n u_nk` and `sums_k = Σ_n u_nk z_n`, per task."""
+
+    mass: Float[Tensor, "#task class"]
+    sums: Float[Tensor, "#task class dim"]
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of both sets of points together."""
+        return Moments(self.mass + other.mass, self.sums + other.sums)
+
+    def mean(self) -> Float[Tensor, "#task class dim"]:
+        """`sums_k / mass_k`."""
+        return self.sums / self.mass.unsqueeze(-1)
+
+    def about(self, origin: Float[Tensor, "#task dim"]) -> Moments:
+        """Return the moments of the same points after `z ← z - origin`."""
+        return Moments(self.mass, torch.addcmul(self.sums, self.mass.unsqueeze(-1), origin.unsqueeze(-2), value=-1))
+
+
+def labelled_moments(
+    points: Float[Tensor, "task point dim"],
+    labels: Int[Tensor, "task point"],
+    mask: Bool[Tensor, "task point"] | None,
+    n_classes: int,
+) -> Moments:
+    """Moments of points with one label each; points where `mask` is False are ignored."""
+    n_tasks, _, dim = points.shape
+    if mask is not None:
+        # Padded points go to a class of their own, which is cut off at the end.
+        labels = labels.where(mask, n_classes)
+    n_bins = n_classes + (mask is not None)
+    first_bin = n_bins * points.new_ones(n_tasks, dtype=labels.dtype).cumsum(0).sub_(1)
+    bins = (labels + first_bin.unsqueeze(-1)).reshape(-1)
+    sums = points.new_zeros(n_tasks * n_bins, dim)
+    sums.scatter_add_(0, bins.unsqueeze(-1).expand(-1, dim), points.reshape(-1, dim))
+    mass = points.new_zeros(n_tasks * n_bins).scatter_add_(0, bins, points.new_ones(1).expand_as(bins))
+    return Moments(mass.reshape(n_tasks, n_bins)[:, :n_classes], sums.reshape(n_tasks, n_bins, dim)[:, :n_classes])
+
+
+def soft_moments(points: Float[Tensor, "task point dim"], weights: Float[Tensor, "task point class"]) -> Moments:
+    """Moments of points that belong to class k with weight `u_nk`."""
+    return Moments(weights.sum(-2), weights.mT @ points)
 
 
 @dataclass(frozen=True)
@@ -58,22 +106,19 @@ class FeatureSpace:
 
 @dataclass(frozen=True)
 class GramMoments:
-    """Moments stored as weights on the task's own points: `sums_k = P_k + Σ_n u_nk z_n`, either part optional."""
+    """Moments stored as weights on the task's own points: of the support, of a query, or of both."""
 
     mass: Float[Tensor, "#task class"]
-    on_query: Float[Tensor, "task query class"] | None  # u_nk; None when no query point is included
-    with_support: bool  # whether P_k is included
+    on_query: Float[Tensor, "task query class"] | None  # u_nk; None for the support alone
 
-    def __add__(self, other: GramMoments) -> GramMoments:
-        """Return the moments of both sets of points together; at most one of them includes the support."""
-        on_query = _sum_of_present(self.on_query, other.on_query)
-        return GramMoments(self.mass + other.mass, on_query, self.with_support or other.with_support)
+    def __add__(self, query: GramMoments) -> GramMoments:
+        """Return the moments of the support and a query together."""
+        return GramMoments(self.mass + query.mass, query.on_query)
 
     def mean(self) -> GramPrototypes:
-        """`sums_k / mass_k`."""
+        """`(P_k + Σ_n u_nk z_n) / mass_k`."""
         inverse = self.mass.reciprocal()
-        on_query = None if self.on_query is None else self.on_query * inverse.unsqueeze(-2)
-        return GramPrototypes(inverse if self.with_support else torch.zeros_like(inverse), on_query)
+        return GramPrototypes(inverse, None if self.on_query is None else self.on_query * inverse.unsqueeze(-2))
 
 
 @dataclass(frozen=True)
@@ -116,12 +161,12 @@ class GramSpace:
     @property
     def support(self) -> GramMoments:
         """The support sums P_k alone, without the query."""
-        return GramMoments(self.support_mass, None, with_support=True)
+        return GramMoments(self.support_mass, None)
 
     def moments(self, weights: Float[Tensor, "task query class"]) -> GramMoments:
         """`Σ_n u_nk`, and u_nk itself."""
         weights = masked(weights, self.query_mask)
-        return GramMoments(weights.sum(-2), weights, with_support=False)
+        return GramMoments(weights.sum(-2), weights)
 
     def products(self, prototypes: GramPrototypes) -> Float[Tensor, "task query class"]:
         """`⟨z_n, w_k⟩ = s_k cross_nk + (gram a)_nk`, computed on first use and cached with the prototypes."""
@@ -143,7 +188,7 @@ class GramSpace:
 
     def moves(self, new: GramPrototypes, old: GramPrototypes) -> Float[Tensor, "#task class"]:
         """`‖w_k - w_k'‖`, from the *differences* of the weights: exact when the move is tiny."""
-        on_query = new.on_query if old.on_query is None else _difference(new.on_query, old.on_query)
+        on_query = new.on_query if new.on_query is None or old.on_query is None else new.on_query - old.on_query
         products = self.products(new) - self.products(old)
         return self._squares(new.on_support - old.on_support, on_query, products).clamp_(min=0).sqrt_()
 
@@ -187,13 +232,3 @@ def gram_is_cheaper(n_query: int, n_classes: int, dim: int, max_iter: int) -> bo
 def _gram_times(gram: Float[Tensor, "task query query"], weights: Float[Tensor, "task query class"]) -> Tensor:
     """`G U` for the symmetric G, in the memory order of U."""
     return torch.bmm(weights.mT, gram).mT if weights.mT.is_contiguous() else torch.bmm(gram, weights)
-
-
-def _difference(a: Tensor | None, b: Tensor) -> Tensor:
-    return -b if a is None else a - b
-
-
-def _sum_of_present(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return a + b

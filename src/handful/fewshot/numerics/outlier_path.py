@@ -22,30 +22,15 @@ together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from handful.shapes import Bool, Float, Int
+from handful.shapes import Float, Int
 
 # A level is done when no residual changes by more than this share of λ, the threshold that decides what is zero.
 TOLERANCE = 1e-6
 MAX_ROUNDS = 2000
-
-
-@dataclass(frozen=True)
-class OutlierPath:
-    """`‖r_i‖` of every point at every level λ, ascending; `‖γ_i‖ = max(0, ‖r_i‖ - λ)`."""
-
-    levels: Float[Tensor, "level"]
-    residuals: Float[Tensor, "level point"]
-
-    def uncorrected(self) -> Bool[Tensor, "level point"]:
-        """Return True where `γ_i = 0`; at the largest level, where the path starts, that is everywhere."""
-        zero = self.residuals <= self.levels.unsqueeze(-1)
-        zero[-1] = True
-        return zero
 
 
 def outlier_path(
@@ -54,17 +39,11 @@ def outlier_path(
     n_classes: int,
     n_levels: int,
     smallest: float,
-) -> OutlierPath:
-    """Solve at `n_levels` levels, equally spaced in logarithms, from `smallest · λ_max` to λ_max, where γ = 0.
+) -> tuple[Float[Tensor, "level"], Float[Tensor, "level point"]]:
+    """Return ascending levels λ and `‖r_i‖` of every point at each; `‖γ_i‖ = max(0, ‖r_i‖ - λ)`.
 
-    Parameters
-    ----------
-    basis : Float[Tensor, "point component"]
-        U, with orthonormal columns.
-    labels : Int[Tensor, "point"]
-        The class of each point.
-    n_classes, n_levels, smallest : int, int, float
-        K, the number of levels, and the ratio of the smallest level to the largest.
+    Levels are equally spaced in logarithms, from `smallest · λ_max` to λ_max, where γ = 0. The basis U has orthonormal
+    columns.
     """
     n_components = basis.shape[1]
     one_hot = torch.nn.functional.one_hot(labels, n_classes).to(basis.dtype)
@@ -90,4 +69,4 @@ def outlier_path(
         running, norms = running[moving], norms[moving]
         if len(running) == 0:
             break
-    return OutlierPath(levels, residuals)
+    return levels, residuals

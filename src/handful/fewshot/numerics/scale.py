@@ -30,12 +30,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.fixed_point import fixed_point
-from handful.fewshot.numerics.geometry import GramSpace, masked
-from handful.fewshot.numerics.moments import Moments
+from handful.fewshot.numerics.geometry import GramSpace, Moments, masked
 from handful.fewshot.numerics.simplex import softmax
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import half_squared_distances, unit
 from handful.shapes import Bool, Float, Int
 
 # D/√R and m. On three data sets of sentences, birds and letters the likelihood of five examples per class alone gives

@@ -66,18 +66,11 @@ def entropy(probabilities: Float[Tensor, "*batch class"]) -> Float[Tensor, "*bat
     return -torch.xlogy(probabilities, probabilities).sum(-1)
 
 
-def tsallis_entropy(probabilities: Float[Tensor, "*batch class"], order: float) -> Float[Tensor, "*batch"]:
-    """`(1 - Σ_k p_k^α) / (α - 1)` over the last axis, with α the order; `-Σ_k p_k ln p_k` at α = 1."""
-    if order == 1:
-        return entropy(probabilities)
-    return (1 - probabilities.pow(order).sum(-1)) / (order - 1)
-
-
 def tsallis_slope(log_probabilities: Tensor, order: float) -> Tensor:
-    """`∂H_α/∂p_k` up to a constant, `-α (p_k^{α-1} - 1) / (α - 1)`, element by element; `-ln p_k` at α = 1.
+    """`∂H_α/∂p_k = -α (p_k^{α-1} - 1) / (α - 1)`, element by element, of `H_α(p) = (1 - Σ_k p_k^α) / (α - 1)`.
 
-    The constant is the same for all classes, so it has no effect on derivatives along the simplex. `expm1` keeps the
-    quotient accurate when the order is close to one.
+    A constant that is the same for all classes is left out: it has no effect on derivatives along the simplex. At α = 1
+    this is `-ln p_k`; `expm1` keeps the quotient accurate when the order is close to one.
     """
     if order == 1:
         return -log_probabilities

@@ -34,12 +34,12 @@ from handful.fewshot.reports.tables import (
     CONVERGENCE_HEAD,
     OPTIMISERS,
     UNKNOWN_HEAD,
-    accuracy_table,
+    accuracy_html,
+    accuracy_latex,
+    accuracy_markdown,
+    accuracy_notes,
     convergence_rows,
     differences_table,
-    render_html,
-    render_latex,
-    render_markdown,
     tables_markdown,
     unknown_rows,
 )
@@ -113,29 +113,12 @@ def write_report(journal: Journal, out: str | os.PathLike[str], find_bank: FindB
     -------
     Path
         Where `index.html` is.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.fewshot.benchmark import Cell, Journal, complete
-    >>> from handful.fewshot.benchmark.plan import bound_plan
-    >>> from handful.datasets import load_clinc150
-    >>> banks = {"clinc150": load_clinc150()}
-    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
-    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
-    >>> complete(journal, banks)
-    >>> page = write_report(journal, mkdtemp(), find_bank=banks.get)
-    >>> sorted(file.name for file in page.parent.iterdir())
-    ['accuracy.md', 'accuracy.tex', 'index.html']
     """
     folder = Path(out)
     refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"report": folder})
     outcomes = results(journal)
     columns = columns_of(outcomes)
-    table = accuracy_table(columns)
-    texts = {"accuracy.md": render_markdown(table), "accuracy.tex": render_latex(table, "Accuracy in percent.")}
+    texts = {"accuracy.md": accuracy_markdown(columns), "accuracy.tex": accuracy_latex(columns)}
     for name, (_, _, head, rows_of) in MORE_TABLES.items():
         if text := tables_markdown(columns, head, rows_of):
             texts[f"{name}.md"] = text
@@ -205,23 +188,28 @@ def _traces(members: Sequence[Result], find_bank: FindBank) -> dict[str, Trace]:
 def _page(
     journal: Journal, outcomes: Sequence[Result], columns: Sequence[Column], figures: Mapping[str, tuple[Any, str]]
 ) -> str:
-    table = accuracy_table(columns)
+    table = accuracy_html(columns)
     n_rows, n_failed = sum(len(result.tasks) for result in outcomes), sum(result.n_failed for result in outcomes)
     explained = (
         "Accuracy in percent, mean over n tasks ± 95 % interval (Student's t); one task has none. "
         f"Blue: no other entry in its column is ahead by more than an interval, on at least {LEAST_TASKS} tasks that "
         "both have."
     )
-    paper = f" In red, the paper's numbers: {source()}" if table.has_published else ""
+    paper = f" In red, the paper's numbers: {source()}" if "class='paper'" in table else ""
     parts = [
         f"<h1>{escape(journal.folder.name)}</h1>",
         f"<p>{escape(_plainly(columns))}</p>",
         f"<p class='quiet'>{len(outcomes)} cells, {n_rows:,} tasks solved, {n_failed:,} failed</p>",
         f"<h2>Accuracy</h2><p>{escape(explained + paper)}</p>",
-        _wide(render_html(table)),
-        *(f"<p class='quiet'>{escape(note)}</p>" for note in table.notes),
+        _wide(table),
+        *(f"<p class='quiet'>{escape(note)}</p>" for note in accuracy_notes(columns)),
         *(_more_tables(columns, *parts) for parts in MORE_TABLES.values()),
-        f"<div class='figures'>{''.join(_figure(name, *drawn) for name, drawn in figures.items())}</div>",
+        "<div class='figures'>",
+        *(
+            f"<figure>{plots.as_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"
+            for name, (figure, caption) in figures.items()
+        ),
+        "</div>",
         "<h2>Differences on the same tasks</h2>",
         "<p>The best method minus each other, in percentage points. An interval that contains zero is a tie, and "
         f"fewer than {LEAST_TASKS} common tasks are too few to tell.</p>",
@@ -262,10 +250,6 @@ def _plainly(columns: Sequence[Column]) -> str:
     )
 
 
-def _figure(name: str, figure: Any, caption: str) -> str:
-    return f"<figure>{plots.as_svg(figure, name)}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
 def _wide(table: str) -> str:
     return f"<div class='wide' tabindex='0'>{table}</div>"
 
@@ -285,9 +269,8 @@ def _row(texts: Sequence[str]) -> str:
 
 
 def _differences(column: Column) -> str:
-    body = [
-        (label, e.said(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in differences_table(column)
-    ]
+    rows = differences_table(column)
+    body = [(label, e.said(sign="+"), verdict(e, "ahead", "behind"), f"{e.n:,}") for label, e in rows]
     if not body:
         return f"<p class='quiet'>{escape(column.title)}: too few tasks to tell which method is best.</p>"
     table = _rows(("difference", "points", "", "tasks"), body)
@@ -344,15 +327,6 @@ def _plan(outcomes: Sequence[Result]) -> str:
         cell = result.cell
         options = ", ".join(f"{name}={value}" for name, value in cell.options.items()) or "defaults"
         budget = "" if cell.cpu_budget is None else f"{cell.cpu_budget:g} s"
-        code = ", ".join(sorted(set(map(str, result.columns["code"]))))
-        words = (
-            cell.bank,
-            result.transform_said,
-            options,
-            str(cell.seed),
-            f"{cell.n_tasks:,}",
-            budget,
-            cell.bank_hash[:16],
-        )
-        body.append((f"{cell.content_hash} {cell.method}", *words, code))
-    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash", "code"), body)
+        words = (options, str(cell.seed), f"{cell.n_tasks:,}", budget, cell.bank_hash[:16])
+        body.append((f"{cell.content_hash} {cell.method}", cell.bank, result.transform_said, *words))
+    return _rows(("cell", "bank", "transform", "options", "seed", "tasks", "budget", "bank's hash"), body)

@@ -44,27 +44,12 @@ def published_accuracy(cell: Cell) -> float | None:
     The column is recognised by the name of the bank, by the shots and by the protocol. The bank must have the classes
     and the dimension of the paper's, see `why_unpublished`. PADDLE with a λ other than the paper's has no published
     number.
-
-    Examples
-    --------
-    >>> from handful.fewshot import TaskSpec
-    >>> spec = TaskSpec(ShotsPerClass(20), UniformOverPool(5))
-    >>> published_accuracy(Cell("mini", spec, "paddle", split="test", bank_shape=(20, 512)))
-    80.0
     """
     return None if why_unpublished(cell) else _printed(cell)
 
 
 def why_unpublished(cell: Cell) -> str:
-    """Return why the number that the paper printed for a cell of this name is not that of its bank; empty if it is.
-
-    Examples
-    --------
-    >>> from handful.fewshot import TaskSpec
-    >>> spec = TaskSpec(ShotsPerClass(20), UniformOverPool(5))
-    >>> why_unpublished(Cell("mini", spec, "paddle", bank_shape=(150, 384)))
-    'has 150 classes and 384 dimensions, but the test split of mini-ImageNet has 20, with 512 from ResNet-18'
-    """
+    """Return why the number that the paper printed for a cell of this name is not that of its bank; empty if it is."""
     if _printed(cell) is None:
         return ""
     dataset, backbone = PAPER_BANKS[cell.bank]

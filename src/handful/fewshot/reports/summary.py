@@ -19,7 +19,7 @@ import numpy as np
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.plan import Cell
 from handful.fewshot.methods import METHODS
-from handful.fewshot.tasks import RangeOverPool, ShotsPerClass, TaskSpec
+from handful.fewshot.tasks import ShotsPerClass, TaskSpec
 from handful.shapes import Float
 
 METRICS = (
@@ -86,10 +86,7 @@ class Estimate:
     def rounded(self) -> str:
         """Mean and half width to the second digit of the half width; empty if there is no task.
 
-        Examples
-        --------
-        >>> Estimate(0.012345, 0.000678, 9).rounded(), Estimate(71.25, 3.4, 9).rounded()
-        ('0.0123 ± 0.0007', '71.2 ± 3.4')
+        Two examples are 0.0123 ± 0.0007 and 71.2 ± 3.4.
         """
         mean, half = self.mean, self.half_width
         if not self.n or not math.isfinite(mean):
@@ -164,11 +161,10 @@ class Column:
         shots = f"{spec.support.shots}-shot" if isinstance(spec.support, ShotsPerClass) else "fixed support"
         ways = "" if spec.n_classes is None else f", K={spec.n_classes}"
         rule = type(spec.query).__name__
-        spread = "" if rule in ("UniformOverPool", "RangeOverPool") else f", {rule.lower()}"
-        k_eff = f"{spec.query.least}–" if isinstance(spec.query, RangeOverPool) else ""
+        spread = "" if rule == "UniformOverPool" else f", {rule.lower()}"
         queries = "" if spec.n_query == 75 else f", |Q|={spec.n_query}"
         name = f"{self.bank}/{self.split}" if self.split else self.bank
-        return f"{name}, {shots}, K_eff={k_eff}{spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
+        return f"{name}, {shots}, K_eff={spec.query.k_eff}{ways}{spread}{queries}{self.unknown}"
 
     @property
     def unknown(self) -> str:
@@ -214,21 +210,6 @@ def results(journal: Journal) -> list[Result]:
     -------
     list of Result
         One per cell.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
-    >>> from handful.fewshot.benchmark import Cell, Journal, complete
-    >>> from handful.fewshot.benchmark.plan import bound_plan
-    >>> from handful.datasets import load_clinc150
-    >>> banks = {"clinc150": load_clinc150()}
-    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> cells = [Cell("clinc150", spec, method, n_tasks=4) for method in ("prior_em", "nearest_prototype")]
-    >>> journal = Journal.create(mkdtemp() + "/run", bound_plan(cells, banks))
-    >>> complete(journal, banks)
-    >>> [(result.label, len(result.tasks), result.n_failed) for result in results(journal)]
-    [('prior_em', 4, 0), ('nearest_prototype', 4, 0)]
     """
     rows = journal.columns()
     outcomes = []
@@ -252,20 +233,10 @@ def made_with(journal: Journal) -> dict[str, int]:
 
 
 def remarks(journal: Journal) -> list[str]:
-    """Warnings for readers of the numbers: rows that were made by different versions, or by different code."""
-    said = []
-    if len(versions := made_with(journal)) > 1:
-        said.append(
-            f"Rows were made with different versions: {'; '.join(f'{t} ({n:,})' for t, n in versions.items())}."
-        )
-    codes: dict[str, set[str]] = {}
-    for result in results(journal):
-        codes.setdefault(result.cell.method, set()).update(map(str, result.columns["code"]))
-    return said + [
-        f"Rows of {method} were made by different code: {', '.join(sorted(different))}."
-        for method, different in codes.items()
-        if len(different) > 1
-    ]
+    """Warnings for readers of the numbers: rows that were made by different versions."""
+    versions = made_with(journal)
+    texts = "; ".join(f"{text} ({n:,})" for text, n in versions.items())
+    return [f"Rows were made with different versions: {texts}."] if len(versions) > 1 else []
 
 
 def columns_of(outcomes: Sequence[Result]) -> list[Column]:
@@ -280,15 +251,6 @@ def columns_of(outcomes: Sequence[Result]) -> list[Column]:
     -------
     list of Column
         One per bank, split, spec and seed.
-
-    Examples
-    --------
-    >>> from handful.fewshot import ShotsPerClass, UniformOverPool
-    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> outcomes = [Result(Cell("clinc150", spec, name), name, {}, 0, "") for name in ("prior_em", "nearest_prototype")]
-    >>> for column in columns_of(outcomes):
-    ...     print(f"{column.title}:", *(result.label for result in column.results))
-    clinc150, 5-shot, K_eff=5: prior_em nearest_prototype
     """
     groups: dict[tuple[str, str, TaskSpec, int], list[Result]] = {}
     for result in outcomes:
@@ -310,19 +272,6 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
     -------
     Estimate
         Mean and interval of 95 %.
-
-    Examples
-    --------
-    >>> from handful.fewshot import ShotsPerClass, UniformOverPool
-    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5))
-    >>> accuracies = {"paddle": [0.5, 0.7, 0.9], "tim": [0.4, 0.5, 0.8]}
-    >>> a, b = (
-    ...     Result(Cell("mine", spec, name), name, {"task": np.arange(3), "accuracy": np.array(values)}, 0, "")
-    ...     for name, values in accuracies.items()
-    ... )
-    >>> difference = paired_difference(a, b)
-    >>> difference.n, round(difference.mean, 3), difference.holds_zero
-    (3, 0.133, True)
     """
     shared = _shared_tasks((a, b))
     differences = _on(a, shared, metric) - _on(b, shared, metric)
@@ -330,15 +279,7 @@ def paired_difference(a: Result, b: Result, metric: str = "accuracy") -> Estimat
 
 
 def verdict(difference: Estimate, above: str, below: str) -> str:
-    """Return which is ahead, `above` if the difference is positive, or that it cannot be decided.
-
-    Examples
-    --------
-    >>> verdict(Estimate(1.5, 1.0, 50), "paddle", "tim"), verdict(Estimate(1.5, 2.0, 50), "paddle", "tim")
-    ('paddle', 'tie')
-    >>> verdict(Estimate(1.5, 0.0, 2), "paddle", "tim"), verdict(Estimate.of(np.array([])), "paddle", "tim")
-    ('too few tasks to tell', 'no task in common')
-    """
+    """Return which is ahead, `above` if the difference is positive, or that it cannot be decided."""
     if not difference.decides:
         return "too few tasks to tell" if difference.n else "no task in common"
     if difference.holds_zero:
@@ -348,13 +289,7 @@ def verdict(difference: Estimate, above: str, below: str) -> str:
 
 @cache
 def student_t(degrees: int) -> float:
-    """Half width, in standard errors, of the 95 % interval of a mean with that many degrees of freedom.
-
-    Examples
-    --------
-    >>> [round(student_t(degrees), 2) for degrees in (1, 9, 999)]
-    [12.71, 2.26, 1.96]
-    """
+    """Half width, in standard errors, of the 95 % interval of a mean with that many degrees of freedom."""
     from scipy.special import stdtrit  # comes with scikit-learn; imported here, since it takes a while
 
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))

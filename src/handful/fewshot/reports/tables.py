@@ -5,14 +5,14 @@ Tasks with unknown classes have a table of their own, with one column per measur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
 from handful.fewshot.reports.published import published_accuracy, why_unpublished
-from handful.fewshot.reports.summary import Column, Estimate, paired_difference
+from handful.fewshot.reports.summary import Column, Estimate, Result, paired_difference
 
 # Columns of the table of unknown items and where their numbers are; all are shares, shown in percent.
 UNKNOWN_MEASURES = {
@@ -36,77 +36,60 @@ CONVERGENCE_HEAD = ("method", "transform", "time to convergence, s", "converged"
 LATEX_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "|": r"\textbar{}"}
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Accuracy in percent, whether it is the best or ties with it, and the paper's number if there is one.
+class Templates(NamedTuple):
+    """How a format writes the parts of an entry: a best mean, an interval, none, the tasks, the paper's number."""
 
-    `missing` says why there is no accuracy.
+    best: str
+    interval: str
+    no_interval: str
+    tasks: str
+    published: str
+
+    def fill(self, result: Result | None, best: bool) -> str:
+        """Write an entry; a single task has no interval, which is stated."""
+        if result is None:
+            return NOT_PLANNED
+        estimate, printed = result.estimate().percent, published_accuracy(result.cell)
+        mean = f"{estimate.mean:.1f}" if estimate.n else "failed" if result.n_failed else "not run yet"
+        text = self.best.format(mean) if best else mean
+        if estimate.n:
+            text += self.interval.format(f"{estimate.half_width:.1f}") if estimate.has_interval else self.no_interval
+        published = "" if printed is None else self.published.format(f"{printed:.1f}")
+        return text + self.tasks.format(f"{estimate.n:,}") + published
+
+
+MARKDOWN = Templates("**{}**", " ± {}", ", no interval", " ({})", " / {}")
+LATEX = Templates(r"\textbf{{{}}}", r"$_{{\pm {}}}$", ", no interval", "", " ({})")
+HTML = Templates(
+    "<b>{}</b>",
+    "<span class='interval'> ± {}</span>",
+    "<span class='interval'>, no interval</span>",
+    "<span class='count'>n = {}</span>",
+    "<span class='paper'>paper {}</span>",
+)
+
+
+def accuracy_rows(
+    columns: Sequence[Column], templates: Templates, plain: Callable[[str], str] = str
+) -> list[list[str]]:
+    """Return a row for each label: the label, the transforms that were applied, and an entry for each column.
+
+    Labels are in the order in which they first occur; `plain` writes texts in the format.
     """
-
-    estimate: Estimate
-    best: bool
-    published: float | None
-    missing: str = ""
-
-    def texts(self, bold: str, paper: str) -> tuple[str, str, str]:
-        """Mean, interval (a single task has none, which is stated) and the paper's number, in these templates."""
-        mean = self.missing or f"{self.estimate.mean:.1f}"
-        spread = f" ± {self.estimate.half_width:.1f}" if self.estimate.has_interval else ", no interval"
-        published = "" if self.published is None else paper.format(f"{self.published:.1f}")
-        return bold.format(mean) if self.best else mean, spread if self.estimate.n else "", published
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method, the transforms that were applied, and an entry for each column: None where the plan has no cell."""
-
-    label: str
-    transform: str
-    entries: tuple[Entry | None, ...]
+    rows, best = [], [column.best() for column in columns]
+    for label in dict.fromkeys(result.label for column in columns for result in column.results):
+        found = [next((one for one in column.results if one.label == label), None) for column in columns]
+        used: dict[str, dict[str, None]] = {}  # banks of each transform
+        for result in found:
+            if result is not None:
+                used.setdefault(result.transform, {})[result.cell.bank] = None
+        transforms = (name if len(used) == 1 else f"{name} ({', '.join(banks)})" for name, banks in used.items())
+        entries = (templates.fill(result, result in first) for result, first in zip(found, best, strict=True))
+        rows.append([plain(label), plain(", ".join(transforms)), *entries])
+    return rows
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of entries under column titles, and sentences that a reader must know."""
-
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def has_published(self) -> bool:
-        """Whether any entry has a published number."""
-        return any(entry is not None and entry.published is not None for row in self.rows for entry in row.entries)
-
-
-def accuracy_table(columns: Sequence[Column]) -> Table:
-    """Put the results of all columns into one table; labels in the order in which they first occur."""
-    labels = list(dict.fromkeys(result.label for column in columns for result in column.results))
-    cells: dict[str, list[Entry | None]] = {label: [] for label in labels}
-    transforms: dict[str, dict[str, list[str]]] = {label: {} for label in labels}
-    for column in columns:
-        by_label = {result.label: result for result in column.results}
-        best = column.best()
-        for label in labels:
-            result = by_label.get(label)
-            if result is None:
-                cells[label].append(None)
-                continue
-            estimate = result.estimate().percent
-            missing = "" if estimate.n else "failed" if result.n_failed else "not run yet"
-            cells[label].append(Entry(estimate, result in best, published_accuracy(result.cell), missing))
-            banks = transforms[label].setdefault(result.transform, [])
-            banks += [column.bank] if column.bank not in banks else []
-    rows = (Row(label, _transforms(transforms[label]), tuple(row)) for label, row in cells.items())
-    return Table(tuple(column.title for column in columns), tuple(rows), tuple(_notes(columns)))
-
-
-def _transforms(used: Mapping[str, Sequence[str]]) -> str:
-    """Name the transform of a row, or each with its banks."""
-    return ", ".join(name if len(used) == 1 else f"{name} ({', '.join(banks)})" for name, banks in used.items())
-
-
-def _notes(columns: Sequence[Column]) -> list[str]:
+def accuracy_notes(columns: Sequence[Column]) -> list[str]:
     """Say once for all methods and banks which transform was replaced, and why the paper's numbers are missing."""
     labels: dict[tuple[str, str], list[str]] = {}
     unlike: dict[str, str] = {}
@@ -127,87 +110,50 @@ def _notes(columns: Sequence[Column]) -> list[str]:
     ]
 
 
-def render_markdown(table: Table) -> str:
+def accuracy_markdown(columns: Sequence[Column]) -> str:
     """Render as a table of pipes; best and ties in bold, n in brackets, the paper's number after a slash."""
-    rows = ([row.label, row.transform, *map(_markdown_entry, row.entries)] for row in table.rows)
-    return "\n\n".join([markdown_table(["method", "transform", *table.columns], rows), *table.notes]) + "\n"
+    titles = ["method", "transform", *(column.title for column in columns)]
+    return "\n\n".join([markdown_table(titles, accuracy_rows(columns, MARKDOWN)), *accuracy_notes(columns)]) + "\n"
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    r"""Render rows under titles; bars within an entry are escaped.
-
-    Examples
-    --------
-    >>> print(markdown_table(["|Q|", "accuracy"], [[75, 0.5]]))
-    | \|Q\| | accuracy |
-    | --- | --- |
-    | 75 | 0.5 |
-    """
+    """Render rows under titles; bars within an entry are escaped."""
     lines = ([str(entry).replace("|", "\\|") for entry in line] for line in (titles, ["---"] * len(titles), *rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _markdown_entry(entry: Entry | None) -> str:
-    if entry is None:
-        return NOT_PLANNED
-    mean, spread, paper = entry.texts("**{}**", " / {}")
-    return f"{mean}{spread} ({entry.estimate.n:,}){paper}"
-
-
-def render_latex(table: Table, caption: str = "") -> str:
-    """Render with booktabs; best and ties in bold, interval as a subscript, n below, the paper's number in brackets.
-
-    The notes of the table end its caption.
-    """
-    caption = " ".join([*([caption] if caption else []), *table.notes])
-    head = " & ".join(["Method", "Transform", *(rf"\rotatebox{{60}}{{{_latex(title)}}}" for title in table.columns)])
-    rows = ([_latex(row.label), _latex(row.transform), *map(_latex_entry, row.entries)] for row in table.rows)
-    body = [" & ".join(row) + r" \\" for row in rows]
-    counts = (_counts(entries) for entries in zip(*(row.entries for row in table.rows), strict=True))
-    tasks = " & ".join([r"\emph{tasks}", "", *counts])
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
-    lines += [head + r" \\", r"\midrule", *body, r"\midrule", tasks + r" \\", r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*lines, *([rf"\caption{{{_latex(caption)}}}"] if caption else []), r"\end{table}", ""])
-
-
-def _counts(entries: Sequence[Entry | None]) -> str:
-    """Fewest and most tasks in a column."""
-    numbers = {entry.estimate.n for entry in entries if entry is not None}
-    return "--".join(f"{n:,}" for n in sorted({min(numbers), max(numbers)}))
+def accuracy_latex(columns: Sequence[Column]) -> str:
+    """Render with booktabs; best and ties in bold, interval as a subscript, n below, the paper's number in brackets."""
+    titles = (rf"\rotatebox{{60}}{{{_latex(column.title)}}}" for column in columns)
+    numbers = [sorted(result.estimate().n for result in column.results) for column in columns]
+    counts = ("--".join(f"{n:,}" for n in dict.fromkeys((few[0], few[-1]))) for few in numbers)
+    head, *body, tasks = (
+        " & ".join(row) + r" \\"
+        for row in (
+            ["Method", "Transform", *titles],
+            *accuracy_rows(columns, LATEX, _latex),
+            [r"\emph{tasks}", "", *counts],
+        )
+    )
+    caption = _latex(" ".join(["Accuracy in percent.", *accuracy_notes(columns)]))
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}", r"\toprule", head]
+    lines += [r"\midrule", *body, r"\midrule", tasks, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*lines, rf"\caption{{{caption}}}", r"\end{table}", ""])
 
 
 def _latex(text: str) -> str:
     return "".join(LATEX_SPECIAL.get(letter, letter) for letter in text)
 
 
-def _latex_entry(entry: Entry | None) -> str:
-    if entry is None:
-        return NOT_PLANNED
-    mean, spread, paper = entry.texts(r"\textbf{{{}}}", " ({})")
-    if entry.estimate.has_interval:
-        spread = rf"$_{{\pm {entry.estimate.half_width:.1f}}}$"
-    return f"{mean}{spread}{paper}"
-
-
-def render_html(table: Table) -> str:
+def accuracy_html(columns: Sequence[Column]) -> str:
     """Render as an HTML table; the paper's number is below ours, and a title has one line for each of its parts."""
-    titles = [[f"<span>{escape(part)}</span>" for part in title.split(", ")] for title in table.columns]
-    head = "".join(f"<th scope='col'>{' '.join(parts)}</th>" for parts in titles)
+    titles = [" ".join(f"<span>{escape(part)}</span>" for part in column.title.split(", ")) for column in columns]
+    head = "".join(f"<th scope='col'>{title}</th>" for title in ("method", "transform", *titles))
     body = "".join(
-        f"<tr><th scope='row'>{escape(row.label)}</th><td>{escape(row.transform)}</td>"
-        f"{''.join(map(_html_entry, row.entries))}</tr>"
-        for row in table.rows
+        f"<tr><th scope='row'>{label}</th>{''.join(f'<td>{entry}</td>' for entry in entries)}</tr>"
+        for label, *entries in accuracy_rows(columns, HTML, escape)
     )
-    first = "<th scope='col'>method</th><th scope='col'>transform</th>"
-    return f"<table><thead><tr>{first}{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _html_entry(entry: Entry | None) -> str:
-    if entry is None:
-        return f"<td class='quiet'>{NOT_PLANNED}</td>"
-    mean, spread, paper = entry.texts("<b>{}</b>", "<span class='paper'>paper {}</span>")
-    count = f"<span class='count'>n = {entry.estimate.n:,}</span>"
-    return f"<td>{mean}<span class='interval'>{spread}</span>{count}{paper}</td>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def unknown_rows(column: Column) -> list[tuple[str, ...]]:

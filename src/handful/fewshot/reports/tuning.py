@@ -14,7 +14,7 @@ from handful.errors import PlanError
 from handful.fewshot.benchmark.journal import Journal, banks_at
 from handful.fewshot.benchmark.paper import public_options
 from handful.fewshot.benchmark.tuning import TEST, default_options, published_point
-from handful.fewshot.reports.summary import Result, columns_of, common_means, paired_difference, results, verdict
+from handful.fewshot.reports.summary import Result, common_means, paired_difference, results, verdict
 from handful.fewshot.reports.tables import markdown_table
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.whole_file import written_whole
@@ -39,24 +39,13 @@ class Choice:
 def choices(journal: Journal) -> list[Choice]:
     """For each method on each bank, the options with the highest mean accuracy on the tasks that all of them have.
 
-    Of options that tie, the published ones are chosen, then the defaults, then the first of the grid.
-
-    Parameters
-    ----------
-    journal : Journal
-        A run of `handful.fewshot.benchmark.tuning.tuning_plan`.
-
-    Returns
-    -------
-    list of Choice
-        One for each method and bank.
+    The run is one of `handful.fewshot.benchmark.tuning.tuning_plan`. Of options that tie, the published ones are
+    chosen, then the defaults, then the first of the grid.
     """
-    found = []
-    for column in columns_of(results(journal)):
-        for method in dict.fromkeys(result.cell.method for result in column.results):
-            grid = [result for result in column.results if result.cell.method == method]
-            found.append(_choice(grid))
-    return found
+    grids: dict[tuple[str, str], list[Result]] = {}
+    for result in results(journal):
+        grids.setdefault((result.cell.bank, result.cell.method), []).append(result)
+    return [_choice(grid) for grid in grids.values()]
 
 
 def _choice(grid: Sequence[Result]) -> Choice:
@@ -117,20 +106,7 @@ def tuned_plan(chosen: Sequence[Choice], bank_places: Mapping[str, str]) -> str:
 
 
 def write_tuned_plan(journal: Journal, path: str | os.PathLike[str] | None = None) -> Path:
-    """Write what a tuning found as a plan, by default into the folder of the run, and return where it is.
-
-    Parameters
-    ----------
-    journal : Journal
-        A run of `handful.fewshot.benchmark.tuning.tuning_plan`.
-    path : path, optional
-        The file; one that exists is replaced.
-
-    Returns
-    -------
-    Path
-        Where the plan is.
-    """
+    """Write what a tuning found as a plan, by default into the folder of the run, and return where it is."""
     file = journal.folder / PLAN_FILE if path is None else Path(path)
     if path is not None:
         refuse_overwriting({"run": journal.folder, **banks_at(journal.bank_places)}, {"plan": file})

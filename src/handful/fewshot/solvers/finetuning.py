@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.adam import AdamState, adam_step
+from handful.fewshot.numerics.adam import minimised
 from handful.fewshot.numerics.simplex import softmax
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
@@ -79,18 +79,9 @@ def fit_prototypes(frame: Frame, options: Any) -> Float[Tensor, "set class dim"]
     `options` has `temperature`, `learning_rate` (None means 1e-3) and `max_iter`.
     """
     data = LabelledPoints.of(frame.task, frame.origin)
-    prototypes = frame.support.mean().expand(len(data.points), -1, -1)
-    memory = AdamState.zeros_like(prototypes)
-    for _ in range(options.max_iter):
-        gradient = prototype_gradient(data, prototypes, options.temperature)
-        prototypes, memory = adam_step(prototypes, gradient, memory, options.learning_rate or 1e-3)
-    return prototypes
-
-
-def linear_gradient(data: LabelledPoints, layer: LinearLayer) -> LinearLayer:
-    """∂L/∂V and ∂L/∂b."""
-    error = data.slope(layer.logits(data.points))
-    return LinearLayer(error.mT @ data.points, error.sum(-2))
+    start = frame.support.mean().expand(len(data.points), -1, -1)
+    rate, temperature = options.learning_rate or 1e-3, options.temperature
+    return minimised(lambda w: [prototype_gradient(data, w, temperature)], [start], rate, options.max_iter)[0]
 
 
 def fit_linear(task: TaskBatch, options: Any, *, bias: bool) -> LinearLayer:
@@ -108,8 +99,8 @@ def fit_linear(task: TaskBatch, options: Any, *, bias: bool) -> LinearLayer:
     rate = ((options.learning_rate or 1e-2) * torch.ceil(data.size() / options.batch_size)).unsqueeze(-1)
     layer = LinearLayer(data.points.new_zeros(n_sets, n_classes, dim), data.points.new_zeros(n_sets, n_classes))
     for _ in range(options.max_iter):
-        gradient = linear_gradient(data, layer)
-        weights = layer.weights - rate.unsqueeze(-1) * (gradient.weights + decay * layer.weights)
-        offsets = layer.bias - rate * (gradient.bias + decay * layer.bias) if bias else layer.bias
+        error = data.slope(layer.logits(data.points))
+        weights = layer.weights - rate.unsqueeze(-1) * (error.mT @ data.points + decay * layer.weights)
+        offsets = layer.bias - rate * (error.sum(-2) + decay * layer.bias) if bias else layer.bias
         layer = LinearLayer(weights, offsets)
     return layer

@@ -6,7 +6,7 @@ in which they differ. So the origin is subtracted first, and added back to the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -14,12 +14,19 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.distances import half_squared_distances
 from handful.fewshot.numerics.fixed_point import Trace, concatenated, fixed_point
-from handful.fewshot.numerics.geometry import FeatureSpace, GramSpace, Space, gram_is_cheaper, masked
-from handful.fewshot.numerics.lookup import Lookup, moments_of
-from handful.fewshot.numerics.moments import Moments, soft_moments
+from handful.fewshot.numerics.geometry import (
+    FeatureSpace,
+    GramSpace,
+    Moments,
+    Space,
+    gram_is_cheaper,
+    labelled_moments,
+    masked,
+    soft_moments,
+)
 from handful.fewshot.numerics.simplex import SoftLabels, entropy
+from handful.fewshot.numerics.vectors import half_squared_distances
 from handful.fewshot.solution import DescriptionLength, Solution
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
@@ -27,9 +34,6 @@ from handful.shapes import Bool, Float, Int
 T = TypeVar("T")
 
 GEOMETRIES = ("auto", "feature", "gram")
-# Numbers of support and query in one block when the products of Gram space are computed: these fit a second-level
-# cache.
-GRAM_BLOCK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class Frame:
     @cached_property
     def _uncentred(self) -> Moments:
         task = self.task
-        return moments_of(task.source("support"), task.support_labels, task.support_mask, task.n_classes)
+        return labelled_moments(task.zeroed("support"), task.support_labels, task.support_mask, task.n_classes)
 
     @cached_property
     def origin(self) -> Float[Tensor, "#task dim"]:
@@ -69,12 +73,7 @@ class Frame:
     @cached_property
     def query(self) -> Float[Tensor, "task query dim"]:
         """Query points about the origin; padding is zero."""
-        source = self.task.source("query")
-        if isinstance(source, Lookup):
-            query = source.read().sub_(self.origin.unsqueeze(-2))  # the copy is ours
-        else:
-            query = source - self.origin.unsqueeze(-2)
-        return query if self.query_mask is None else query.where(self.query_mask.unsqueeze(-1), 0)
+        return masked(self.task.query - self.origin.unsqueeze(-2), self.query_mask)
 
     def space(self, geometry: str, max_iter: int) -> Space:
         """Return the space of the given geometry, or with `auto` the one that costs less for these shapes."""
@@ -82,22 +81,10 @@ class Frame:
         cheaper = gram_is_cheaper(task.query_slots, task.n_classes, task.dim, max_iter)
         if geometry == "feature" or (geometry == "auto" and not cheaper):
             return FeatureSpace(self.query, self.query_mask, self.support)
-        return concatenated([GramSpace.of(b.query, b.query_mask, b.support) for b in self.blocks()])
-
-    def blocks(self) -> Iterator[Frame]:
-        """Cut the tasks into blocks: the centred points of one block fit the cache, and are freed with the block."""
-        task = self.task
-        shared = len(task.source("support")) == 1
-        n_points = task.n_classes if isinstance(task.source("support"), Lookup) else task.support_slots
-        size = max(1, GRAM_BLOCK_NUMBERS // ((task.query_slots + (0 if shared else n_points)) * task.dim))
-        if size >= task.n_tasks:
-            yield self
-            return
-        for start in range(0, task.n_tasks, size):
-            block = self.select(slice(start, start + size))
-            if shared:
-                block.__dict__.update(_uncentred=self._uncentred, origin=self.origin, support=self.support)
-            yield block
+        # Points are read once for each product: a block of tasks whose points fit the cache, then the next.
+        n_points = task.query_slots + (0 if len(task.support) == 1 else task.support_slots)
+        frames = map(Frame, task.blocks(n_points * task.dim))
+        return concatenated([GramSpace.of(part.query, part.query_mask, part.support) for part in frames])
 
     def prototypes(self, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task class dim"]:
         """`w_k = (Σ_Q u_nk z_n + Σ_S y_nk z_n) / (Σ_Q u_nk + c_k)`, in the task's own coordinates."""
@@ -116,10 +103,6 @@ class Frame:
         """λ of each task: the given one, or |Q|."""
         return self.n_query if given is None else torch.full_like(self.n_query, given)
 
-    def select(self, rows: Tensor | slice) -> Frame:
-        """Return the frame of the chosen tasks."""
-        return Frame(self.task.select(rows))
-
     def solution(
         self,
         u: SoftLabels | Float[Tensor, "task query class"],
@@ -127,49 +110,32 @@ class Frame:
         n_iter: Int[Tensor, "task"] | int = 1,
         converged: Bool[Tensor, "task"] | None = None,
         trace: Trace | None = None,
-        find_prototypes: Callable[[Frame, Tensor], Tensor] | None = None,
+        find_prototypes: Tensor | Callable[[Frame, Tensor], Tensor] | None = None,
         measure: Callable[[Frame, Tensor], DescriptionLength] | None = None,
     ) -> Solution:
         """Wrap the soft labels of the query, or plain weights; a method without a tolerance leaves `converged` out.
 
-        `find_prototypes` and `measure` take a frame and soft labels `u_nk`. They run on first use, on a new frame, so
-        the points of this one need not be kept.
+        `find_prototypes` are prototypes in the task's own coordinates, or, like `measure`, a function of a frame and of
+        `u_nk`. Functions run on first use, on a new frame, so the points of this one need not be kept.
         """
-        n_tasks, device = self.task.n_tasks, self.task.device
+        n_tasks, device, log_u = self.task.n_tasks, self.task.device, u.log()
+        if self.query_mask is not None:  # padding belongs to no class
+            log_u = log_u.where(self.query_mask.unsqueeze(-1), -torch.inf)
+        later = partial(partial, _in_a_frame_of, self.task)
         return Solution(
-            log_assignments=self.hide_padding(u.log()),
+            log_assignments=log_u,
             proportions=self.proportions(u if isinstance(u, Tensor) else u.weights),
             n_iter=torch.full((n_tasks,), n_iter, device=device) if isinstance(n_iter, int) else n_iter,
             converged=torch.ones(n_tasks, dtype=torch.bool, device=device) if converged is None else converged,
             query_mask=self.query_mask,
             trace=trace,
-            find_prototypes=self.later(find_prototypes),
-            measure=self.later(measure),
+            find_prototypes=later(find_prototypes) if callable(find_prototypes) else find_prototypes,
+            measure=None if measure is None else later(measure),
         )
 
-    def later(self, function: Callable[[Frame, Tensor], T] | None) -> Callable[[Tensor], T] | None:
-        """Return a function of `ln u_nk` that builds this frame again and calls `function` with it and `u_nk`."""
-        return None if function is None else partial(_in_a_frame_of, self.task.unread(), function)
 
-    def hide_padding(self, values: Float[Tensor, "task query class"]) -> Float[Tensor, "task query class"]:
-        """Return the values with -inf in the rows of padded queries, which belong to no class."""
-        if self.query_mask is None:
-            return values
-        return values.where(self.query_mask.unsqueeze(-1), -torch.inf)
-
-
-def _in_a_frame_of(task: TaskBatch, function: Callable[[Frame, Tensor], T], log_u: Tensor) -> T:
-    return function(Frame(task), log_u.exp())
-
-
-def placed(prototypes: Float[Tensor, "#task class dim"], frame: Frame, weights: Tensor) -> Tensor:
-    """Return prototypes given relative to the origin in the task's own coordinates."""
-    return frame.placed(prototypes)
-
-
-def support_means(frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    """Return the means of the support, for methods whose prototypes do not move."""
-    return frame.placed(frame.support.mean())
+def _in_a_frame_of(task: TaskBatch, function: Callable[[Frame, Tensor], T], weights: Tensor) -> T:
+    return function(Frame(task), weights)
 
 
 def data_length(frame: Frame, weights: Float[Tensor, "task query class"]) -> Float[Tensor, "task"]:
@@ -193,14 +159,10 @@ def data_fit(
 
 def _support_scatter(task: TaskBatch, means: Float[Tensor, "#task class dim"]) -> Float[Tensor, "#task"]:
     """`Σ_S ½‖z_n - z̄_{y_n}‖²`."""
-    labels = task.support_labels
-    if task.support_mask is not None:
-        labels = labels.where(task.support_mask, 0)
-    residual = task.support - means.gather(-2, labels.unsqueeze(-1).expand(-1, -1, task.dim))
-    squares = residual.square().sum(-1)
-    if task.support_mask is not None:
-        squares = squares.where(task.support_mask, 0)
-    return 0.5 * squares.sum(-1)
+    real = task.present("support")
+    labels = task.support_labels.where(real, 0).unsqueeze(-1).expand(-1, -1, task.dim)
+    squares = (task.support - means.gather(-2, labels)).square().sum(-1)
+    return 0.5 * squares.where(real, 0).sum(-1)
 
 
 def iterate(
@@ -211,17 +173,18 @@ def iterate(
     state: Any,
     options: Any,
     *,
-    measure: Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength],
-    find_prototypes: Callable[[Frame, Tensor], Tensor] = Frame.prototypes,
+    measure: Callable[[Frame, Float[Tensor, "task query class"]], DescriptionLength] | None = None,
+    find_prototypes: Tensor | Callable[[Frame, Tensor], Tensor] = Frame.prototypes,
 ) -> Solution:
     """Iterate `state, u = step(problem, state)` until `change(problem, new, old) ≤ tol`, task by task.
 
-    `options` has `max_iter` and `tol`; if it has `record` and that is set, the objective of every iteration is traced.
-    `measure` computes the objective. Prototypes are the class means over the support and the query assigned by u.
+    `options` has `max_iter` and `tol`; if it has `record` and that is set, the objective of every iteration, which
+    `measure` computes, is traced. Prototypes are the class means over the support and the query assigned by u.
     """
 
     def objective(u: SoftLabels, rows: Int[Tensor, "task"]) -> Float[Tensor, "task"]:
-        length = measure(frame.select(rows), u.weights)
+        assert measure is not None
+        length = measure(Frame(frame.task.select(rows)), u.weights)
         return length.data + length.partition
 
     outcome = fixed_point(

@@ -24,18 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.adam import AdamState, adam_step
-from handful.fewshot.numerics.distances import half_squared_distances
-from handful.fewshot.numerics.fixed_point import fixed_point
-from handful.fewshot.numerics.simplex import SoftLabels, lowest_log, softmax, tsallis_entropy, tsallis_slope
-from handful.fewshot.solution import DescriptionLength, Solution
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.numerics.adam import minimised
+from handful.fewshot.numerics.simplex import lowest_log, softmax, tsallis_slope
+from handful.fewshot.numerics.vectors import half_squared_distances
+from handful.fewshot.solution import Solution
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -50,14 +47,6 @@ class Loss:
     conditional_weight: float
     marginal_order: float = 1.0
     conditional_order: float = 1.0
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """What one iteration passes to the next: prototypes relative to the frame's origin, and the state of Adam."""
-
-    prototypes: Float[Tensor, "task class dim"]
-    memory: AdamState | None = None
 
 
 @dataclass(frozen=True)
@@ -143,83 +132,28 @@ def gradient(
     return pull(problem, residuals, prototypes)
 
 
-def evaluate(frame: Frame, prototypes: Float[Tensor, "task class dim"], loss: Loss) -> DescriptionLength:
-    """Cross-entropy and conditional entropies as data, marginal entropy as partition; W relative to the origin."""
-    task, present = frame.task, frame.task.present("support")
-    support = (task.support - frame.origin.unsqueeze(-2)).where(present.unsqueeze(-1), 0)
-    log_p = softmax(-loss.temperature * half_squared_distances(support.expand(task.n_tasks, -1, -1), prototypes)).log()
-    labels = task.support_labels.where(present, 0).unsqueeze(-1).expand(task.n_tasks, -1, -1)
-    of_labels = log_p.gather(-1, labels).squeeze(-1).where(present, 0)
-    fit = -of_labels.sum(-1) / present.sum(-1)
-    p = classify(frame, prototypes, loss.temperature).weights
-    conditional = tsallis_entropy(p, loss.conditional_order)
-    if frame.query_mask is not None:
-        conditional = conditional.where(frame.query_mask, 0)
-    marginal = tsallis_entropy(frame.proportions(p), loss.marginal_order)
-    return DescriptionLength(
-        loss.support_weight * fit + loss.conditional_weight * conditional.sum(-1) / frame.n_query,
-        -loss.marginal_weight * marginal,
-    )
-
-
-def classify(frame: Frame, prototypes: Float[Tensor, "task class dim"], temperature: float) -> SoftLabels:
-    """`p_n = softmax_k(-(τ/2)‖z_n - w_k‖²)` for the query; W relative to the frame's origin."""
-    return softmax(-temperature * half_squared_distances(frame.query, prototypes))
-
-
-def adam_descent(problem: InformationProblem, at: Iterate, loss: Loss, learning_rate: float) -> Iterate:
-    """One step of Adam on W along the closed-form gradient."""
-    memory = AdamState.zeros_like(at.prototypes) if at.memory is None else at.memory
-    return Iterate(*adam_step(at.prototypes, gradient(problem, at.prototypes, loss), memory, learning_rate))
-
-
-def descend(
-    step: Callable[[InformationProblem, Iterate], Iterate], loss: Loss, task: TaskBatch, options: Any
+def solve_by(
+    find: Callable[[InformationProblem, Float[Tensor, "task class dim"]], Tensor],
+    loss: Loss,
+    task: TaskBatch,
+    n_iter: int,
 ) -> Solution:
-    """Iterate `at = step(problem, at)` from the support means; label the query with the final prototypes.
-
-    `options` has `max_iter`, the number of iterations of every task, and `record`.
-    """
+    """Label the query with the prototypes that `find` returns, given those at the support means; all centred."""
     # Both copies of the points are read at every step.
-    blocks = task.blocks(2 * (task.support_slots + task.query_slots) * task.dim)
-    return Solution.join([_descend_block(step, loss, Frame(block), options) for block in blocks])
+    numbers = 2 * (task.support_slots + task.query_slots) * task.dim
+    parts = []
+    for frame in map(Frame, task.blocks(numbers)):
+        start = frame.support.mean().expand(frame.task.n_tasks, -1, -1)
+        w = find(InformationProblem.of(frame, loss), start)
+        u = softmax(-loss.temperature * half_squared_distances(frame.query, w))
+        parts.append(frame.solution(u, n_iter=n_iter, find_prototypes=frame.placed(w)))
+    return Solution.join(parts)
 
 
-def _descend_block(
-    step: Callable[[InformationProblem, Iterate], Iterate], loss: Loss, frame: Frame, options: Any
-) -> Solution:
-    def advance(problem: InformationProblem, at: Iterate) -> tuple[Iterate, Tensor]:
-        at = step(problem, at)
-        return at, at.prototypes
+def solve_by_adam(task: TaskBatch, loss: Loss, learning_rate: float, n_iter: int) -> Solution:
+    """Take steps of Adam on W along the closed-form gradient."""
 
-    def objective(prototypes: Tensor, rows: Tensor) -> Tensor:
-        length = evaluate(frame.select(rows), prototypes, loss)
-        return length.data + length.partition
+    def find(problem: InformationProblem, start: Float[Tensor, "task class dim"]) -> Float[Tensor, "task class dim"]:
+        return minimised(lambda w: [gradient(problem, w, loss)], [start], learning_rate, n_iter)[0]
 
-    w, trace = frame.support.mean().expand(frame.task.n_tasks, -1, -1), None
-    if options.max_iter:
-        outcome = fixed_point(
-            advance,
-            lambda _, new, old: (new.prototypes - old.prototypes).norm(dim=-1).mean(-1),
-            InformationProblem.of(frame, loss),
-            Iterate(w),
-            n_tasks=frame.task.n_tasks,
-            device=frame.task.device,
-            max_iter=options.max_iter,
-            tol=0.0,
-            observe=objective if options.record else None,
-        )
-        w, trace = outcome.answer, outcome.trace
-    return frame.solution(
-        classify(frame, w, loss.temperature),
-        n_iter=options.max_iter,
-        trace=trace,
-        find_prototypes=partial(placed, w),
-        measure=partial(_measured, w, loss),
-    )
-
-
-def _measured(
-    prototypes: Float[Tensor, "task class dim"], loss: Loss, frame: Frame, weights: Tensor
-) -> DescriptionLength:
-    return evaluate(frame, prototypes, loss)
+    return solve_by(find, loss, task, n_iter)

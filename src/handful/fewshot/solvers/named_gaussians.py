@@ -12,20 +12,17 @@ and given Gaussians with means μ_k and diagonal covariances Σ_k, the soft labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.distances import neighbour_affinities
 from handful.fewshot.numerics.fixed_point import concatenated
-from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.moments import Moments, soft_moments
+from handful.fewshot.numerics.geometry import Moments, masked, soft_moments
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import neighbour_affinities, unit
 from handful.fewshot.solution import Solution
 from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
@@ -120,14 +117,7 @@ Fit: TypeAlias = Callable[[TaskBatch, Any], tuple[SoftLabels, Float[Tensor, "tas
 
 def solved(task: TaskBatch, options: Any, fit: Fit) -> Solution:
     """Solve one block of tasks after the other; `fit` returns labels, and means in the coordinates of unit vectors."""
-    labels = concatenated([fit(block, options)[0] for block in blocks(task)])
-    return Frame(task).solution(labels, n_iter=options.max_iter, find_prototypes=partial(_means, fit, options))
-
-
-def _means(fit: Fit, options: Any, frame: Frame, weights: Tensor) -> Float[Tensor, "task class dim"]:
-    return torch.cat([fit(block, options)[1] for block in blocks(frame.task)])
-
-
-def blocks(task: TaskBatch) -> Iterator[TaskBatch]:
-    """Cut the tasks into blocks whose Gaussians fit the cache."""
-    return task.blocks((task.query_slots + task.n_classes) * task.dim)
+    blocks = task.blocks((task.query_slots + task.n_classes) * task.dim)  # Gaussians of a block fit the cache
+    labels, means = zip(*(fit(block, options) for block in blocks), strict=True)
+    found = concatenated(list(labels))
+    return Frame(task).solution(found, n_iter=options.max_iter, find_prototypes=torch.cat(means))

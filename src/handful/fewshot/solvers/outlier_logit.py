@@ -14,19 +14,17 @@ and with `g_nk = ∂L/∂c_nk`, since `∂c_nk/∂w_k = (I - ŵ_k ŵ_kᵀ) ẑ_n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.geometry import masked
-from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.geometry import labelled_moments, masked
 from handful.fewshot.numerics.simplex import SoftLabels, softmax
-from handful.fewshot.rows import unit
+from handful.fewshot.numerics.vectors import unit
 from handful.fewshot.solution import Solution
-from handful.fewshot.solvers.frame import Frame, placed
+from handful.fewshot.solvers.frame import Frame
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Float
 
@@ -111,24 +109,15 @@ def open_solution(
     closed: SoftLabels,
     unknown: Float[Tensor, "task query"],
     n_iter: int,
-    find_prototypes: Callable[[Frame, Tensor], Tensor],
+    prototypes: Float[Tensor, "task class dim"],
 ) -> Solution:
     """Wrap the answer of a method that rejects: `u_nk` given that query n has a class, and `o_n`.
 
     Proportions are `Σ_n (1 - o_n) u_nk / Σ_n (1 - o_n)`.
     """
-    frame = Frame(task)
-    if task.query_mask is not None:
-        unknown = unknown.where(task.query_mask, 0)
+    unknown = unknown.where(task.present("query"), 0)
     # If every query is rejected for certain, all count equally.
     kept = (1 - unknown).clamp(min=torch.finfo(unknown.dtype).eps).unsqueeze(-1)
     masses = masked(kept * closed.weights, task.query_mask).sum(-2)
-    solution = frame.solution(closed, n_iter=n_iter, find_prototypes=find_prototypes)
+    solution = Frame(task).solution(closed, n_iter=n_iter, find_prototypes=prototypes)
     return replace(solution, unknown=unknown, proportions=masses / masses.sum(-1, keepdim=True))
-
-
-def kept_prototypes(
-    task: TaskBatch, prototypes: Float[Tensor, "task class dim"]
-) -> Callable[[Frame, Tensor], Float[Tensor, "task class dim"]]:
-    """Return a function for `open_solution` that finds these prototypes again."""
-    return partial(placed, prototypes - Frame(task).origin.unsqueeze(-2))

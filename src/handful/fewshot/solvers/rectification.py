@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.fewshot.numerics.distances import cosines
-from handful.fewshot.numerics.moments import labelled_moments
+from handful.fewshot.numerics.geometry import labelled_moments
 from handful.fewshot.numerics.simplex import softmax
+from handful.fewshot.numerics.vectors import cosines
 from handful.fewshot.task import TaskBatch
 from handful.shapes import Bool, Float, Int
 

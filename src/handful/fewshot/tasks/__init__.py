@@ -1,16 +1,14 @@
 """Tasks by address: row numbers of support and query as a function of labels, spec, seed and task number."""
 
 from handful.fewshot.tasks.draw import Draw, TaskSpec, draw
-from handful.fewshot.tasks.query import Arrivals, Balanced, Dirichlet, RangeOverPool, UniformOverPool, UnknownClasses
+from handful.fewshot.tasks.query import Balanced, Dirichlet, UniformOverPool, UnknownClasses
 from handful.fewshot.tasks.support import FixedSupport, ShotsPerClass
 
 __all__ = [
-    "Arrivals",
     "Balanced",
     "Dirichlet",
     "Draw",
     "FixedSupport",
-    "RangeOverPool",
     "ShotsPerClass",
     "TaskSpec",
     "UniformOverPool",

@@ -6,21 +6,18 @@ is drawn from the rows that are not in the support, so the two are disjoint by c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from handful.arguments import whole
 from handful.errors import TaskError
-from handful.fewshot.tasks.query import UNKNOWN, Arrivals, Balanced, QueryRule, UnknownClasses
+from handful.fewshot.tasks.query import UNKNOWN, Balanced, QueryRule, UnknownClasses
 from handful.fewshot.tasks.randomness import Stream, distinct, uniforms
 from handful.fewshot.tasks.support import ClassRows, FixedSupport, SupportRule
 from handful.shapes import Bool, Int
-
-# Tasks drawn at once; larger chunks are no faster, because their arrays do not fit the cache.
-CHUNK_TASKS = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class TaskSpec:
     ----------
     support : ShotsPerClass or FixedSupport
         Which labelled rows a task has.
-    query : UniformOverPool, RangeOverPool, Balanced, Dirichlet or Arrivals
+    query : UniformOverPool, Balanced or Dirichlet
         How the rows to label are spread over the classes that occur.
     n_query : int
         |Q|, number of rows to label.
@@ -47,13 +44,6 @@ class TaskSpec:
     >>> from handful.fewshot import ShotsPerClass, UniformOverPool
     >>> TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5), n_query=75)
     TaskSpec(support=ShotsPerClass(shots=5), query=UniformOverPool(k_eff=5), n_query=75, n_classes=None, unknown=None)
-
-    The same with three more classes in the query, which have a fifth of its rows and no examples:
-
-    >>> from handful.fewshot import UnknownClasses
-    >>> spec = TaskSpec(ShotsPerClass(5), UniformOverPool(k_eff=5), unknown=UnknownClasses(count=3, share=0.2))
-    >>> spec.n_known
-    60
     """
 
     support: SupportRule
@@ -103,14 +93,6 @@ class Draw:
         False where a row is padding; None if there is no padding.
     support_elsewhere : bool
         Whether the rows of the support belong to another bank.
-
-    Examples
-    --------
-    >>> from handful import fewshot
-    >>> spec = fewshot.TaskSpec(fewshot.ShotsPerClass(1), fewshot.UniformOverPool(k_eff=1), n_query=2)
-    >>> drawn = draw([0, 0, 0, 1, 1, 1], spec, seed=0, indices=range(5, 8))
-    >>> drawn.n_tasks, drawn.n_classes, drawn.indices.tolist()
-    (3, 2, [5, 6, 7])
     """
 
     indices: Int[np.ndarray, "task"]
@@ -165,138 +147,84 @@ def draw(labels: Any, spec: TaskSpec, seed: int, indices: Iterable[int]) -> Draw
     >>> bool((alone.query[0] == tasks.query[42]).all())
     True
     """
-    numbers = _checked_indices(seed, indices)
-    source = _Source.of(_checked_labels(labels), spec)
-    chunks = (numbers[start : start + CHUNK_TASKS] for start in range(0, len(numbers), CHUNK_TASKS))
-    return _join([_draw_chunk(source, spec, seed, chunk) for chunk in chunks])
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Rows to draw from: `pool` for queries and drawn supports, `library` for a fixed support."""
-
-    pool: ClassRows
-    library: ClassRows | None
-    n_classes: int
-
-    @classmethod
-    def of(cls, labels: Int[np.ndarray, "row"], spec: TaskSpec) -> _Source:
-        rule, library, rows = spec.support, None, None
-        n_classes = int(labels.max()) + 1
-        if isinstance(rule, FixedSupport):
-            fixed = np.array(rule.rows)
-            if rule.labels is not None:
-                fixed_labels = np.array(rule.labels)
-                n_classes = max(n_classes, int(fixed_labels.max()) + 1)
-            elif fixed.max() >= len(labels):
-                raise TaskError(
-                    f"the fixed support contains row {fixed.max()}, but there are {len(labels)} rows; "
-                    "use rows of the bank that queries come from, or give labels to use another bank"
-                )
-            else:
-                fixed_labels = labels[fixed]
-                rows = np.setdiff1d(np.arange(len(labels)), fixed, assume_unique=True)
-                labels = labels[rows]
-            library = ClassRows.of(fixed_labels, n_classes, fixed)
-        n_unknown = 0 if spec.unknown is None else spec.unknown.count
-        wanted = max(spec.n_classes or 0, spec.query.k_eff) + n_unknown
-        if wanted > n_classes:
-            of_them = f", {n_unknown} of them unknown," if n_unknown else ""
-            raise TaskError(
-                f"the spec asks for {wanted} classes{of_them} but the labels have {n_classes}; lower n_classes or k_eff"
-            )
-        return cls(ClassRows.of(labels, n_classes, rows), library, n_classes)
-
-
-def _draw_chunk(source: _Source, spec: TaskSpec, seed: int, indices: Int[np.ndarray, "task"]) -> Draw:
-    pool, n_tasks = source.pool, len(indices)
-    left = np.arange(source.n_classes)[None]
-    if spec.unknown is not None:
-        unknown, left = _draw_unknown(source.n_classes, spec.unknown, seed, indices)
-    n_left = left.shape[1]
-    every_class = spec.unknown is None and spec.n_classes in (None, n_left)
-    if spec.n_classes in (None, n_left):
-        classes = left
-    else:
-        uniform = uniforms(seed, indices, Stream.CLASSES, spec.n_classes or 0)
-        chosen = np.sort(distinct(uniform, np.full(n_tasks, n_left), spec.n_classes or 0), axis=-1)
-        classes = np.take_along_axis(np.broadcast_to(left, (n_tasks, n_left)), chosen, axis=-1)
+    tasks, classes_of_rows = _checked_indices(seed, indices), _checked_labels(labels)
+    pool, library = _rows_by_class(classes_of_rows, spec)
+    unknown, left = _draw_unknown(len(pool.sizes), spec.unknown, seed, tasks)
+    classes = _draw_classes(left, spec.n_classes, seed, tasks)
     if isinstance(spec.support, FixedSupport):
-        assert source.library is not None
-        support = spec.support.draw(source.library, classes, every_class=every_class)
+        support = spec.support.draw(library, classes, every_class=classes.shape[1] == len(pool.sizes))
     else:
-        support = spec.support.draw(pool, classes, seed, indices)
+        support = spec.support.draw(pool, classes, seed, tasks)
 
-    k_eff = spec.query.k_eff
-    if isinstance(spec.query, Arrivals):
-        _refuse_some_classes(k_eff, source.n_classes, every_class=every_class)
-        occurring = np.broadcast_to(classes, (n_tasks, k_eff))
-    else:
-        uniform = uniforms(seed, indices, Stream.QUERY_CLASSES, k_eff)
-        occurring = distinct(uniform, np.full(n_tasks, classes.shape[1]), k_eff)
-    of_bank = np.take_along_axis(np.broadcast_to(classes, (n_tasks, classes.shape[1])), occurring, axis=-1)
+    each = np.arange(len(tasks))[:, None]
+    k_eff, n_classes = spec.query.k_eff, np.full(len(tasks), classes.shape[1])
+    occurring = distinct(uniforms(seed, tasks, Stream.QUERY_CLASSES, k_eff), n_classes, k_eff)
+    of_bank = classes[each if len(classes) > 1 else 0, occurring]
     shots = 0 if support.offsets is None else support.offsets.shape[-1]
-    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, indices)
+    picks = spec.query.pick(pool.sizes[of_bank] - shots, spec.n_known, seed, tasks)
     offsets = picks.offsets
     if support.offsets is not None:
-        tasks = np.arange(n_tasks)[:, None]
-        offsets = _step_over(offsets, np.sort(support.offsets[tasks, occurring], -1)[tasks, picks.present])
-    query = pool.rows_at(np.take_along_axis(of_bank, picks.present, axis=-1), offsets)
-    query_labels = np.take_along_axis(occurring, picks.present, axis=-1)
+        offsets = _step_over(offsets, np.sort(support.offsets[each, occurring], -1)[each, picks.present])
+    query, query_labels = pool.rows_at(of_bank[each, picks.present], offsets), occurring[each, picks.present]
     if spec.unknown is not None:
-        unknown_picks = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, indices)
-        rows = pool.rows_at(np.take_along_axis(unknown, unknown_picks.present, axis=-1), unknown_picks.offsets)
+        others = spec.unknown.pick(pool.sizes[unknown], spec.n_query, seed, tasks)
+        rows = pool.rows_at(unknown[each, others.present], others.offsets)
         query = np.concatenate([query, rows], -1)
         query_labels = np.concatenate([query_labels, np.full_like(rows, UNKNOWN)], -1)
-    return Draw(
-        indices,
-        classes,
-        support.rows,
-        support.labels,
-        query=query,
-        query_labels=query_labels,
-        support_mask=support.mask,
-        support_elsewhere=isinstance(spec.support, FixedSupport) and spec.support.elsewhere,
-    )
+    elsewhere = isinstance(spec.support, FixedSupport) and spec.support.elsewhere
+    return Draw(tasks, classes, support.rows, support.labels, query, query_labels, support.mask, elsewhere)
 
 
-def _refuse_some_classes(k_eff: int, n_classes: int, *, every_class: bool) -> None:
-    """Refuse arrivals of some classes: batches of one order share its classes, and tasks would draw their own."""
-    if not every_class or k_eff != n_classes:
+def _rows_by_class(labels: Int[np.ndarray, "row"], spec: TaskSpec) -> tuple[ClassRows, ClassRows]:
+    """Return rows by class: those of the bank, without a fixed support, and those of the fixed support."""
+    rule, rows, n_classes = spec.support, np.arange(len(labels)), int(labels.max()) + 1
+    fixed = fixed_labels = np.empty(0, np.int64)
+    if isinstance(rule, FixedSupport):
+        fixed = np.array(rule.rows)
+        if rule.labels is not None:
+            fixed_labels = np.array(rule.labels)
+            n_classes = max(n_classes, int(fixed_labels.max()) + 1)
+        elif fixed.max() >= len(labels):
+            raise TaskError(
+                f"the fixed support contains row {fixed.max()}, but there are {len(labels)} rows; "
+                "use rows of the bank that queries come from, or give labels to use another bank"
+            )
+        else:
+            fixed_labels = labels[fixed]
+            rows = np.setdiff1d(rows, fixed, assume_unique=True)
+    n_unknown = 0 if spec.unknown is None else spec.unknown.count
+    wanted = max(spec.n_classes or 0, spec.query.k_eff) + n_unknown
+    if wanted > n_classes:
+        of_them = f", {n_unknown} of them unknown," if n_unknown else ""
         raise TaskError(
-            f"items arrive from all {n_classes} classes, so k_eff={k_eff} must be {n_classes}, and neither n_classes "
-            "nor unknown classes can be drawn; choose the classes first with bank.classes(...)"
+            f"the spec asks for {wanted} classes{of_them} but the labels have {n_classes}; lower n_classes or k_eff"
         )
+    return ClassRows.of(labels[rows], n_classes, rows), ClassRows.of(fixed_labels, n_classes, fixed)
 
 
 def _draw_unknown(
-    n_classes: int, rule: UnknownClasses, seed: int, indices: Int[np.ndarray, "task"]
-) -> tuple[Int[np.ndarray, "task unknown"], Int[np.ndarray, "task left"]]:
+    n_classes: int, rule: UnknownClasses | None, seed: int, tasks: Int[np.ndarray, "task"]
+) -> tuple[Int[np.ndarray, "#task unknown"], Int[np.ndarray, "#task left"]]:
     """Draw the unknown classes of each task; return them and the classes that are left, both increasing."""
-    uniform = uniforms(seed, indices, Stream.UNKNOWN_CLASSES, rule.count)
-    unknown = np.sort(distinct(uniform, np.full(len(indices), n_classes), rule.count), axis=-1)
-    known = np.ones((len(indices), n_classes), bool)
+    if rule is None:
+        return np.empty((1, 0), np.int64), np.arange(n_classes)[None]
+    uniform = uniforms(seed, tasks, Stream.UNKNOWN_CLASSES, rule.count)
+    unknown = np.sort(distinct(uniform, np.full(len(tasks), n_classes), rule.count), axis=-1)
+    known = np.ones((len(tasks), n_classes), bool)
     np.put_along_axis(known, unknown, False, axis=-1)
-    return unknown, np.nonzero(known)[1].reshape(len(indices), n_classes - rule.count)
+    return unknown, np.nonzero(known)[1].reshape(len(tasks), n_classes - rule.count)
 
 
-def _join(chunks: Sequence[Draw]) -> Draw:
-    """Concatenate the chunks; arrays that all tasks share stay shared."""
-    first = chunks[0]
-    if len(chunks) == 1:
-        return first
-    width = max(chunk.support.shape[1] for chunk in chunks)
-
-    def joined(name: str) -> Any:
-        values = [getattr(chunk, name) for chunk in chunks]
-        if values[0] is None or len(values[0]) != first.n_tasks:  # only the last chunk can be a single task
-            return values[0]
-        if name.startswith("support"):
-            values = [np.pad(v, ((0, 0), (0, width - v.shape[1]))) for v in values]
-        return np.concatenate(values)
-
-    names = ("indices", "classes", "support", "support_labels", "query", "query_labels", "support_mask")
-    return replace(first, **{name: joined(name) for name in names})
+def _draw_classes(
+    left: Int[np.ndarray, "#task left"], count: int | None, seed: int, tasks: Int[np.ndarray, "task"]
+) -> Int[np.ndarray, "#task class"]:
+    """Draw the classes of each task, increasing; None means all that are left."""
+    n_left = left.shape[1]
+    if count in (None, n_left):
+        return left
+    uniform = uniforms(seed, tasks, Stream.CLASSES, count)
+    chosen = np.sort(distinct(uniform, np.full(len(tasks), n_left), count), axis=-1)
+    return np.take_along_axis(np.broadcast_to(left, (len(tasks), n_left)), chosen, axis=-1)
 
 
 def _step_over(

@@ -19,18 +19,16 @@ class Stream(IntEnum):
     QUERY_COUNTS = 4
     UNKNOWN_CLASSES = 5
     UNKNOWN_QUERY = 6
-    QUERY_RANGE = 7
-    ARRIVALS = 8
 
 
-def generator(seed: int, index: int, stream: Stream) -> np.random.Generator:
+def generator(seed: int, index: int, stream: int) -> np.random.Generator:
     """Start a stream of task `index`: Philox with key (seed, index) and the stream as the top word of its counter."""
     # The dtype is given because NumPy converts a list of a seed of 2⁶³ or more and a small number to floats.
     key = np.array([seed, index], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, int(stream)]))
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, stream]))
 
 
-def uniforms(seed: int, indices: Int[np.ndarray, "task"], stream: Stream, size: int) -> Float[np.ndarray, "task size"]:
+def uniforms(seed: int, indices: Int[np.ndarray, "task"], stream: int, size: int) -> Float[np.ndarray, "task size"]:
     """`size` numbers in [0, 1) for each task."""
     out = np.empty((len(indices), size))
     for row, index in zip(out, indices.tolist(), strict=True):

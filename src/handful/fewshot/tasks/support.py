@@ -54,15 +54,7 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True)
 class ShotsPerClass:
-    """The same number of rows for every class, drawn without replacement.
-
-    Examples
-    --------
-    >>> from handful import fewshot
-    >>> spec = fewshot.TaskSpec(ShotsPerClass(2), fewshot.UniformOverPool(k_eff=1), n_query=3)
-    >>> fewshot.draw([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], spec, seed=0, indices=[0]).support_labels.tolist()
-    [[0, 0, 1, 1]]
-    """
+    """The same number of rows for every class, drawn without replacement."""
 
     shots: int
 
@@ -100,11 +92,6 @@ class FixedSupport:
     labels : tuple of int, optional
         Classes of these rows in another bank, which must number its classes like the bank of the query. None means
         that the rows belong to the bank of the query.
-
-    Examples
-    --------
-    >>> FixedSupport.whole([0, 1, 1])
-    FixedSupport(rows=(0, 1, 2), labels=(0, 1, 1))
     """
 
     rows: tuple[int, ...]

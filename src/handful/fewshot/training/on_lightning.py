@@ -7,6 +7,7 @@ class. The learning rate of an epoch is a function of its number, so there is no
 from __future__ import annotations
 
 import logging
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,14 +23,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
+from handful.errors import CheckpointError
 from handful.extraction.items import Items
 from handful.fewshot.networks import architecture
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training.batches import CentreViews, EpochBatches, RandomViews
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
-from handful.fewshot.training.states import STATE, read_state, write_state
+from handful.fewshot.training.run import STATE
 from handful.fewshot.training.validation import REALISTIC, few_shot_accuracies
+from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
 
@@ -67,14 +70,8 @@ class BaseTraining(lightning.LightningModule):
         logits = self.classifier(self.network(images))
         loss = functional.cross_entropy(logits, labels, label_smoothing=self.smoothing)
         right = (logits.detach().argmax(1) == labels).float().mean()
-        self.log_dict(
-            {"loss": loss.detach(), "base_accuracy": right},
-            on_step=False,
-            on_epoch=True,
-            sync_dist=True,
-            prog_bar=True,
-            batch_size=len(labels),
-        )
+        seen, n = {"loss": loss.detach(), "base_accuracy": right}, len(labels)
+        self.log_dict(seen, prog_bar=True, on_step=False, on_epoch=True, sync_dist=True, batch_size=n)
         return loss
 
     def validation_step(self, batch: tuple[Int[Tensor, "item"], Float[Tensor, "item 3 height width"]], _: int) -> None:
@@ -87,17 +84,13 @@ class BaseTraining(lightning.LightningModule):
         assert self.validation is not None
         rows, features = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         self._seen.clear()
-        places, vectors = (_gathered(self.all_gather(part), part.ndim) for part in (rows, features))
+        # Lightning adds an axis of processes if there are several.
+        every: list[Any] = [self.all_gather(part) for part in (rows, features)]
+        places, vectors = every[0].reshape(-1).cpu().numpy(), every[1].flatten(0, -2).cpu().numpy()
         placed = np.empty((len(self.validation), features.shape[-1]), np.float32)
         placed[places] = vectors
         self.accuracies = few_shot_accuracies(placed, self.validation.labels)
         self.log_dict(self.accuracies, prog_bar=True, rank_zero_only=True)
-
-
-def _gathered(parts: Any, n_axes: int) -> np.ndarray:
-    """Concatenate the parts of all processes; Lightning adds an axis of processes if there are several."""
-    joined = parts.flatten(0, 1) if parts.ndim > n_axes else parts
-    return joined.cpu().numpy()  # type: ignore[no-any-return]
 
 
 class KeepBest(lightning.Callback):
@@ -147,16 +140,23 @@ class KeepBest(lightning.Callback):
         )
 
 
-class StatesWithoutPickle(CheckpointIO):
-    """How Lightning's own state goes to disk."""
+class WholeStates(CheckpointIO):
+    """Lightning's own state on disk: complete or not at all, and read without running any code from it."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write the state."""
-        write_state(Path(path), checkpoint)
+        with written_whole(Path(path)) as place:
+            torch.save(checkpoint, place)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read the state; Lightning moves tensors where they belong."""
-        return read_state(Path(path))
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+            raise CheckpointError(
+                f"{path} is not the state of a training; remove it to start the training again"
+            ) from error
+        return state
 
     def remove_checkpoint(self, path: Any) -> None:
         """Delete the state."""
@@ -186,7 +186,7 @@ def fit(
             precision=precision,  # type: ignore[arg-type]
             max_epochs=recipe.epochs,
             callbacks=[KeepBest(folder, base.items)],
-            plugins=[StatesWithoutPickle()],
+            plugins=[WholeStates()],
             logger=CSVLogger(folder, name="logs"),
             enable_checkpointing=False,
             enable_progress_bar=progress,

@@ -12,10 +12,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from handful.errors import OptionError
+from handful.fewshot.methods.method import Options, above, at_least, limited
 from handful.fewshot.networks import architecture
-from handful.fewshot.networks.views import IMAGENET_MEAN, IMAGENET_STD, CentreView, Normalisation
-from handful.fewshot.training.augmentation import RandomView
+from handful.fewshot.networks.views import IMAGENET_MEAN, IMAGENET_STD, CentreView, Normalisation, RandomView
 
 # Where in the training the learning rate drops: epochs 45 and 66 of 90.
 DROPS = (45 / 90, 66 / 90)
@@ -24,7 +23,7 @@ ENLARGED = 256 / 224
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Options):
     """Settings of a training.
 
     Attributes
@@ -69,42 +68,26 @@ class Recipe:
     """
 
     network: str = "resnet18"
-    side: int | None = None
-    epochs: int = 90
-    batch_size: int | None = None
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    drop_at: tuple[int, ...] | None = None
-    label_smoothing: float = 0.1
-    smallest_area: float = 0.08
-    jitter: float = 0.4
+    side: int | None = at_least(8, None)
+    epochs: int = at_least(1, 90)
+    batch_size: int | None = at_least(2, None)
+    learning_rate: float = above(0, 0.1)
+    momentum: float = limited(lambda share: 0 <= share < 1, "in 0 … 1, 1 excluded", 0.9)
+    weight_decay: float = at_least(0, 1e-4)
+    drop_at: tuple[int, ...] | None = limited(lambda epochs: min(epochs, default=1) > 0, "epochs from 1 on", None)
+    label_smoothing: float = limited(lambda share: 0 <= share < 1, "in 0 … 1, 1 excluded", 0.1)
+    smallest_area: float = limited(lambda share: 0 < share <= 1, "in 0 … 1, 0 excluded", 0.08)
+    jitter: float = limited(lambda share: 0 <= share <= 1, "in 0 … 1", 0.4)
     flip: bool = True
     rotations: bool = False
     enlarge: bool = True
     mean: tuple[float, float, float] = IMAGENET_MEAN
-    std: tuple[float, float, float] = IMAGENET_STD
-    seed: int = 0
+    std: tuple[float, float, float] = limited(lambda std: 0 not in std, "three numbers that are not 0", IMAGENET_STD)
+    seed: int = limited(lambda seed: 0 <= seed < 2**63, "in 0 … 2^63-1", 0)
 
     def __post_init__(self) -> None:
         architecture(self.network)
-        ranges = {
-            "side": (self.pixels >= 8, "at least 8"),
-            "epochs": (self.epochs >= 1, "at least 1"),
-            "batch_size": (self.images_a_step >= 2, "at least 2"),
-            "learning_rate": (self.learning_rate > 0, "positive"),
-            "momentum": (0 <= self.momentum < 1, "in 0 … 1, 1 excluded"),
-            "weight_decay": (self.weight_decay >= 0, "at least 0"),
-            "drop_at": (all(epoch > 0 for epoch in self.drop_at or ()), "epochs from 1 on"),
-            "label_smoothing": (0 <= self.label_smoothing < 1, "in 0 … 1, 1 excluded"),
-            "smallest_area": (0 < self.smallest_area <= 1, "in 0 … 1, 0 excluded"),
-            "jitter": (0 <= self.jitter <= 1, "in 0 … 1"),
-            "std": (0 not in self.std, "three numbers that are not 0"),
-            "seed": (0 <= self.seed < 2**63, "in 0 … 2^63-1"),
-        }
-        for name, (holds, expected) in ranges.items():
-            if not holds:
-                raise OptionError(f"{name} must be {expected}, got {getattr(self, name)}")
+        super().__post_init__()
 
     @property
     def pixels(self) -> int:

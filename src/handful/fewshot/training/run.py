@@ -4,7 +4,7 @@ The folder of a run:
 
     run.json              recipe and hashes of the data; another recipe or other images are refused
     checkpoint.json, weights-<epoch>.safetensors      the best network so far, see `handful.fewshot.networks.checkpoint`
-    resume.safetensors    where a killed training resumes; removed when it is finished
+    resume.pt             where a killed training resumes; removed when it is finished
     logs/                 loss and accuracies of each epoch, as CSV
 """
 
@@ -19,18 +19,16 @@ from typing import Any
 import numpy as np
 
 from handful.errors import OptionError, TrainingError
-from handful.extraction.items import Items
 from handful.fewshot.networks.checkpoint import Checkpoint
 from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.recipe import Recipe
 from handful.fewshot.training.splits import BaseSplit, check_disjoint
-from handful.fewshot.training.states import STATE
 from handful.fewshot.training.validation import check_validation
 from handful.machine.extras import import_extra
 from handful.machine.untrusted import read_json
 from handful.machine.whole_file import written_whole
 
-RUN = "run.json"
+RUN, STATE = "run.json", "resume.pt"
 PRECISIONS = ("32-true", "16-mixed", "bf16-mixed", "64-true")
 
 
@@ -60,7 +58,7 @@ def train(
     accelerator : str
         As Lightning names them: auto, cpu, gpu.
     devices : int
-        Processes that train together, one per device; each takes its share of every batch.
+        Processes that train together, one per device; each takes its share of every batch, and normalises over it.
     precision : str
         32-true, 16-mixed, bf16-mixed or 64-true. The checkpoint is in single precision.
     workers : int
@@ -131,15 +129,14 @@ def _check(split: BaseSplit) -> None:
 
 def _stated(split: BaseSplit, recipe: Recipe) -> dict[str, Any]:
     """Return what must be the same for a training to resume."""
+    sets = {"base": split.base, "validation": split.validation}
     return {
         "recipe": recipe.to_mapping(),
-        "base": _described(split.base),
-        "validation": None if split.validation is None else _described(split.validation),
+        **{
+            name: items and {"images": len(items), "classes": len(items.class_names), "data_hash": items.data_hash}
+            for name, items in sets.items()
+        },
     }
-
-
-def _described(items: Items) -> dict[str, Any]:
-    return {"images": len(items), "classes": len(items.class_names), "data_hash": items.data_hash}
 
 
 def _found(out: Path, stated: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -58,15 +58,7 @@ class Benchmark:
 
 @dataclass(frozen=True, eq=False)
 class BaseSplit:
-    """Images to train on, and images of other classes to validate with.
-
-    Examples
-    --------
-    >>> names = ("black", "blue", "green", "grey", "red", "white")
-    >>> items = Items("image", names, np.arange(6), names, names, "")  # as `list_items` lists a folder of images
-    >>> BaseSplit(items, None).base.class_names[:2]  # without validation the last epoch of a training is kept
-    ('black', 'blue')
-    """
+    """Images to train on, and images of other classes to validate with; None if there are none."""
 
     base: Items
     validation: Items | None
@@ -88,14 +80,6 @@ def hold_out(items: Items, n_classes: int, seed: int) -> BaseSplit:
     -------
     BaseSplit
         Images of base classes and of validation classes.
-
-    Examples
-    --------
-    >>> names = ("black", "blue", "green", "grey", "red", "white")
-    >>> items = Items("image", names, np.arange(6), names, names, "")  # as `list_items` lists a folder of images
-    >>> split = hold_out(items, 2, seed=0)
-    >>> split.base.class_names, split.validation.class_names
-    (('black', 'blue', 'green', 'white'), ('grey', 'red'))
     """
     there = len(items.class_names)
     if n_classes == 0:
@@ -157,16 +141,6 @@ def read_benchmark(name: str, lists: Path, images: Path, table: Path) -> BaseSpl
     -------
     BaseSplit
         Images of base classes and of validation classes.
-
-    Examples
-    --------
-    What the lists are checked against, and the call itself, which needs the images:
-
-    >>> dict(BENCHMARKS["mini-imagenet"].classes)
-    {'base': 64, 'validation': 16, 'test': 20}
-    >>> split = read_benchmark(
-    ...     "mini-imagenet", Path("split/mini"), Path("mini/images"), Path("runs/mini/items.csv")
-    ... )  # doctest: +SKIP
     """
     refuse_overwriting({"lists": lists, "images": images}, {"table of images": table})
     rows = benchmark_rows(name, lists, images)
@@ -198,9 +172,8 @@ def benchmark_rows(name: str, lists: Path, images: Path) -> list[Row]:
     rows: list[Row] = []
     for file, split in benchmark.lists.items():
         rows += _read_list(lists / file, split, images, benchmark)
-    _check_classes(name, rows, benchmark)
-    _check_files(name, rows, images, benchmark)
-    _check_images(name, rows, benchmark)
+    for fault in _faults(rows, images, benchmark):
+        raise TrainingError(f"{name}: {fault}; {benchmark.source}")
     return rows
 
 
@@ -235,47 +208,26 @@ def _folder_rows(images: Path, label: str, split: str, benchmark: Benchmark) -> 
     return (Row(f"{label}/{file}", label, split) for file in files)
 
 
-def _check_classes(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
-    splits: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        splits[row.split].add(row.label)
+def _faults(rows: Sequence[Row], images: Path, benchmark: Benchmark) -> Iterator[str]:
+    """Say what is wrong with the lists, the most important first."""
+    splits = {split: {row.label for row in rows if row.split == split} for split in benchmark.classes}
     for split, expected in benchmark.classes.items():
         if len(splits[split]) != expected:
-            raise TrainingError(
-                f"{name} has {expected} {split} classes, but the lists have {len(splits[split])}; {benchmark.source}"
-            )
+            yield f"it has {expected} {split} classes, but the lists have {len(splits[split])}"
     for one, other in combinations(benchmark.classes, 2):
-        common = splits[one] & splits[other]
         if {one, other} == {SUPPORT, QUERY}:
-            strays = splits[one] ^ splits[other]
-            if strays:
-                raise TrainingError(f"class {min(strays)} of {name} has a support or a query, not both; fix the lists")
-        elif common:
-            raise TrainingError(f"class {min(common)} of {name} is in {one} and in {other}; fix the lists")
-
-
-def _check_files(name: str, rows: Sequence[Row], images: Path, benchmark: Benchmark) -> None:
-    twice = [path for path, number in Counter(row.path for row in rows).items() if number > 1]
-    if twice:
-        raise TrainingError(f"{len(twice)} images of {name} are listed twice, the first is {twice[0]}; fix the lists")
-    missing = [row.path for row in rows if not (images / row.path).is_file()]
-    if missing:
-        raise TrainingError(
-            f"{len(missing)} of {len(rows)} images of {name} are not in {images}, the first is {missing[0]}; "
-            f"{benchmark.source}"
-        )
-
-
-def _check_images(name: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
+            yield from (f"class {k} has a support or a query, not both" for k in sorted(splits[one] ^ splits[other]))
+        else:
+            yield from (f"class {k} is in {one} and in {other}" for k in sorted(splits[one] & splits[other]))
+    yield from (f"the image {path} is listed twice" for path, n in Counter(row.path for row in rows).items() if n > 1)
+    if missing := [row.path for row in rows if not (images / row.path).is_file()]:
+        yield f"{len(missing)} of {len(rows)} images are not in {images}, the first is {missing[0]}"
     if benchmark.images not in (None, len(rows)):
-        raise TrainingError(
-            f"{name} has {benchmark.images:,} images, but the lists lead to {len(rows):,}; get the missing ones"
-        )
+        yield f"it has {benchmark.images:,} images, but the lists lead to {len(rows):,}"
     least, most = benchmark.images_a_class
     for label, number in Counter(row.label for row in rows).items():
         if not least <= number <= most:
-            expected = f"{least}" if least == most else f"{least} to {most:,}"
-            raise TrainingError(f"{name} has {expected} images of each class, but {number} of {label}; check the lists")
+            yield f"it has {least} to {most:,} images of each class, but {number} of {label}"
 
 
 IMAGENET_LISTS = MappingProxyType({"train.csv": BASE, "val.csv": VALIDATION, "test.csv": TEST})

@@ -1,0 +1,90 @@
+"""What users know about the share of items that belong to no class, in the forms they have it in, as Beta(a, b)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from handful.errors import OptionError
+from handful.estimators.answer import Answer
+from handful.estimators.prior_weights import known_groups, n_groups
+from handful.shapes import Float
+
+# A share is known as well as from this many items. Those of earlier batches count as this many at most: batches differ.
+ITEMS_OF_SHARE, MOST_EARLIER = 10.0, 20.0
+# Between the ends of a central interval of 90 %, in standard deviations of a normal distribution.
+DEVIATIONS = 3.29
+
+
+class UnknownShare(NamedTuple):
+    """`Beta(a, b)`, the distribution of the share of items that belong to no class; a = 0 if there are none.
+
+    Examples
+    --------
+    >>> UnknownShare.of(True), UnknownShare.of(0.3), UnknownShare.of(0)
+    (UnknownShare(a=1.0, b=1.0), UnknownShare(a=3.0, b=7.0), UnknownShare(a=0.0, b=10.0))
+    >>> [round(number, 1) for number in UnknownShare.of((0.1, 0.5))]
+    [4.0, 9.2]
+    """
+
+    a: float
+    b: float
+
+    @classmethod
+    def of(cls, said: Any) -> UnknownShare:
+        """Turn `expect_unknown` into a distribution; see `Known`."""
+        if isinstance(said, UnknownShare):
+            return said
+        if isinstance(said, (bool, np.bool_)):
+            return cls(1.0, 1.0) if said else cls.of(0)
+        several = list(said) if isinstance(said, (tuple, list)) else [said]
+        if several and all(isinstance(one, Answer) for one in several):
+            return cls.after(np.concatenate([one.unknown for one in several]))
+        if _is_share(said) and said < 1:
+            return cls(ITEMS_OF_SHARE * float(said), ITEMS_OF_SHARE * (1 - float(said)))
+        if len(several) == 2 and all(map(_is_share, several)) and several[0] < several[1]:
+            mean, deviation = (several[0] + several[1]) / 2, (several[1] - several[0]) / DEVIATIONS
+            items = mean * (1 - mean) / deviation**2 - 1  # of which a Beta distribution has this deviation
+            return cls(float(items * mean), float(items * (1 - mean)))
+        raise OptionError(
+            "expect_unknown must be True, a share of the items between 0 and 1 such as 0.3, a range such as "
+            f"(0.1, 0.5), answers about earlier batches, or 0 if nothing is unknown, got {said!r:.60}"
+        )
+
+    @classmethod
+    def after(cls, unknown: Float[np.ndarray, "item"]) -> UnknownShare:
+        """Count items of earlier batches, by the chance of each to be unknown: zero or one if a person labelled it."""
+        if np.isnan(unknown).any() or len(unknown) == 0:
+            raise OptionError(
+                "expect_unknown was given earlier answers in which unknown items were not judged; give a share, such "
+                "as 0.3"
+            )
+        weight = min(1.0, MOST_EARLIER / len(unknown))
+        return cls(1 + weight * float(unknown.sum()), 1 + weight * float((1 - unknown).sum()))
+
+
+def shares_of(said: Any, groups: npt.NDArray[Any] | None) -> Float[np.ndarray, "group two"] | None:
+    """Return a and b of every group, NaN for one about which nothing is said; None if nothing is said at all.
+
+    Parameters
+    ----------
+    said : object
+        What `UnknownShare.of` takes, or a mapping from groups to that.
+    groups
+        The distinct groups; None for a single batch.
+    """
+    if said is None:
+        return None
+    if not isinstance(said, Mapping):
+        return np.tile(UnknownShare.of(said), (1 if groups is None else len(groups), 1))
+    shares = np.full((n_groups("expect_unknown", groups), 2), np.nan)
+    for place, name in known_groups("expect_unknown", said, groups):
+        shares[place] = np.nan if said[name] is None else UnknownShare.of(said[name])
+    return shares
+
+
+def _is_share(said: Any) -> bool:
+    return isinstance(said, (int, float, np.number)) and not isinstance(said, bool) and bool(0 <= said <= 1)

@@ -1,0 +1,405 @@
+"""How many items belong to no class: what a person says about it has the same effect at every door, or is refused."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from handful import fewshot, large
+from handful.classification import classify, classify_scores
+from handful.classification import label as label_module
+from handful.classification.tables import write_predictions
+from handful.cli.main import main
+from handful.errors import HandfulError, OptionError, UnusedShareWarning
+from handful.estimators import BatchClassifier, infer_scores
+from handful.estimators.on_ray import GroupLabeller
+from handful.estimators.unknown_share import UnknownShare
+from handful.machine.executors import in_process
+from handful.many import label_groups
+
+N_KNOWN, N_STRANGE = 40, 20
+N_ITEMS = N_KNOWN + N_STRANGE
+STRANGE = np.arange(N_ITEMS) >= N_KNOWN
+# What a person says, and the same on the command line.
+SAID = {"true": (True, []), "share": (0.3, ["0.3"]), "range": ((0.1, 0.5), ["0.1-0.5"]), "none": (0, ["0"])}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Thirty classes; a batch of four of them, and of four others that the catalogue does not have."""
+    folder, rng = tmp_path_factory.mktemp("expected"), np.random.default_rng(0)
+    centres, y = rng.normal(size=(34, 24)), np.repeat(np.arange(30), 5)
+    X = (centres[y] + 0.75 * rng.normal(size=(150, 24))).astype(np.float32)
+    truth = np.concatenate([rng.integers(0, 4, N_KNOWN), rng.integers(30, 34, N_STRANGE)])
+    batch = (centres[truth] + 0.75 * rng.normal(size=(N_ITEMS, 24))).astype(np.float32)
+    names = np.array([f"c{k:02d}" for k in range(30)])
+    np.savez(folder / "c.npz", features=X, labels=names[y])
+    np.savez(folder / "b.npz", features=batch, site=["wood"] * N_ITEMS)
+    return folder, BatchClassifier().fit(X, names[y]), batch, truth
+
+
+class Doors:
+    """Everything that labels vectors; each returns the rejected items, their chances, or None for what it has not."""
+
+    def __init__(self, world, tmp_path, monkeypatch):
+        self.folder, self.classifier, self.batch, _ = world
+        self.out, self.monkeypatch = tmp_path, monkeypatch
+
+    def infer(self, said, _):
+        found = self.classifier.infer(self.batch, expect_unknown=said)
+        return found.rejected, found.unknown
+
+    def predict(self, said, _):
+        return self.classifier.predict(self.batch, unknown="other", expect_unknown=said) == "other", None
+
+    def predict_groups(self, said, _):
+        groups = ["wood"] * N_ITEMS
+        return self.classifier.predict(self.batch, groups, unknown="other", expect_unknown=said) == "other", None
+
+    def explain(self, said, _):
+        why = self.classifier.explain(self.batch, range(N_ITEMS), expect_unknown=said)
+        return np.array([one.rejected for one in why]), np.array([one.unknown for one in why])
+
+    def infer_groups(self, said, _):
+        others = self.batch[:9]
+        rows, groups = np.concatenate([others, self.batch]), np.repeat(["marsh", "wood"], [9, N_ITEMS])
+        found = self.classifier.infer(rows, groups, expect_unknown=said)["wood"]
+        return found.rejected, found.unknown
+
+    def one_of_the_groups(self, said, _):
+        rows, groups = np.concatenate([self.batch] * 2), np.repeat(["marsh", "wood"], N_ITEMS)
+        found, bare = (
+            self.classifier.infer(rows, groups, expect_unknown={"wood": said}),
+            self.classifier.infer(self.batch),
+        )
+        np.testing.assert_allclose(found["marsh"].unknown, bare.unknown, atol=1e-5)
+        assert found["marsh"].rejected.tolist() == bare.rejected.tolist()
+        return found["wood"].rejected, found["wood"].unknown
+
+    def large_solve(self, said, _):
+        run = large.solve(self.classifier.catalogue_, self.batch, self.out / "run", expect_unknown=said, shard_rows=25)
+        return run.answer().rejected, run.answer().unknown
+
+    def label_groups(self, said, _):
+        self._parquet()
+        found = label_groups(
+            self.classifier, self.out / "b.parquet", self.out / "many", group_by="site", expect_unknown=said
+        )
+        items, groups = pd.read_parquet(found.items), pd.read_parquet(found.groups)
+        return int(groups["unknown_items"].iloc[0]), items["unknown"].to_numpy()
+
+    def label_groups_streamed(self, said, _):
+        self.monkeypatch.setattr("handful.many.portions.LARGE_SCORES", 100)
+        return self.label_groups(said, _)
+
+    def classify(self, said, _):
+        return self._classified(classify(self.folder / "c.npz", self.folder / "b.npz", expect_unknown=said))
+
+    def classify_groups(self, said, _):
+        found = classify(self.folder / "c.npz", self.folder / "b.npz", group_by="site", expect_unknown=said)
+        return self._classified(found)
+
+    def classify_streamed(self, said, _):
+        found = classify(
+            self.folder / "c.npz",
+            self.folder / "b.npz",
+            expect_unknown=said,
+            executor=in_process(),
+            folder=self.out / "r",
+        )
+        assert found.streamed
+        return self._classified(found)
+
+    def command_line(self, _, words):
+        files = ["--catalogue", self.folder / "c.npz", "--batch", self.folder / "b.npz"]
+        assert main(["classify", *map(str, files), "--expect-unknown", *words, "--out", str(self.out / "o.csv")]) == 0
+        table = pd.read_csv(self.out / "o.csv")
+        return table["rejected"].to_numpy(), table["unknown"].to_numpy()
+
+    def command_line_last(self, _, words):
+        files = ["--catalogue", self.folder / "c.npz", "--batch", self.folder / "b.npz", "--out", self.out / "o.csv"]
+        assert main(["classify", *map(str, files), "--expect-unknown", *words]) == 0
+        return pd.read_csv(self.out / "o.csv")["rejected"].to_numpy(), None
+
+    def _classified(self, found):
+        table = found.predictions()
+        return np.array(table["rejected"]), np.array(table["unknown"])
+
+    def _parquet(self):
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        table = arrow.table({"site": ["wood"] * N_ITEMS, "vector": self.batch.tolist()})
+        parquet.write_table(table, self.out / "b.parquet")
+
+
+DOORS = [name for name in vars(Doors) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_says_the_same(world, tmp_path, monkeypatch, door, said):
+    found = world[1].infer(world[2], expect_unknown=SAID[said][0])
+    rejected, unknown = getattr(Doors(world, tmp_path, monkeypatch), door)(*SAID[said])
+    if isinstance(rejected, int):
+        assert rejected == found.rejected.sum()
+    else:
+        assert rejected.tolist() == found.rejected.tolist()
+    if unknown is not None:
+        np.testing.assert_allclose(unknown, found.unknown, atol=1e-4)
+
+
+def test_what_is_said_changes_the_answer(world):
+    _, classifier, batch, _ = world
+    for said in (True, 0.3, (0.1, 0.5)):
+        found = classifier.infer(batch, expect_unknown=said)
+        assert found.rejected[STRANGE].mean() > 0.8
+        assert found.rejected[~STRANGE].mean() < 0.1
+        assert found.rejected.sum() == round(found.unknown.sum())
+    for nothing in (0, False, 0.0):
+        found = classifier.infer(batch, expect_unknown=nothing)
+        assert not found.rejected.any()
+        assert (found.unknown == 0).all()
+        assert found.unknown_interval == (0, 0)
+    shares = [classifier.infer(batch[:9], expect_unknown=share).unknown_share for share in (0.02, 0.2, 0.6)]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2]
+
+
+def test_the_ray_labeller_takes_it_too(world):
+    arrow = pytest.importorskip("pyarrow")
+    _, classifier, batch, _ = world
+    table = arrow.table({"site": ["wood"] * N_ITEMS, "vector": batch.tolist()})
+    for said in (None, 0.9, 0):
+        label = GroupLabeller(classifier, group_by="site", features="vector", expect_unknown=said)
+        expected = classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown=said)
+        np.testing.assert_allclose(label(table)["certainty"].to_numpy(), expected.certainty, atol=1e-6)
+
+
+# -- what cannot be used -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [1, 1.5, -0.1, "0.3", "many", (0.5, 0.1), [0.3], (0.1, 0.2, 0.3), float("nan"), []])
+def test_anything_else_is_refused(world, tmp_path, said):
+    folder, classifier, batch, _ = world
+    for door in (
+        lambda: classifier.infer(batch, expect_unknown=said),
+        lambda: classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": said}),
+        lambda: classifier.predict(batch, expect_unknown=said),
+        lambda: large.solve(classifier.catalogue_, batch, tmp_path / "run", expect_unknown=said),
+    ):
+        with pytest.raises(OptionError, match=r"expect_unknown must be True, a share .* such as 0\.3"):
+            door()
+    with pytest.raises(OptionError, match="expect_unknown"):
+        classify(folder / "c.npz", folder / "b.npz", expect_unknown=said)
+    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").glob("*.json"))
+
+
+@pytest.mark.parametrize("said", ["1.5", "0.5-0.1", "0.1,0.2,0.3", "many"])
+def test_the_command_line_refuses_in_one_sentence(world, tmp_path, capsys, said):
+    files = ["--catalogue", world[0] / "c.npz", "--batch", world[0] / "b.npz", "--out", tmp_path / "o.csv"]
+    assert main(["classify", *map(str, files), "--expect-unknown", said]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert "expect_unknown" in error
+    assert "such as 0.3" in error
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_groups_that_do_not_exist_are_refused(world):
+    _, classifier, batch, _ = world
+    with pytest.raises(OptionError, match="expect_unknown by group need groups, and there are none"):
+        classifier.infer(batch, expect_unknown={"wood": 0.3})
+    with pytest.raises(OptionError, match="expect_unknown mention none of the groups, for instance 'sea'"):
+        classifier.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"sea": 0.3})
+
+
+def test_scores_and_other_methods_cannot_use_it(world, tmp_path, capsys):
+    folder, _, batch, _ = world
+    with pytest.raises(
+        OptionError, match="scores do not tell which items belong to no class; leave expect_unknown out"
+    ):
+        infer_scores(batch, kind="similarities", expect_unknown=0.3)
+    scored = {"filepath": "a.jpg", "classifications": {"classes": ["cow", "deer"], "scores": [0.8, 0.1]}}
+    (tmp_path / "p.json").write_text(json.dumps({"predictions": [scored] * 3}))
+    with pytest.raises(OptionError, match="leave expect_unknown out"):
+        classify_scores(tmp_path / "p.json", expect_unknown=True)
+    words = ["classify", "--scores", str(tmp_path / "p.json"), "--out", str(tmp_path / "o.csv"), "--expect-unknown"]
+    assert main(words) == 1
+    assert "leave out --expect-unknown" in capsys.readouterr().err
+    assert "paddle" in fewshot.METHODS
+    for said in (True, 0):
+        with pytest.raises(
+            OptionError, match="'paddle' labels one batch with examples alone; leave out expect_unknown"
+        ):
+            classify(folder / "c.npz", folder / "b.npz", method="paddle", expect_unknown=said)
+
+
+def test_a_catalogue_that_cannot_tell_says_so(world, tmp_path):
+    _, _, batch, _ = world
+    rng = np.random.default_rng(1)
+    single = BatchClassifier().fit(rng.normal(size=(30, 24)), np.arange(30))  # one example of each
+    with pytest.warns(UnusedShareWarning, match="Unknown items are expected, but none could be named"):
+        found = single.infer(batch, expect_unknown=0.3)
+    assert not found.rejected.any()
+    assert "unused_share" in [diagnostic.name for diagnostic in found.diagnostics]
+    run = large.solve(single.catalogue_, batch, tmp_path / "run", expect_unknown=0.3)
+    assert "unused_share" in [diagnostic.name for diagnostic in run.answer().diagnostics]
+    grouped = single.infer(batch, ["wood"] * N_ITEMS, expect_unknown={"wood": True})
+    assert "unused_share" in [diagnostic.name for diagnostic in grouped["wood"].diagnostics]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedShareWarning)
+        single.infer(batch, expect_unknown=0)
+        single.infer(batch)
+    names = BatchClassifier.from_names(dict(enumerate(rng.normal(size=(30, 24)))))
+    with pytest.warns(UnusedShareWarning):
+        assert not names.infer(batch, expect_unknown=True).rejected.any()
+
+
+# -- the batches before ------------------------------------------------------------------------------------------------
+
+
+def test_reviewed_batches_tell_how_many_to_expect(world, tmp_path):
+    folder, classifier, batch, truth = world
+    given = {item: None if STRANGE[item] else f"c{truth[item]:02d}" for item in range(N_ITEMS)}
+    reviewed = classifier.infer(batch, given=given)
+    share = UnknownShare.of(reviewed)
+    assert share.a + share.b == pytest.approx(22)
+    assert share.a / (share.a + share.b) == pytest.approx((1 + 20 / 3) / 22)
+    assert UnknownShare.of([reviewed, reviewed]) == pytest.approx(share)
+    few = UnknownShare.after(np.array([1.0, 0.0, 0.0]))
+    assert few == pytest.approx((2, 3))
+
+    now = batch[::2]
+    expected = classifier.infer(now, expect_unknown=share)
+    found = classifier.infer(now, expect_unknown=reviewed)
+    np.testing.assert_array_equal(found.unknown, expected.unknown)
+
+    np.save(tmp_path / "now.npy", now)
+    first = classify(folder / "c.npz", folder / "b.npz", given=given)
+    for ending in ("csv", "parquet"):
+        write_predictions(first, tmp_path / f"reviewed.{ending}")
+        again = classify(folder / "c.npz", tmp_path / "now.npy", expect_unknown=tmp_path / f"reviewed.{ending}")
+        np.testing.assert_allclose(again.answer.unknown, expected.unknown, atol=1e-4)
+    files = ["--catalogue", folder / "c.npz", "--batch", tmp_path / "now.npy", "--out", tmp_path / "o.csv"]
+    words = ["classify", *map(str, files), "--expect-unknown", str(tmp_path / "reviewed.csv")]
+    assert main(words) == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "o.csv")["unknown"], expected.unknown, atol=1e-4)
+
+
+def test_earlier_predictions_must_have_chances(world, tmp_path):
+    folder, _, batch, _ = world
+    for text, said in (
+        ("item,label\na,c01\n", "has no chances in a column 'unknown'"),
+        ("item,unknown\na,\n", "has no chances in a column 'unknown'"),
+        ("item,unknown\na,0.2\nb,2\n", "must have a chance in every row"),
+        ("item,unknown\na,0.2\nb,no\n", "must have a chance in every row"),
+    ):
+        (tmp_path / "p.csv").write_text(text)
+        with pytest.raises(HandfulError, match=said):
+            classify(folder / "c.npz", folder / "b.npz", expect_unknown=tmp_path / "p.csv")
+    by_method = fewshot.MethodClassifier("nearest_prototype").fit(batch, np.arange(N_ITEMS) % 3).infer(batch)
+    with pytest.raises(OptionError, match="earlier answers in which unknown items were not judged"):
+        UnknownShare.of(by_method)
+
+
+def test_earlier_predictions_are_not_overwritten(world, tmp_path, capsys):
+    folder = world[0]
+    (tmp_path / "p.csv").write_text("item,unknown\na,0.2\n")
+    files = ["--catalogue", folder / "c.npz", "--batch", folder / "b.npz", "--out", tmp_path / "p.csv"]
+    assert main(["classify", *map(str, files), "--expect-unknown", str(tmp_path / "p.csv")]) == 1
+    assert "earlier predictions" in capsys.readouterr().err
+    assert (tmp_path / "p.csv").read_text() == "item,unknown\na,0.2\n"
+
+
+# -- labels of a person reach the engine at every door -----------------------------------------------------------------
+
+
+def test_labels_of_a_person_count_alike_at_every_door(world, tmp_path, monkeypatch):
+    folder, classifier, batch, truth = world
+    given = {item: None if STRANGE[item] else f"c{truth[item]:02d}" for item in range(0, N_ITEMS, 6)}
+    found = classifier.infer(batch, given=given, expect_unknown=0.3)
+    assert found.rejected[[item for item in given if STRANGE[item]]].all()
+    grouped = classifier.infer(batch, ["wood"] * N_ITEMS, given=given, expect_unknown=0.3)["wood"]
+    page = {"handful_corrections": 3, "corrections": [], "new_classes": [], "confirmed": [], "none_of_these": []}
+    whole = classify(folder / "c.npz", folder / "b.npz").batch
+    for item, label in given.items():
+        about = {"row": item, "item": whole.names[item], "content": whole.content(item)}
+        page["none_of_these" if label is None else "confirmed"].append(
+            about | ({} if label is None else {"label": label})
+        )
+    (tmp_path / "corrections.json").write_text(json.dumps(page))
+    about = {"given": tmp_path / "corrections.json", "expect_unknown": 0.3}
+    doors = {
+        "groups": grouped,
+        "classify": classify(folder / "c.npz", folder / "b.npz", **about).answer,
+        "classify groups": classify(folder / "c.npz", folder / "b.npz", group_by="site", **about).answer,
+    }
+    monkeypatch.setattr(label_module, "MOST_DENSE_BYTES", 0)
+    doors["stream"] = classify(folder / "c.npz", folder / "b.npz", folder=tmp_path / "r", **about).answer
+    for door, answer in doors.items():
+        assert answer.rejected.tolist() == found.rejected.tolist(), door
+        np.testing.assert_allclose(answer.unknown, found.unknown, atol=1e-4, err_msg=door)
+        assert answer.labels.tolist() == found.labels.tolist(), door
+        np.testing.assert_allclose(np.ravel(answer.presence), found.presence, atol=1e-3, err_msg=door)
+
+
+def test_a_streamed_run_with_other_knowledge_is_refused(world, tmp_path):
+    _, classifier, batch, _ = world
+    said = {"expect_unknown": 0.3, "given": {0: "c01", 50: None}}
+    first = large.solve(classifier.catalogue_, batch, tmp_path / "run", **said).answer()
+    assert large.solve(classifier.catalogue_, batch, tmp_path / "run", **said).answer().unknown.tolist() == (
+        first.unknown.tolist()
+    )
+    for other, name in (({"expect_unknown": 0.4}, "unknown_share"), ({"given": {0: "c01"}}, "given")):
+        with pytest.raises(OptionError, match=f"differs in {name}"):
+            large.solve(classifier.catalogue_, batch, tmp_path / "run", **(said | other))
+    for wrong, message in (({60: "c01"}, "row 60"), ({0: "C01"}, "did you mean 'c01'"), ({0: " "}, "give a class")):
+        with pytest.raises(HandfulError, match=message):
+            large.solve(classifier.catalogue_, batch, tmp_path / "other", given=wrong)
+
+
+@pytest.mark.parametrize("n_items", [1500])
+def test_in_a_large_batch_labels_of_a_person_are_among_the_items_that_decide(world, n_items, tmp_path, monkeypatch):
+    _, classifier, _, _ = world
+    rng, seen = np.random.default_rng(0), []
+    batch = rng.normal(size=(n_items, 24)).astype(np.float32)
+    given = dict.fromkeys(range(3, n_items, 400))
+
+    from handful.engine import model
+
+    decided = model._decided
+
+    def watched(items):
+        seen.append(items.context.given)
+        return decided(items)
+
+    monkeypatch.setattr(model, "_decided", watched)
+    found = classifier.infer(batch, given=given, expect_unknown=0.3)
+    run = large.solve(classifier.catalogue_, batch, tmp_path / "run", given=given, expect_unknown=0.3).answer()
+    assert [(codes == model.NO_CLASS).sum() for codes in seen] == [len(given)] * 2
+    assert run.rejected.tolist() == found.rejected.tolist()
+    assert found.rejected[list(given)].all()
+
+
+# -- together with the other things that are known ---------------------------------------------------------------------
+
+
+def test_sequences_are_rejected_as_a_whole_and_no_more_than_are_expected(world):
+    _, classifier, batch, _ = world
+    sequence = np.arange(N_ITEMS) // 4
+    for said in (True, 0.3, 0.6):
+        found = classifier.infer(batch, sequence=sequence, expect_unknown=said)
+        whole = found.rejected.reshape(-1, 4)
+        assert (whole.all(1) == whole.any(1)).all()
+        assert whole[STRANGE[::4]].mean() > 0.7
+        assert found.rejected.sum() <= round(found.unknown.sum())
+    assert not classifier.infer(batch, sequence=sequence, expect_unknown=0).rejected.any()
+
+
+def test_siblings_keep_what_is_expected_of_each(world):
+    _, classifier, batch, _ = world
+    rows, groups = np.concatenate([batch] * 3), np.repeat(["a", "b", "c"], N_ITEMS)
+    found = classifier.infer(rows, groups, pool=True, expect_unknown={"a": 0, "b": 0.3})
+    assert not found["a"].rejected.any()
+    assert found["a"].unknown_interval == pytest.approx((0, 0))
+    assert found["b"].rejected[STRANGE].mean() > 0.8
