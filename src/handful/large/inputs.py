@@ -84,7 +84,9 @@ def content_hash(rows: Rows, *, labelled: bool) -> str:
     Computed and not taken from the manifest: files and arrays can change after a hash was recorded.
     """
     assert not labelled or isinstance(rows, FeatureBank)
-    names, labels = (rows.class_names, rows.labels) if isinstance(rows, FeatureBank) and labelled else ((), np.zeros(0, int))
+    names, labels = (
+        (rows.class_names, rows.labels) if isinstance(rows, FeatureBank) and labelled else ((), np.zeros(0, int))
+    )
     digest = store.Digest(rows.dtype, (rows.n_rows, rows.dim), names)
     for block in rows.blocks():
         digest.features(block)
