@@ -32,8 +32,9 @@ import torch
 
 from handful.banks import FeatureBank, store
 from handful.catalogue import Catalogue
-from handful.large import LargeSolution, Progress, solve
+from handful.large import LargeSolution, solve
 from handful.large.inputs import read_rows
+from handful.runs import Progress
 from handful.shapes import Float
 
 PRESENT = 0.5  # as in handful.estimators

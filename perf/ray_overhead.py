@@ -18,7 +18,7 @@ from handful.fewshot import ShotsPerClass, TaskSpec, UniformOverPool
 from handful.fewshot.benchmark import Cell
 from handful.fewshot.benchmark.plan import bound_plan
 from handful.fewshot.benchmark.run import Material, run_range
-from handful.machine.executors import Executor, Shared, connected, in_process, on_ray
+from handful.runs.executors import Executor, Shared, connected, in_process, on_ray
 
 N_EMPTY, N_RANGES, TASKS_IN_RANGE, REPEATS = 300, 12, 64, 3
 SPEC = TaskSpec(ShotsPerClass(10), UniformOverPool(5))

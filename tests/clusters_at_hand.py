@@ -14,7 +14,7 @@ from handful import FeatureBank
 from handful.fewshot.benchmark import completion
 from handful.fewshot.benchmark.completion import complete
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
-from handful.machine.executors import on_ray
+from handful.runs.executors import on_ray
 
 TIMINGS = ("seconds", "cpu_seconds")
 # Longest wait for rows to come, in seconds.

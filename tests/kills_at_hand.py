@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from handful.large import LargeSolution, solve
-from handful.machine.executors import Executor, connected, in_process, on_ray
+from handful.runs.executors import Executor, connected, in_process, on_ray
 from tests.large_at_hand import Problem
 
 # A server that has imported everything, and started no thread, forks the processes to be killed.

@@ -29,7 +29,7 @@ from handful.estimators import BatchClassifier
 from handful.estimators.batches import Batches
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.machine.executors import in_process
+from handful.runs.executors import in_process
 from tests.items_at_hand import small_backbone
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 190, 40), "blue": (20, 40, 210), "grey": (120, 120, 120)}

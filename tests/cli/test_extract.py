@@ -91,7 +91,7 @@ sys.exit(main(["features", "extract", *sys.argv[1:]]))
 """
 
 
-def test_a_terminal_gets_a_bar_with_rate_and_time_left(tmp_path):
+def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
     folder = image_folder(tmp_path / "images")
     arguments = ["--items", folder, "--backbone", "b", "--out", tmp_path / "bank", "--shard-size", "2"]
     ours, theirs = pty.openpty()
@@ -115,7 +115,6 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left(tmp_path):
     os.close(ours)
     output, _ = process.communicate()
     assert process.returncode == 0
-    assert b"24/24" in drawn
-    assert b"items/s" in drawn
-    assert b"0:00:00" in drawn
+    assert b"24 of 24 items" in drawn
+    assert b"0 s left" in drawn
     assert FeatureBank.load(tmp_path / "bank").content_hash in output.decode()

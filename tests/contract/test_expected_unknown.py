@@ -16,8 +16,8 @@ from handful.errors import HandfulError, OptionError, UnusedShareWarning
 from handful.estimators import BatchClassifier, infer_scores
 from handful.estimators.on_ray import GroupLabeller
 from handful.estimators.unknown_share import UnknownShare
-from handful.machine.executors import in_process
 from handful.many import label_groups
+from handful.runs.executors import in_process
 
 N_KNOWN, N_STRANGE = 40, 20
 N_ITEMS = N_KNOWN + N_STRANGE

@@ -15,7 +15,7 @@ from handful.banks import FeatureBank
 from handful.extraction.backbones import load_backbone
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.machine.executors import on_ray
+from handful.runs.executors import on_ray
 from tests.items_at_hand import cosines, shared_data, slowly
 
 pytestmark = pytest.mark.slow

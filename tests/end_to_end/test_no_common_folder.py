@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from handful.large import solve
-from handful.machine.executors import on_ray
 from handful.machine.folders import folder_at
+from handful.runs.executors import on_ray
 from tests.clusters_at_hand import small_cluster
 from tests.kills_at_hand import PATIENCE, PROCESSES, differences
 from tests.large_at_hand import large_problem

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from handful.machine.executors import on_ray
+from handful.runs.executors import on_ray
 from tests.clusters_at_hand import small_cluster
 from tests.kills_at_hand import (
     PATIENCE,

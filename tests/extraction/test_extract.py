@@ -13,10 +13,9 @@ import torch
 from handful.banks import FeatureBank
 from handful.errors import ExtractionError, OptionError
 from handful.extraction.decode import decode_image
-from handful.extraction.extract import SKIPPED, extract, skipped_items
+from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import list_items
-from handful.machine.executors import in_process
-from handful.machine.safetensors_format import write_tensors
+from handful.runs.executors import in_process
 from tests.items_at_hand import image_bytes, image_folder, small_backbone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +87,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, items):
         tmp_path / "bank",
         shard_size=4,
         executor=counted(seen),
-        on_progress=lambda done, total: progress.append((done, total)),
+        on_progress=lambda report: progress.append((report.done, report.total)),
     )
     assert seen == [2, 3, 4, 5]
     assert progress == [(done, 24) for done in (8, 12, 16, 20, 24)]
@@ -99,7 +98,7 @@ KILLED = """
 import sys, time
 from handful.extraction.extract import extract
 from handful.extraction.items import list_items
-from handful.machine.executors import in_process
+from handful.runs.executors import in_process
 from tests.items_at_hand import small_backbone
 
 def slow(*work):
@@ -115,7 +114,7 @@ def test_killed_half_way_and_run_again(tmp_path, items):
     command = [sys.executable, "-c", KILLED, str(tmp_path / "images"), str(tmp_path / "bank")]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
     work, patience = tmp_path / ".bank.shards", time.monotonic() + 60
-    while len(list(work.glob("*/*.safetensors"))) < 2:
+    while len(list(work.glob("*/[0-9]*"))) < 2:
         assert process.poll() is None
         assert time.monotonic() < patience
         time.sleep(0.02)
@@ -155,14 +154,11 @@ def test_a_stale_shard_is_never_used(tmp_path, items, change):
     assert bank.content_hash == extract(items, backbone, tmp_path / "fresh", **settings).content_hash
 
 
-@pytest.mark.parametrize("damage", ["cut short", "empty", "garbage", "another shape", "flipped", "exchanged"])
+@pytest.mark.parametrize("damage", ["cut short", "empty", "garbage", "flipped", "exchanged"])
 def test_a_damaged_shard_is_computed_again(tmp_path, items, damage):
     interrupted(tmp_path, items)
-    first, second, *_ = sorted((tmp_path / ".bank.shards").glob("*/*.safetensors"))
-    if damage == "another shape":
-        what = f"{first.parent.name}/0"
-        write_tensors(first, {"features": torch.zeros(3, 32, dtype=torch.float16)}, {SKIPPED: "[]"}, what)
-    elif damage == "exchanged":
+    first, second, *_ = sorted((tmp_path / ".bank.shards").glob("*/[0-9]*"))
+    if damage == "exchanged":
         one, two = first.read_bytes(), second.read_bytes()
         first.write_bytes(two)
         second.write_bytes(one)

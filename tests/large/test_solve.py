@@ -15,9 +15,8 @@ from handful.datasets import load_clinc150
 from handful.engine.model import label_batch
 from handful.errors import FileFormatError, OptionError, StorageError, TaskError
 from handful.large import solve
-from handful.large.run_file import begin, refuse_another, run_name_of
-from handful.machine.executors import in_process
 from handful.machine.folders import folder_at
+from handful.runs.executors import in_process
 from tests.conftest import SHARED
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
@@ -300,15 +299,3 @@ def test_answers_that_went_elsewhere_are_missed(tmp_path):
     problem = large_problem()
     with pytest.raises(StorageError, match=r"answers of 4 shards are not in .* give a URL as the folder"):
         solve(problem.catalogue, problem.queries, tmp_path / "run", shard_rows=100, executor=elsewhere)
-
-
-def test_a_run_that_begins_at_the_same_url_meanwhile_is_noticed():
-    pytest.importorskip("fsspec")
-    folder = folder_at(f"memory://{uuid.uuid4().hex}")
-    about = {"inputs": {"queries": {"name": "a", "content": "a"}}, "shard_rows": 1}
-    refuse_another(folder, about)
-    begin(folder, {**about, "shard_rows": 2})
-    with pytest.raises(OptionError, match="differs in shard_rows"):
-        begin(folder, about)
-    assert run_name_of(about) != run_name_of({**about, "shard_rows": 2})
-    assert run_name_of(about) == run_name_of({**about, "inputs": {"queries": {"name": "b", "content": "a"}}})

@@ -10,7 +10,7 @@ from handful.catalogue import Catalogue
 from handful.engine import model, sizes
 from handful.engine.model import label_batch
 from handful.large import shard, solve
-from handful.machine.executors import in_process
+from handful.runs.executors import in_process
 from tests.kills_at_hand import differences
 from tests.large_at_hand import large_problem
 

@@ -23,7 +23,7 @@ import numpy as np
 from handful.banks.arrays import open_npy
 from handful.errors import BankError
 from handful.machine.untrusted import read_json
-from handful.machine.whole_file import flush_to_disk, refusals_said
+from handful.machine.whole_file import explain_refusal, flush_to_disk
 from handful.shapes import Float, Int
 
 FORMAT, FORMAT_VERSION = "handful feature bank", 1
@@ -71,7 +71,7 @@ def write(
     if final.exists():
         raise BankError(f"{path} already exists; a bank is never overwritten: remove it, or choose another name")
     prefix = f".{final.name}.partial-"
-    with refusals_said(final):
+    with explain_refusal(final):
         final.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=final.parent))
     try:
@@ -107,7 +107,7 @@ def write(
         shutil.rmtree(partial, ignore_errors=True)
         if isinstance(error, OSError) and is_bank(final):
             raise BankError(f"{path} was written by another process in the meantime; it is left as it is") from error
-        with refusals_said(final, partial):
+        with explain_refusal(final, partial):
             raise
     # Left by writers that were killed. A writer that is still running could not replace this bank anyway.
     for other in final.parent.glob(f"{glob.escape(prefix)}*"):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +42,6 @@ from handful.estimators.given import with_given
 from handful.estimators.unknown_share import UnknownShare
 from handful.extraction.extract import extract, skipped_items
 from handful.extraction.items import Items, Kind, list_items
-from handful.machine.executors import Executor, in_process
 from handful.machine.extras import import_extra
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores
@@ -51,6 +49,7 @@ from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
 from handful.reading.skipped import Skipped, warn_of_skipped
+from handful.runs import Executor, Progress, in_process
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -86,7 +85,7 @@ def classify(
     device: str = "cpu",
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
-    on_progress: Callable[[large.Progress], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
     **known: Unpack[KnownFiles],
 ) -> Classified:
     """Label every item of the batch jointly, with the classes of the catalogue.
@@ -139,7 +138,7 @@ def classify(
         What runs the streaming, see `handful.large.solve`. A batch with an executor is streamed, whatever its size. By
         default this process streams batches that are large.
     on_progress : callable, optional
-        Called with a `handful.large.Progress` after every part of a pass, and while images or sentences are embedded.
+        Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
     **known : object
         What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order`,
         `coarse` and `expect_unknown`, see `KnownFiles`.
@@ -418,17 +417,9 @@ def _contexts(
     return BatchContexts(about, classes, len(batch.rows), groups, codes)
 
 
-def _embedding(side: str, listener: Callable[[large.Progress], None] | None) -> Callable[[int, int], None] | None:
-    """Return what turns the reports of an extraction into those of a batch."""
-    begun = time.monotonic()
-
-    def report(done: int, total: int) -> None:
-        assert listener is not None
-        spent = time.monotonic() - begun
-        left = spent / done * (total - done) if done else None
-        listener(large.Progress(f"embed the {side}", done, total, spent, left))
-
-    return None if listener is None else report
+def _embedding(side: str, listener: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
+    """Return what names the side in the reports of an extraction."""
+    return None if listener is None else lambda progress: listener(replace(progress, stage=f"embed the {side}"))
 
 
 def _shown(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +51,7 @@ def extract_command(
       handful features extract --items clinc.jsonl.gz --split train --backbone minilm --out clinc.bank
       handful features extract --items omniglot.zip/base --backbone timm:resnet18 --out omniglot.bank --on ray
     """
+    from handful.cli.passes import passes
     from handful.cli.printed import complain_of_skipped, print_bank
     from handful.cli.terminal import waiting
     from handful.extraction.extract import checkpoint_of, extract, shards_folder, skipped_items
@@ -67,7 +66,7 @@ def extract_command(
     executor = executor_at(on, workers or available_cores(), only_here)
     with waiting(f"listing {items}"):
         listed = list_items(items, split=split, text=text, labels=labels, id_column=id_column, skip_bad=skip_bad)
-    with _bar(f"extracting {items}") as on_progress:
+    with passes(f"extracting {items}") as on_progress:
         bank = extract(
             listed,
             import_extra("handful.extraction.backbones", "images,text").load_backbone(backbone, device=device),
@@ -82,32 +81,3 @@ def extract_command(
         )
     complain_of_skipped(skipped_items(bank), len(listed))
     print_bank(bank, out)
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress, speed and time left; without a terminal, a line now and then."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from handful.cli.passes import Rate
-    from handful.cli.terminal import now_and_then
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with now_and_then(what) as news:
-            yield lambda done, total: news(f"{done:,} of {total:,} items")
-        return
-    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), Rate("items"), TimeRemainingColumn())
-    with Progress(*columns, console=console, speed_estimate_period=30) as progress:
-        task = progress.add_task("extract", total=None, start=False)
-
-        def report(done: int, total: int) -> None:
-            # What an earlier run finished counts as done but not as speed.
-            if not progress.tasks[0].started:
-                progress.update(task, total=total, completed=done)
-                progress.start_task(task)
-            else:
-                progress.update(task, completed=done)
-
-        yield report

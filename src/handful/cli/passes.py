@@ -14,7 +14,7 @@ from rich.text import Text
 from handful.cli.terminal import duration, now_and_then
 
 if TYPE_CHECKING:
-    from handful.large import Progress
+    from handful.runs import Progress
 
 EMBED = "embed"
 

@@ -10,7 +10,7 @@ import typer
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.machine.executors import Executor
+    from handful.runs.executors import Executor
 
 On: TypeAlias = Annotated[str, typer.Option(help="Where to run: here, ray (a cluster started here) or ray:ADDRESS.")]
 HERE = "here"
@@ -30,7 +30,7 @@ def executor_at(on: str, workers: int, only_here: Mapping[str, bool], *, join: b
     join : bool
         Whether an interruption waits for what is at work in this process.
     """
-    from handful.machine.executors import in_process, on_ray
+    from handful.runs.executors import in_process, on_ray
 
     place, colon, address = on.partition(":")
     if on == HERE:

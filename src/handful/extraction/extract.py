@@ -3,8 +3,7 @@
 Items are cut into shards and shards into batches by position alone, and a shard runs on one thread. So the bytes of a
 shard are a function of (backbone, contents, batch size), whatever computes it: this process, a second attempt, or a
 worker of a cluster. Finished shards wait beside the bank in a folder named by the hash of all that, so they are never
-mixed with shards of other weights, another preprocessing or changed data. Each has a checksum of this
-hash and its number: one that was damaged or exchanged is computed again.
+mixed with shards of other weights, another preprocessing or changed data.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,22 +23,26 @@ import numpy as np
 
 from handful.banks import store
 from handful.banks.bank import FeatureBank, Provenance
-from handful.errors import BankError, ExtractionError, FileFormatError, OptionError
+from handful.errors import BankError, ExtractionError, OptionError
 from handful.extraction.decode import decode_image
 from handful.extraction.items import Items
-from handful.machine.executors import Executor, Shared, in_process
-from handful.machine.safetensors_format import read_tensors, write_tensors
+from handful.machine.folders import LocalFolder
 from handful.machine.threads import one_thread
 from handful.machine.untrusted import parse_json
 from handful.reading.contents import Source, Unreadable
 from handful.reading.skipped import Skipped
+from handful.runs import Executor, Progress, in_process
+from handful.runs.executors import Shared
+from handful.runs.lock import only_writer
+from handful.runs.parts import Parts
+from handful.runs.progress import Reporter
 from handful.shapes import Float
 
 if TYPE_CHECKING:
     from handful.extraction.backbone import Backbone  # with torch, which only those who embed need
 
 # Part of every key: a change in how shards are computed or stored makes older ones invisible.
-SHARD_FORMAT = 2
+SHARD_FORMAT = 3
 # Start of a line about a skipped item in the bank's notes; the rest is a JSON object.
 SKIPPED = "skipped "
 
@@ -117,7 +121,7 @@ def extract(
     executor: Executor | None = None,
     dataset: str = "",
     licence: str = "",
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> FeatureBank:
     r"""Run the backbone over all items and save the bank; called again after an interruption, it resumes.
 
@@ -136,12 +140,12 @@ def extract(
     dtype : "float16" or "float32"
         How features are stored.
     executor : Executor, optional
-        Who computes the shards: `in_process(workers)` of `handful.machine.executors`, the default with one worker, or
-        its `on_ray(address)`; then every node must see the items under the same path.
+        Who computes the shards: `in_process(workers)` of `handful.runs`, the default with one worker, or its
+        `on_ray(address)`; then every node must see the items under the same path.
     dataset, licence : str
         Stored in the bank's provenance.
     on_progress : callable, optional
-        Called with (items done, total number of items), at the start and after each shard.
+        Called with a `Progress` in items, at the start and after each shard.
 
     Returns
     -------
@@ -168,58 +172,74 @@ def extract(
     _check(items, backbone, batch_size, shard_size, dtype)
     out = Path(os.path.abspath(out))
     key = extraction_key(items, backbone, batch_size=batch_size, shard_size=shard_size, dtype=dtype)
-    work = shards_folder(out) / key
-    if out.exists():
-        bank = _finished_before(out, key)
-        shutil.rmtree(work.parent, ignore_errors=True)  # still there if the run was killed before its last step
-        return bank
-    work.mkdir(parents=True, exist_ok=True)
+    work = shards_folder(out)
+    if not out.exists():
+        with only_writer(work, ExtractionError):
+            starts = range(0, len(items), shard_size)
+            shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
+            parts = Parts(LocalFolder(work / key), "{:08d}", key)
+            report = Reporter(on_progress)
+            skipped = _compute(shards, parts, (backbone, batch_size, dtype), executor or in_process(), report)
+            unread = {starts[k] + position: reason for k in sorted(skipped) for position, reason in skipped[k]}
+            if len(unread) == len(items):
+                raise ExtractionError(f"none of the {len(items)} items could be read; the first: {unread[0]}")
+            # One line of JSON each, which escapes line ends and everything that is not ASCII.
+            listed = (json.dumps(asdict(Skipped(row, items.names[row], reason))) for row, reason in unread.items())
+            provenance = Provenance(
+                dataset,
+                licence,
+                backbone=f"{backbone.name}, weights {backbone.weights_hash}",
+                preprocessing=backbone.preprocessing,
+                versions=backbone.versions,
+                notes="\n".join([_key_note(key), *(f"{SKIPPED}{line}" for line in listed)]),
+            )
+            # Shards are added to the bank one by one, so that it may be larger than memory.
+            store.write(
+                out,
+                (_features(parts, shard) for shard in shards),
+                items.labels[[row not in unread for row in range(len(items))]],
+                dtype=dtype,
+                dim=backbone.dim,
+                class_names=items.class_names,
+                provenance=provenance.to_mapping(),
+                splits={},
+            )
+    bank = _finished_before(out, key)
+    shutil.rmtree(work, ignore_errors=True)
+    return bank
 
-    starts = range(0, len(items), shard_size)
-    shards = [Shard(number, items.source[start : start + shard_size]) for number, start in enumerate(starts)]
-    found = (_load_shard(work, shard, backbone.dim, dtype) for shard in shards)
-    skipped = {shard.number: shard.skipped for shard in found if shard is not None}
+
+def _compute(
+    shards: Sequence[Shard],
+    parts: Parts,
+    settings: tuple[Backbone, int, str],
+    executor: Executor,
+    reporter: Reporter,
+) -> dict[int, Sequence[tuple[int, str]]]:
+    """Compute the shards that are missing; return what each of all shards skipped."""
+    found = ((shard.number, parts.load(shard.number)) for shard in shards)
+    skipped = {number: json.loads(arrays[1].tobytes()) for number, arrays in found if arrays is not None}
     missing = [shard for shard in shards if shard.number not in skipped]
-    done = len(items) - sum(len(shard.source) for shard in missing)
-    report = on_progress or (lambda done, total: None)
-    report(done, len(items))
+    total, left = (sum(len(shard.source) for shard in some) for some in (shards, missing))
+    report = reporter.stage("embed", total, total - left)
+    report(0)
     # A tokeniser, or a module that keeps something of its last call, cannot serve two threads at once.
-    shared = Shared(backbone, own=True)
-    tasks = [(shard, shared, batch_size, dtype) for shard in missing]
-    for result in (executor or in_process())(shard_features, tasks):
-        file, what = _shard_file(work, result.number)
-        write_tensors(file, {"features": result.features}, {SKIPPED: json.dumps(result.skipped)}, what)
-        skipped[result.number] = result.skipped
-        done += len(shards[result.number].source)
-        report(done, len(items))
+    shared = Shared(settings[0], own=True)
+    tasks = [(shard, shared, *settings[1:]) for shard in missing]
+    with closing(executor(shard_features, tasks)) as results:
+        for result in results:
+            listed = np.frombuffer(json.dumps(result.skipped).encode(), np.uint8)
+            parts.save(result.number, result.features, listed)
+            skipped[result.number] = result.skipped
+            report(len(shards[result.number].source))
+    return skipped
 
-    lost = {starts[number] + position: reason for number in sorted(skipped) for position, reason in skipped[number]}
-    if len(lost) == len(items):
-        raise ExtractionError(f"none of the {len(items)} items could be read; the first: {lost[0]}")
-    # One line of JSON each, which escapes line ends and everything that is not ASCII.
-    unread = [Skipped(row, items.names[row], reason) for row, reason in lost.items()]
-    kept = np.array([row not in lost for row in range(len(items))])
-    provenance = Provenance(
-        dataset,
-        licence,
-        backbone=f"{backbone.name}, weights {backbone.weights_hash}",
-        preprocessing=backbone.preprocessing,
-        versions=backbone.versions,
-        notes="\n".join([_key_note(key), *(f"{SKIPPED}{json.dumps(asdict(one))}" for one in unread)]),
-    )
-    # Shards are added to the bank one by one, so that it may be larger than memory.
-    store.write(
-        out,
-        (_features(work, shard, backbone.dim, dtype) for shard in shards),
-        items.labels[kept],
-        dtype=dtype,
-        dim=backbone.dim,
-        class_names=items.class_names,
-        provenance=provenance.to_mapping(),
-        splits={},
-    )
-    shutil.rmtree(work.parent)
-    return FeatureBank.load(out)
+
+def _features(parts: Parts, shard: Shard) -> Float[np.ndarray, "kept dim"]:
+    arrays = parts.load(shard.number)
+    if arrays is None:
+        raise ExtractionError(f"shard {shard.number} vanished from {parts.folder.address}; run the extraction again")
+    return arrays[0]
 
 
 def checkpoint_of(backbone: str | None) -> str | None:
@@ -279,28 +299,3 @@ def _finished_before(out: Path, key: str) -> FeatureBank:
             "remove it, or choose another name"
         )
     return bank
-
-
-def _shard_file(work: Path, number: int) -> tuple[Path, str]:
-    """Return the file of a shard, and what its checksum says that it is."""
-    return work / f"{number:08d}.safetensors", f"{work.name}/{number}"
-
-
-def _load_shard(work: Path, shard: Shard, dim: int, dtype: str) -> ShardFeatures | None:
-    """Return a finished shard, or None if it is missing or damaged: it is then computed again."""
-    try:
-        tensors, notes = read_tensors(*_shard_file(work, shard.number))
-    except FileFormatError:
-        return None
-    features = tensors["features"]
-    skipped = tuple((int(position), str(reason)) for position, reason in parse_json(notes[SKIPPED]))
-    if features.shape != (len(shard.source) - len(skipped), dim) or features.dtype != dtype:
-        return None
-    return ShardFeatures(shard.number, features, skipped)
-
-
-def _features(work: Path, shard: Shard, dim: int, dtype: str) -> Float[np.ndarray, "kept dim"]:
-    result = _load_shard(work, shard, dim, dtype)
-    if result is None:
-        raise ExtractionError(f"shard {shard.number} vanished from {work}; run the extraction again")
-    return result.features

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handful.errors import FileFormatError
 from handful.large.answers import COLUMNS, answers_of, write_answers
 from handful.large.decided import DecidedRun
 from handful.large.inputs import file_hash, read_rows
 from handful.large.remote_rows import Rows
-from handful.machine.checksum import append_checksum, open_checked, verify_checksum
 from handful.machine.folders import Folder
 from handful.machine.threads import one_thread
+from handful.runs.parts import Parts
 from handful.shapes import Float, Int
 
 # Folder with what shards add up to.
@@ -63,30 +62,22 @@ class Work:
         (label, runner_up), (certainty, runner_up_certainty) = labels.T, values.T
         columns = (np.asarray(rows), label, certainty, runner_up, runner_up_certainty, unknown)
         write_answers(self.folder, shard, dict(zip(COLUMNS, columns, strict=True)))
-        what = self._labelled(shard, decided)
-        assert what is not None
-        with self.folder.written(_sums_of(shard)) as place:
-            with place.open("wb") as stream:
-                np.save(stream, total)
-            append_checksum(place, what)
+        made_of = self._labelled(shard, decided)
+        assert made_of is not None
+        self._sums.save(shard, total, made_of=made_of)
         return shard
 
     def totals(self, shard: int, decided: DecidedRun) -> Float[np.ndarray, "number"] | None:
         """Return what a shard adds up to if it was labelled by this decision, and its answers are there unchanged."""
-        with self.folder.opened(_sums_of(shard)) as file:
-            if file is None or (what := self._labelled(shard, decided)) is None:
-                return None
-            try:
-                verify_checksum(file, what)
-            except FileFormatError:
-                return None
-            return np.array(open_checked(file))
+        made_of = self._labelled(shard, decided)
+        arrays = None if made_of is None else self._sums.load(shard, made_of)
+        return None if arrays is None else arrays[0]
+
+    @property
+    def _sums(self) -> Parts:
+        return Parts(self.folder, f"{SUMS}/{{:06d}}.npy", self.run_name)
 
     def _labelled(self, shard: int, decided: DecidedRun) -> str | None:
-        """Tell the totals of shards apart: by run, decision, and the bytes of the answers; None if there are none."""
+        """Tell the totals of a shard apart: by the decision and the bytes of the answers; None if there are none."""
         with self.folder.opened(answers_of(shard)) as file:
-            return None if file is None else f"{self.run_name}/{decided.name}/{shard}/{file_hash(file)}"
-
-
-def _sums_of(shard: int) -> str:
-    return f"{SUMS}/{shard:06d}.npy"
+            return None if file is None else f"{decided.name}/{file_hash(file)}"

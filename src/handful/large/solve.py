@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -38,19 +37,24 @@ from handful.estimators.diagnostics import diagnose
 from handful.estimators.given import rows_given
 from handful.estimators.prior_weights import class_places, prior_of, weights_of
 from handful.estimators.unknown_share import shares_of
-from handful.large.answers import read_answers
+from handful.large.answers import FOLDER, read_answers
 from handful.large.decided import NOTHING_GIVEN, BatchTotals, DecidedRun, GivenRows
 from handful.large.inputs import read_input
-from handful.large.progress import Progress, Reporter
-from handful.large.run_file import FORMAT, begin, refuse_another, run_name_of
-from handful.large.shard import Work
+from handful.large.shard import SUMS, Work
 from handful.large.solution import LargeSolution
-from handful.machine.executors import Executor, Shared, in_process
-from handful.machine.folder_lock import only_writer
-from handful.machine.folders import LocalFolder, folder_at, is_remote
+from handful.machine.folders import folder_at, is_remote
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import one_thread
+from handful.runs import Executor, Progress, in_process
+from handful.runs.executors import Shared
+from handful.runs.lock import only_writer
+from handful.runs.progress import Reporter
+from handful.runs.run_file import begin, refuse_another
 
+# Incremented when the meaning of a run's files changes.
+FORMAT = 10
+# What a run writes after `run.json`.
+KINDS = (SUMS, FOLDER)
 SHARD_ROWS = 65_536
 
 
@@ -97,7 +101,7 @@ def solve(
     shard_rows : int
         Queries per shard. A shard is the unit of work and of the answer files.
     executor : callable, optional
-        `in_process(workers)` or `on_ray(address)` of `handful.machine.executors`; by default in process on one thread.
+        `in_process(workers)` or `on_ray(address)` of `handful.runs`; by default in process on one thread.
         The answer is the same.
     on_progress : callable, optional
         Called with a `Progress` after the decision and after every shard.
@@ -134,9 +138,7 @@ def solve(
     room = TemporaryDirectory(prefix="handful-") if is_remote(catalogue) or is_remote(queries) else nullcontext("")
     # On one thread sums have a fixed order: the catalogue's means and its head are the same in every process that
     # resumes the run.
-    # `handful.large.run_file` says why a URL needs no lock.
-    lock = only_writer(place.path, OptionError) if isinstance(place, LocalFolder) else nullcontext()
-    with lock, room as downloads, one_thread():
+    with only_writer(place, OptionError), room as downloads, one_thread():
         examples = read_input(catalogue, role="catalogue", scratch=Path(downloads))
         batch = read_input(queries, role="queries", scratch=Path(downloads))
         about = {
@@ -151,7 +153,7 @@ def solve(
             "given": hashlib.sha256(np.stack(labelled).tobytes()).hexdigest() if given else None,
             "unknown_share": None if shares is None else shares[0].tolist(),
         }
-        refuse_another(place, about)
+        refuse_another(place, about, KINDS)
         queried = batch.open(place)
         if isinstance(catalogue, Catalogue):
             summed, names = catalogue, tuple(map(str, catalogue.classes.tolist()))
@@ -167,8 +169,8 @@ def solve(
         if summed.dim != queried.dim:
             raise TaskError(f"the catalogue has {summed.dim} dimensions but the queries {queried.dim}; they must agree")
         rows_given(given or {}, queried.n_rows)
-        begin(place, about)
-        work = Work(queried, summed.origin, change, place, run_name_of(about), shard_rows)
+        name = begin(place, about, KINDS)
+        work = Work(queried, summed.origin, change, place, name, shard_rows)
         context = replace(
             Context.of(None if weights is None else prior_of(weights, 1)),
             unknown_share=None if shares is None else shares[0],
@@ -186,15 +188,15 @@ def _solved(
     reporter: Reporter,
 ) -> LargeSolution:
     """Decide, label all shards that are not labelled yet, and add up."""
-    began, n_rows = time.monotonic(), work.queries.n_rows
+    report, n_rows = reporter.stage("decide", 1), work.queries.n_rows
     decided = DecidedRun.of(catalogue.reference, n_rows, work.points, context, given)
-    reporter.part("decide", 1, 1, began)
-    began = time.monotonic()
+    report(1)
+    report = reporter.stage("label", work.n_shards)
     shared = Shared(work), Shared(decided)
     tasks = ((shared[0], shard, shared[1]) for shard in range(work.n_shards))
     with closing(executor(Work.label, tasks)) as shards:
-        for done, _ in enumerate(shards, start=1):
-            reporter.part("label", done, work.n_shards, began)
+        for _ in shards:
+            report(1)
     # Always in the order of the shards, so that the sum has the same bits.
     total, missing = np.zeros(()), 0
     for shard in range(work.n_shards):

@@ -1,1 +1,1 @@
-"""System services: complete files, locks, safetensors, optional packages, threads, a Ray cluster."""
+"""System services: complete files, folders at URLs, safetensors, optional packages, threads."""

@@ -1,6 +1,6 @@
 """Tensors in a file that runs no code when it is read: safetensors, written completely or not at all, with a checksum.
 
-The checksum is an entry of the header: the SHA-256 of what the file is (see `handful.machine.checksum`), of the other
+The checksum is an entry of the header: the SHA-256 of what the file is, of the other
 entries and of all tensors with their names, types and shapes. Entries are sorted, so equal tensors make equal files.
 """
 

@@ -1,4 +1,4 @@
-"""A file appears under its name complete, or not at all; what a disk refuses is said in one sentence."""
+"""A file appears under its name complete, or not at all; what a disk refuses is explained in one sentence."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise StorageError(f"{path} is a folder; name a file to write")
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = path.with_name(f".{path.name}.{writer}{UNFINISHED}")
-    with refusals_said(path, unfinished):
+    with explain_refusal(path, unfinished):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield unfinished
@@ -68,7 +68,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def refusals_said(path: Path, *written: Path) -> Iterator[None]:
+def explain_refusal(path: Path, *written: Path) -> Iterator[None]:
     """Turn an error of the system about writing `path` into a sentence; errors about other files pass.
 
     `written` are the names under which it is written. An error without a name is about them, too.

@@ -1,6 +1,6 @@
 """Portions: complete groups, cut from rows that come in the order of their groups; and the answers about each.
 
-The answers about a portion are one file with a checksum and two arrays: `ITEM`, one entry per row of the portion, and
+The answers about a portion are two arrays: `ITEM`, one entry per row of the portion, and
 `GROUP`, one per group and class that may be in it. `row` is a row of the data set; for a group, its first. `label` and
 `class` are places among the classes; the other names are those of columns of the output.
 """
@@ -16,14 +16,11 @@ from typing import IO, Any
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.errors import FileFormatError
 from handful.estimators.answer import listed_classes
 from handful.estimators.batches import CatalogueItems, by_group
 from handful.estimators.certainty import certainty_of, most_certain
 from handful.estimators.context import Known
 from handful.large import solve as solve_large
-from handful.machine.checksum import append_checksum, verify_checksum
-from handful.machine.whole_file import written_whole
 from handful.shapes import Float, Int
 
 # A portion ends with the first group after which its vectors have this many numbers. Twice as many are in memory.
@@ -151,27 +148,3 @@ def _listed(items: np.ndarray, found: Any, rejected: np.ndarray) -> np.ndarray:
     group["joint_weight"], group["class"] = found.joint_weight, classes
     group["expected_count"], group["presence"] = expected_counts[classes], presence[classes]
     return group
-
-
-def save(path: Path, answers: tuple[np.ndarray, np.ndarray], what: str) -> None:
-    """Write the answers about a portion, complete or not at all, with the checksum of `what`."""
-    with written_whole(path) as place:
-        with place.open("wb") as file:
-            for array in answers:
-                np.save(file, array)
-        append_checksum(place, what)
-
-
-def is_saved(path: Path, what: str) -> bool:
-    """Whether the answers about a portion are there as they were written."""
-    try:
-        verify_checksum(path, what)
-    except (FileFormatError, OSError):
-        return False
-    return True
-
-
-def saved(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers about a portion, from a file whose checksum was verified."""
-    with path.open("rb") as file:
-        return np.load(file, allow_pickle=False), np.load(file, allow_pickle=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -25,28 +24,28 @@ from typing import Any
 import numpy as np
 
 from handful.catalogue import Catalogue
-from handful.errors import OptionError
+from handful.errors import OptionError, StorageError
 from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
 from handful.estimators.diagnostics import unused_share, warnings_of
 from handful.estimators.prior_weights import weights_of
 from handful.estimators.unknown_share import UnknownShare, shares_of
-from handful.large import Progress
-from handful.large.progress import Reporter
-from handful.large.run_file import begin, refuse_another, run_name_of
-from handful.machine.executors import in_process
 from handful.machine.extras import import_pyarrow
-from handful.machine.folder_lock import only_writer
 from handful.machine.folders import LocalFolder
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.threads import available_cores, one_thread
-from handful.many.portions import Portion, is_saved, label, most_rows, portions, save, saved
+from handful.many.portions import Portion, label, most_rows, portions
 from handful.many.sorting import MOST_PARTS, in_order
 from handful.many.source import BATCH_NUMBERS, Source, spread
 from handful.many.write import GROUPS, ITEMS, InOrder, Layout, Written, write_file
+from handful.runs import Progress, in_process
+from handful.runs.lock import only_writer
+from handful.runs.parts import Parts
+from handful.runs.progress import Reporter
+from handful.runs.run_file import begin
 
 # Incremented when the meaning of a run's files changes.
-FORMAT = 5
+FORMAT = 6
 WORK = "work"
 # Rows whose answers are sorted at once when the output is written.
 SEGMENT_ROWS = 2**18
@@ -184,10 +183,8 @@ def label_groups(
     }
     # On one thread sums have a fixed order; portions are what runs at the same time.
     with only_writer(place, OptionError), one_thread():
-        refuse_another(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
-        begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS))
-        reporter = Reporter(on_progress)
-        _Run(run_name_of(about), data, layout, catalogue, known, place, threads or available_cores(), reporter).run()
+        name, reporter = begin(LocalFolder(place), about, (WORK, ITEMS, GROUPS)), Reporter(on_progress)
+        _Run(name, data, layout, catalogue, known, place, threads or available_cores(), reporter).run()
     return LabelledGroups(place / ITEMS, place / GROUPS, data.n_rows)
 
 
@@ -225,18 +222,22 @@ class _Run:
         if unwritten:
             self._work.mkdir(exist_ok=True)
             with closing(self._sorted()) as rows:
-                files = self._label(rows)
-            self._write(files, written, unwritten)
+                hashes = self._label(rows)
+            self._write(hashes, written, unwritten)
         shutil.rmtree(self._work, ignore_errors=True)
 
     @property
     def _work(self) -> Path:
         return self.out / WORK
 
+    @property
+    def _answers(self) -> Parts:
+        return Parts(LocalFolder(self._work), "answers-{:06d}", self.name)
+
     def _sorted(self) -> Generator[Any, None, None]:
         """Yield keys of the group, `row` and `vector` (as bytes) of all rows, one group after the other."""
         pa, _ = import_pyarrow()
-        source, began = self.source, time.monotonic()
+        source, report = self.source, self.reporter.stage("sort", self.source.n_rows)
         names = [*(f"key{place}" for place in range(len(source.group_by))), "row", "vector"]
         at_once = max(1, BATCH_NUMBERS // source.dim)
         n_parts = min(MOST_PARTS, -(-source.n_rows // most_rows(source.dim)))
@@ -247,40 +248,43 @@ class _Run:
                 vectors = pa.py_buffer(np.ascontiguousarray(source.matrix(batch, row), np.float32))
                 content = pa.FixedSizeBinaryArray.from_buffers(pa.binary(4 * source.dim), len(batch), [None, vectors])
                 yield spread(keys, n_parts), pa.record_batch([*keys, pa.array(rows), content], names)
-                self.reporter.part("sort", row + len(batch), source.n_rows, began)
+                report(len(batch))
 
         return in_order(given(), names[:-1], self._work / "sort", at_once)
 
-    def _label(self, rows: Iterator[Any]) -> list[Path]:
-        """Label the portions whose answers are not there, several at a time; return the files of all answers."""
-        files, began, finished = list[Path](), time.monotonic(), 0
+    def _label(self, rows: Iterator[Any]) -> list[str]:
+        """Label the portions whose answers are not there, several at a time; return a hash of the rows of each."""
+        answers, hashes, report = self._answers, list[str](), self.reporter.stage("label", self.source.n_rows)
 
-        def tasks() -> Iterator[tuple[Portion, Path]]:
-            for portion in portions(rows, len(self.source.group_by), self.source.dim, self._work):
-                files.append(self._work / f"answers-{len(files):06d}")
-                yield portion, files[-1]
+        def tasks() -> Iterator[tuple[Portion, int]]:
+            for number, portion in enumerate(portions(rows, len(self.source.group_by), self.source.dim, self._work)):
+                hashes.append(hashlib.sha256(portion.rows.tobytes()).hexdigest())
+                yield portion, number
 
-        def answer(portion: Portion, file: Path) -> int:
-            what = f"{self.name}/{file.name}/{hashlib.sha256(portion.rows.tobytes()).hexdigest()}"
-            if not is_saved(file, what):
-                save(file, label(self.catalogue, portion, self.known, self._work), what)
+        def answer(portion: Portion, number: int) -> int:
+            if answers.load(number, hashes[number]) is None:
+                found = label(self.catalogue, portion, self.known, self._work)
+                answers.save(number, *found, made_of=hashes[number])
             return len(portion.rows)
 
         with closing(in_process(self.threads)(answer, tasks())) as answered:
             for n_rows in answered:
-                finished += n_rows
-                self.reporter.part("label", finished, self.source.n_rows, began)
-        return files
+                report(n_rows)
+        return hashes
 
-    def _write(self, files: Sequence[Path], written: Written, unwritten: Sequence[int]) -> None:
+    def _write(self, hashes: Sequence[str], written: Written, unwritten: Sequence[int]) -> None:
         """Write the files of the output that are missing, from the answers in the order of rows."""
         pa, _ = import_pyarrow()
-        began, size = time.monotonic(), max(SEGMENT_ROWS, -(-self.source.n_rows // MOST_PARTS))
+        report = self.reporter.stage("write", len(unwritten))
+        size = max(SEGMENT_ROWS, -(-self.source.n_rows // MOST_PARTS))
 
         def table(which: int, *by: str) -> Generator[Any, None, None]:
             def given() -> Iterator[tuple[np.ndarray, Any]]:
-                for file in files:
-                    part = saved(file)[which]
+                for number, rows in enumerate(hashes):
+                    answers = self._answers.load(number, rows)
+                    if answers is None:
+                        raise StorageError(f"answers in {self._work} were removed or changed; call again")
+                    part = answers[which]
                     part = part[np.isin(np.searchsorted(self.source.starts, part["row"], "right") - 1, unwritten)]
                     columns = {name: np.ascontiguousarray(part[name]) for name in part.dtype.names or ()}
                     yield part["row"] // size, pa.record_batch(columns)
@@ -289,7 +293,7 @@ class _Run:
 
         with closing(table(0, "row")) as items, closing(table(1, "row", "class")) as groups:
             of_items, of_groups = InOrder(items), InOrder(groups)
-            for done, place in enumerate(unwritten, 1):
+            for place in unwritten:
                 write_file(self.layout, place, of_items, of_groups, self.out)
                 written.add(self.source.names[place])
-                self.reporter.part("write", done, len(unwritten), began)
+                report(1)

@@ -7,7 +7,7 @@ from handful.fewshot.benchmark.completion import CellProgress, complete, progres
 from handful.fewshot.benchmark.journal import COLUMNS, Journal
 from handful.fewshot.benchmark.plan import Cell, bound_plan
 from handful.fewshot.benchmark.run import Material, run_range
-from handful.machine.executors import in_process
+from handful.runs.executors import in_process
 from tests.banks_at_hand import random_bank
 from tests.plans_at_hand import SPEC, small_banks, small_plan
 

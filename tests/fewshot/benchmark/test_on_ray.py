@@ -10,7 +10,7 @@ from handful.fewshot.benchmark.completion import complete, progress
 from handful.fewshot.benchmark.journal import Journal
 from handful.fewshot.benchmark.run import Material, run_range
 from handful.machine import executors
-from handful.machine.executors import on_ray
+from handful.runs.executors import on_ray
 from tests.clusters_at_hand import lose_a_node_then_the_driver
 from tests.fewshot.benchmark.test_completion import undisturbed, values
 from tests.plans_at_hand import small_banks, small_plan

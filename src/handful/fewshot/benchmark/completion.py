@@ -15,7 +15,7 @@ from handful.fewshot.benchmark.journal import Journal, remaining
 from handful.fewshot.benchmark.method_file import refuse_another_file
 from handful.fewshot.benchmark.plan import Banks, Cell, Plan
 from handful.fewshot.benchmark.run import Material, Row, lost_range, run_range, versions_text
-from handful.machine.executors import Executor, Shared, in_process
+from handful.runs.executors import Executor, Shared, in_process
 from handful.shapes import Int
 
 # Rows are written when this many wait, or when the oldest has waited this long; a kill loses no more than that.
@@ -98,7 +98,7 @@ def complete(
     banks : Mapping[str, FeatureBank]
         Banks by the names that the plan uses.
     executor : callable, optional
-        `in_process(...)` of `handful.machine.executors`, the default, or its `on_ray(...)`.
+        `in_process(...)` of `handful.runs.executors`, the default, or its `on_ray(...)`.
     mix_versions : bool
         Continue even if existing rows were made by other versions. Otherwise that is a `PlanError`.
     on_progress : callable, optional

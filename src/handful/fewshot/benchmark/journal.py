@@ -28,10 +28,11 @@ from handful.fewshot.benchmark.plan import Cell, Plan
 from handful.fewshot.benchmark.run import Row, versions_text
 from handful.fewshot.benchmark.score import Scores
 from handful.machine.extras import import_pyarrow
-from handful.machine.folder_lock import only_writer
 from handful.machine.outputs import refuse_overwriting
 from handful.machine.untrusted import read_bytes, read_json
-from handful.machine.whole_file import UNFINISHED, written_whole
+from handful.machine.whole_file import written_whole
+from handful.runs.lock import only_writer, remove_unfinished
+from handful.runs.parts import checksum
 from handful.shapes import Int
 
 # Columns of the journal and their Arrow types; a task that the method failed on has an error and no scores.
@@ -110,8 +111,7 @@ class Journal:
         with only_writer(self.folder, PlanError):
             self._writer = threading.get_ident()
             try:
-                for left in self.folder.glob(f".*{UNFINISHED}"):
-                    left.unlink()
+                remove_unfinished(self.folder)
                 self._read_plan()
                 yield
             finally:
@@ -213,7 +213,7 @@ def _noted(shard: Path) -> tuple[int, str]:
 
 def _checksum(number: int, content: bytes) -> str:
     """First 16 hex digits of the SHA-256 of a shard's number and bytes."""
-    return hashlib.sha256(b"%d\n" % number + content).hexdigest()[:16]
+    return checksum(content, str(number))[:16]
 
 
 def _read_shard(shard: Path) -> Any:

@@ -36,8 +36,8 @@ from handful.fewshot.numerics.fixed_point import Trace
 from handful.fewshot.task import TaskBatch
 from handful.fewshot.tasks import draw
 from handful.fewshot.transforms import parameters_of, transform
-from handful.machine.executors import Shared
 from handful.machine.threads import one_thread
+from handful.runs.executors import Shared
 from handful.shapes import Float, Int
 
 BASE_SPLIT = "base"

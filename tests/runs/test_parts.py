@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from handful.errors import FileFormatError
-from handful.machine.checksum import CHECKSUM_BYTES, append_checksum, open_checked, verify_checksum
+from handful.runs.parts import CHECKSUM_BYTES, append_checksum, open_checked, verify_checksum
 
 
 @pytest.fixture

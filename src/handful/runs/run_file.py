@@ -10,30 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatch
 from typing import Any
 
 from handful.errors import FileFormatError, OptionError
 from handful.machine.folders import Folder, LocalFolder
-from handful.machine.whole_file import UNFINISHED
+from handful.runs.lock import remove_unfinished
 
 ABOUT_FILE = "run.json"
-# What a run writes after `run.json`, and where unfinished files may be after a kill.
-PIECES = ("sums", "answers")
-# Incremented when the meaning of a run's files changes.
-FORMAT = 9
 
 
-def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
+def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str]) -> None:
     """Refuse a folder that holds another run, or a part of one.
 
     `about["inputs"]` maps the role of each input to its `name` and a hash of its `content`; names may change,
-    content may not. `kinds` are patterns of what a run writes after its `run.json`.
+    content may not. `kinds` are the folders that a run writes to after its `run.json`.
     """
     with folder.opened(ABOUT_FILE) as file:
         content = None if file is None else file.read_bytes()
     if content is None:
-        pieces = [name for name in folder.names() if any(fnmatch(name, pattern) for pattern in kinds)]
+        pieces = [name for name in folder.names() if name in kinds]
         if pieces:
             raise OptionError(
                 f"{folder.address} contains {pieces[0]} of a run but no {ABOUT_FILE}, which says what it was started "
@@ -44,7 +39,7 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
         there = json.loads(content.decode("utf-8"))
         kept = {role: (entry["name"], entry["content"]) for role, entry in there.pop("inputs").items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, KeyError) and there.get("format") != FORMAT:
+        if isinstance(error, KeyError) and there.get("format") != about["format"]:
             raise OptionError(
                 f"{folder.address} contains a run of another version of handful; choose another folder, or delete "
                 "this one"
@@ -72,20 +67,16 @@ def refuse_another(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str
         )
 
 
-def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str] = PIECES) -> None:
-    """Write down what the run is started with, unless that was done before; remove unfinished files of a killed run."""
+def begin(folder: Folder, about: Mapping[str, Any], kinds: Sequence[str]) -> str:
+    """Write down what a run is started with, unless that was done before; refuse a folder with another run.
+
+    Removes what a killed run left unfinished. Returns the name of the run: a hash of what it was started with, wherever
+    its inputs are.
+    """
+    refuse_another(folder, about, kinds)
     if not folder.create(ABOUT_FILE, json.dumps(dict(about), indent=1, sort_keys=True).encode()):
         refuse_another(folder, about, kinds)  # at a URL another run may have begun since we looked
     if isinstance(folder, LocalFolder):
-        pieces = [piece for pattern in kinds for piece in folder.path.glob(pattern) if piece.is_dir()]
-        for left in (
-            *folder.path.glob(f".*{UNFINISHED}"),
-            *(file for piece in pieces for file in piece.rglob(f".*{UNFINISHED}")),
-        ):
-            left.unlink(missing_ok=True)
-
-
-def run_name_of(about: Mapping[str, Any]) -> str:
-    """Hash what a run is started with; where its inputs are does not count."""
+        remove_unfinished(folder.path, kinds)
     contents = {role: entry["content"] for role, entry in about["inputs"].items()}
     return hashlib.sha256(json.dumps({**about, "inputs": contents}, sort_keys=True).encode()).hexdigest()[:16]
