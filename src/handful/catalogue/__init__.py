@@ -1,7 +1,22 @@
-"""Catalogue: what is known about the classes, fitted once and used many times."""
+"""Catalogue: what is known about the classes, fitted once, kept in a file and used many times."""
 
+from handful.catalogue.changes import Added, add_examples, merge, relative_to, remove, rename
 from handful.catalogue.files import load_catalogue, save_catalogue
 from handful.catalogue.fitted import Catalogue
+from handful.catalogue.record import Record, Source
 from handful.catalogue.report import CatalogueReport
 
-__all__ = ["Catalogue", "CatalogueReport", "load_catalogue", "save_catalogue"]
+__all__ = [
+    "Added",
+    "Catalogue",
+    "CatalogueReport",
+    "Record",
+    "Source",
+    "add_examples",
+    "load_catalogue",
+    "merge",
+    "relative_to",
+    "remove",
+    "rename",
+    "save_catalogue",
+]

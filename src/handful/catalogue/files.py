@@ -18,6 +18,7 @@ import numpy.typing as npt
 from handful.catalogue.fitted import Catalogue
 from handful.catalogue.labels import decode_labels, encode_labels, places_of
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples
+from handful.catalogue.record import record_of, record_parts
 from handful.catalogue.rows import ROW_TRANSFORMS
 from handful.engine.head import LinearHead
 from handful.engine.left_out import LeftOutExamples
@@ -26,7 +27,7 @@ from handful.errors import FileFormatError
 from handful.machine.safetensors_format import read_tensors, write_tensors
 from handful.machine.untrusted import parse_json
 
-FORMAT, FORMAT_VERSION = "handful catalogue", 6
+FORMAT, FORMAT_VERSION = "handful catalogue", 7
 HEAD_TENSORS = ("weights", "offsets", "means", "mass")
 HEAD_NUMBERS = ("spread", "temperature", "wrong_share", "confidence")
 
@@ -110,10 +111,11 @@ def parts_of(catalogue: Catalogue) -> tuple[dict[str, npt.NDArray[Any]], dict[st
         "classes": encode_labels(catalogue.classes),
         "transform": catalogue.transform,
         "n_examples": catalogue.n_examples,
-        "head": {name: getattr(head, name) for name in HEAD_NUMBERS},
+        "head": {name: getattr(head, name) for name in HEAD_NUMBERS} | {"n_fitted": head.n_fitted},
         "levels": None if catalogue.levels is None else catalogue.levels._asdict(),
     }
-    return tensors, about
+    of_record, about["record"] = record_parts(catalogue.record, examples.positions.tolist())
+    return tensors | {f"record.{name}": tensor for name, tensor in of_record.items()}, about
 
 
 def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, Any]) -> Catalogue:
@@ -161,7 +163,13 @@ def catalogue_of(tensors: Mapping[str, npt.NDArray[Any]], about: Mapping[str, An
         examples=Examples(classes[codes], points, positions),
         n_examples=int(about["n_examples"]),
         names=names,
+        record=record_of(_below("record.", tensors), about["record"], positions.tolist(), dim),
     ).with_fitted(head, _levels_of(about["levels"], head))
+
+
+def _below(prefix: str, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return the tensors whose names start so, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _names_of(tensors: Mapping[str, npt.NDArray[Any]], classes: Any, means: npt.NDArray[Any]) -> ClassNames | None:
@@ -208,8 +216,17 @@ def _head_of(
     spread, temperature, wrong, confidence = values.values()
     if not temperature or wrong is None or not bool((parts["mass"] > 0).all()):
         raise ValueError("temperature, wrong_share and mass of the head must be positive numbers")
+    n_fitted = int(numbers["n_fitted"])
+    if not 0 <= n_fitted <= n_examples:
+        raise ValueError(f"a head that was fitted to {n_fitted} of {n_examples} examples")
     return LinearHead(
-        **parts, spread=spread, temperature=temperature, wrong_share=wrong, confidence=confidence, left_out=found
+        **parts,
+        spread=spread,
+        temperature=temperature,
+        wrong_share=wrong,
+        confidence=confidence,
+        left_out=found,
+        n_fitted=n_fitted,
     )
 
 

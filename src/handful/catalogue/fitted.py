@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,9 +32,10 @@ from handful.banks import FeatureBank
 from handful.banks.class_names import SimilarNames, similar_names
 from handful.catalogue.labels import distinct, places_of, same_kind
 from handful.catalogue.parts import ClassMeans, ClassNames, Examples, joined, merged
+from handful.catalogue.record import Record
 from handful.catalogue.report import CatalogueReport, report_on
 from handful.catalogue.rows import ROW_TRANSFORMS, transform_rows
-from handful.engine.head import LinearHead, fit_head
+from handful.engine.head import LinearHead, fit_head, update_head
 from handful.engine.levels import Levels, fit_levels, unjudged
 from handful.engine.model import BatchItems, Context, JointAnswer, Reference, label_batch
 from handful.engine.named import NameVectors
@@ -68,6 +69,8 @@ class Catalogue:
         Number of examples given so far.
     names : ClassNames or None
         Vectors of the names of some classes.
+    record : Record
+        Where the examples came from, what made their vectors, and how a few of them look.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Catalogue:
     examples: Examples
     n_examples: int
     names: ClassNames | None = None
+    record: Record = field(default_factory=Record)
 
     @classmethod
     def of(cls, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], transform: str = "l2") -> Catalogue:
@@ -218,8 +222,7 @@ class Catalogue:
         if len(codes) < int(self.shots.sum(dtype=np.float64)):
             means, shots = (means, shots) if names is None else names.blended(means, shots)
             return LinearHead.of_means(means, shots, points, codes)
-        square_norm = float((self.examples.points**2).sum(1).mean(dtype=np.float64))
-        return fit_head(points, codes, self.n_classes, square_norm, names)
+        return fit_head(points, codes, self.n_classes, self._square_norm, names)
 
     @cached_property
     def levels(self) -> Levels | None:
@@ -232,6 +235,11 @@ class Catalogue:
         if self.only_names:
             return "Unknown items cannot be judged by the names of classes alone; add examples of the classes."
         return unjudged(self.head) if self.levels is None else None
+
+    @property
+    def _square_norm(self) -> float:
+        """Mean squared norm of the examples."""
+        return float((self.examples.points**2).sum(1).mean(dtype=np.float64))
 
     def _labelled_points(self) -> tuple[Float[np.ndarray, "row dim"], Int[np.ndarray, "row"]]:
         """Return the kept examples, about the origin, and their classes."""
@@ -249,6 +257,27 @@ class Catalogue:
         same = replace(self)
         vars(same)["head"], vars(same)["levels"] = head, levels
         return same
+
+    def with_record(self, record: Record) -> Catalogue:
+        """Return the same catalogue, and what was fitted to it, with another record."""
+        same = replace(self, record=record)
+        vars(same).update({name: vars(self)[name] for name in ("head", "levels") if name in vars(self)})
+        return same
+
+    def updated_from(self, before: Catalogue) -> Catalogue:
+        """Return the same catalogue with a head fitted from that of the catalogue before examples were added.
+
+        Only classes with new examples are trained (`handful.engine.head.update_head`), a small part of the work. Where
+        much has changed, or the head is not of that kind, all of it is fitted.
+        """
+        n_known, whole = len(before.examples.labels), len(self.examples.labels) == int(self.shots.sum(dtype=np.float64))
+        same = np.array_equal(self.examples.positions[:n_known], before.examples.positions)
+        if self.names is not None or not whole or not same or before.only_names:
+            return self
+        points, codes = self._labelled_points()
+        classes = places_of(before.classes, self.classes)
+        head = update_head(before.head, classes, points, codes, self.n_classes, n_known, self._square_norm)
+        return self if head is None else self.with_fitted(head, fit_levels(head, points, codes))
 
     @cached_property
     def content_hash(self) -> str:
@@ -275,10 +304,13 @@ class Catalogue:
 
     # -- more and less -----------------------------------------------------------------------------------------------
 
-    def with_examples(self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
-        """Return the catalogue with these examples added, of known or new classes."""
+    def with_examples(
+        self, features: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any], record: Record | None = None
+    ) -> Catalogue:
+        """Return the catalogue with these examples added, of known or new classes; `record` is about them alone."""
         labels = same_kind(np.asarray(labels), self.parts[0].classes)
-        return self._with_points(transform_rows(self.transform, self._rows(features)), labels)
+        more = self._with_points(transform_rows(self.transform, self._rows(features)), labels)
+        return more if record is None else replace(more, record=self.record.and_(record, self.n_examples))
 
     def with_names(self, vectors: Float[np.ndarray, "row dim"], labels: npt.NDArray[Any]) -> Catalogue:
         """Return the catalogue with names of known or new classes.
@@ -314,6 +346,50 @@ class Catalogue:
             names = names if len(names.classes) else None
         return replace(self, parts=(whole.rows(kept),), examples=left, names=names)
 
+    def without_examples(self, positions: npt.NDArray[np.int64]) -> Catalogue:
+        """Return the catalogue without the examples at these positions; a class with no example left goes with them."""
+        leaving = np.isin(self.examples.positions, positions)
+        unknown = np.setdiff1d(positions, self.examples.positions[leaving])
+        if len(unknown):
+            raise LabelError(f"the catalogue has no example {unknown[0]}; check the number")
+        whole, points = self._whole, self.examples.points[leaving] - self.origin
+        codes = places_of(self.examples.labels[leaving], whole.classes)
+        shots = whole.shots - np.bincount(codes, minlength=len(whole.classes)).astype(whole.shots.dtype)
+        sums = whole.means * whole.shots[:, None] - _sums_by_class(points, codes, len(whole.classes))
+        means = sums / np.maximum(shots, 1)[:, None]
+        left = replace(self, parts=(ClassMeans(whole.classes, shots, means),), examples=self.examples.rows(~leaving))
+        named = np.zeros(0, whole.classes.dtype) if self.names is None else self.names.classes
+        empty = whole.classes[(shots == 0) & (places_of(whole.classes, named) < 0)]
+        return left.without(empty) if len(empty) else left
+
+    def relabelled(self, labels: npt.NDArray[Any]) -> Catalogue:
+        """Return the catalogue with another label for each class; classes with equal labels become one.
+
+        What was fitted is kept where no two classes become one.
+        """
+        whole, (classes, codes) = self._whole, distinct(labels)
+        shots = np.bincount(codes, whole.shots, len(classes)).astype(whole.shots.dtype)
+        means = _sums_by_class(whole.means * whole.shots[:, None], codes, len(classes))
+        names = self.names
+        if names is not None:
+            own, first = np.unique(codes[places_of(names.classes, whole.classes)], return_index=True)
+            names = ClassNames(classes[own], names.points[first])
+        relabelled = labels[places_of(self.examples.labels, whole.classes)]
+        changed = replace(
+            self,
+            parts=(ClassMeans(classes, shots, means / np.maximum(shots, 1)[:, None]),),
+            examples=replace(self.examples, labels=relabelled),
+            names=names,
+        )
+        if len(classes) < len(labels) or "head" not in vars(self):
+            return changed
+        order, head = np.argsort(codes), self.head
+        tables = {name: getattr(head, name)[order] for name in ("weights", "offsets", "means", "mass")}
+        left_out = head.left_out._replace(rival=codes[head.left_out.rival])
+        return replace(changed, parts=(replace(whole.rows(order), classes=classes),)).with_fitted(
+            replace(head, **tables, left_out=left_out), self.levels
+        )
+
     def __add__(self, other: Catalogue) -> Catalogue:
         """Return the catalogue of all examples of both, for instance made on two machines."""
         if (self.transform, self.dim) != (other.transform, other.dim):
@@ -331,6 +407,7 @@ class Catalogue:
             parts=(*self.parts, self._and_known(moved)),
             examples=self._kept(joined(self.examples, later)),
             n_examples=self.n_examples + other.n_examples,
+            record=self.record.and_(other.record, self.n_examples),
         )
 
     def unknown(self, labels: npt.NDArray[Any]) -> list[Any]:

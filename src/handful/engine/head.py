@@ -24,8 +24,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from handful.engine.class_means import ENOUGH_FOR_SPREAD, fit_means, head_of_means, usual_slope
-from handful.engine.left_out import FEWEST_LEFT_OUT, FOLDS, Judged, LeftOutExamples, dealt
-from handful.engine.logistic import Bools, Floats, Ints, class_sums, logistic, logistic_near, nearest_classes
+from handful.engine.left_out import FEWEST_LEFT_OUT, FOLDS, Fold, Judged, LeftOutExamples, dealt
+from handful.engine.logistic import (
+    Bools,
+    Floats,
+    Ints,
+    class_sums,
+    logistic,
+    logistic_near,
+    logistic_some,
+    nearest_classes,
+)
 from handful.engine.named import USUAL_WORTH, HeadRows, NameVectors, Train
 
 # Inverse ridge for rows of unit length; divided by the mean squared norm of the rows.
@@ -68,6 +77,8 @@ class LinearHead:
         Mean of the largest probability of left-out examples; None if nothing could be left out.
     left_out
         What was found about single examples; may be empty.
+    n_fitted
+        Examples when all of the head was last fitted; 0 if `update_head` cannot start from it.
 
     Examples
     --------
@@ -88,6 +99,7 @@ class LinearHead:
     wrong_share: float
     confidence: float | None
     left_out: LeftOutExamples
+    n_fitted: int = 0
 
     def scores(self, points: Floats) -> Floats:
         """`S_nk` [item, class]."""
@@ -160,12 +172,7 @@ def fit_head(
         folds = [rows.without(train, out) for out in left_out]
         judged = Judged.of_folds(folds, rows.shots)
         judged = judged.with_scores(folds, rows.shots + rows.of_names, shorter=not near)
-    right[judged.found.rows] = np.maximum(judged.found.right, 1e-9)
-    if float((1 - right).sum(dtype=np.float64)) < 1:
-        right[:] = 1
-    # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would
-    # win items that look like nothing in particular.
-    right /= np.minimum(np.bincount(codes, right, n_classes), 1).astype(right.dtype)[codes]
+    right = _weights(judged.found, codes, n_classes, right)
     x, y, each = rows.joined(np.ones(len(points), dtype=bool), right)
     mass = np.bincount(y, each, n_classes).astype(points.dtype)
     means = class_sums(x, y, n_classes, each) / mass[:, None]
@@ -173,7 +180,68 @@ def fit_head(
     if near and not left_out:
         judged = Judged.nothing(NEAR_SLOPE / (square_norm or 1.0) / usual_slope(means))
     spread = _spread(points, codes, n_classes, right)
-    return LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, judged)
+    head = LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, judged)
+    return replace(head, n_fitted=0 if near or names is not None or not left_out else len(points))
+
+
+def update_head(
+    before: LinearHead, classes: Ints, points: Floats, codes: Ints, n_classes: int, n_known: int, square_norm: float
+) -> LinearHead | None:
+    """Fit a head to more examples from the head without them: only W and b of the classes with new examples change.
+
+    T, ε and what is known about the earlier examples stay. `before` has not seen the new examples, so it judges those
+    of classes it knows. None if all has to be fitted again: more than a quarter of the examples, or of the classes,
+    would be new or changed since that was done.
+
+    Parameters
+    ----------
+    before, classes
+        The head, and the place of each of its classes among all.
+    points, codes, n_classes
+        All examples and their classes, as in `fit_head`; the first `n_known` are those of `before`.
+    n_known
+        Examples that `before` was fitted to.
+    square_norm
+        As in `fit_head`.
+    """
+    some = np.unique(codes[n_known:])
+    if 4 * (len(points) - before.n_fitted) > before.n_fitted or 4 * len(some) > n_classes:
+        return None
+    t, length, dim = before.temperature, math.sqrt(square_norm or 1.0), points.shape[1]
+    place = np.full(n_classes, -1)
+    place[classes] = np.arange(len(classes))
+    log_mass = np.log(before.mass)
+    shots = np.bincount(codes, minlength=n_classes).astype(points.dtype)
+    known = n_known + np.flatnonzero(place[codes[n_known:]] >= 0)
+    fold = Fold(known, points[known], place[codes[known]], before.weights * t, before.offsets * t + log_mass, log_mass)
+    judged = Judged.at(fold, t, before.wrong_share, before.confidence).with_scores([fold], shots[classes], shorter=True)
+    columns = zip(before.left_out, judged.found, strict=True)
+    found = LeftOutExamples(*(np.concatenate(pair) for pair in columns))
+    found = found._replace(rival=classes[found.rival])
+    right = _weights(found, codes, n_classes, np.ones_like(points[:, 0]))
+    mass = np.bincount(codes, right, n_classes).astype(points.dtype)
+    means = class_sums(points, codes, n_classes, right) / mass[:, None]
+    weights, offsets = np.zeros((n_classes, dim), points.dtype), np.full(n_classes, fold.offsets.mean(), points.dtype)
+    centre = points.mean(0)
+    weights[classes], offsets[classes] = fold.weights * length, fold.offsets + fold.weights @ centre
+    weights, offsets = logistic_some((points - centre) / length, codes, (weights, offsets), some, INVERSE_RIDGE, right)
+    weights = weights / length
+    offsets = offsets - weights @ centre
+    spread = _spread(points, codes, n_classes, right)
+    whole = Judged(found, t, before.wrong_share, before.confidence)
+    head = LinearHead._judged(weights, offsets - np.log(mass), means, mass, spread, whole)
+    return replace(head, n_fitted=before.n_fitted)
+
+
+def _weights(found: LeftOutExamples, codes: Ints, n_classes: int, right: Floats) -> Floats:
+    """Return the weight of each example: the chance that its label is right, if a label is expected to be wrong."""
+    right[found.rows] = np.maximum(found.right, 1e-9)
+    if float((1 - right).sum(dtype=np.float64)) < 1:
+        right[:] = 1
+    # A class keeps at least the weight of one example, however doubtful its examples are. With less, its offset would
+    # win items that look like nothing in particular.
+    right /= np.minimum(np.bincount(codes, right, n_classes), 1).astype(right.dtype)[codes]
+    return right
 
 
 def _trainer(n_classes: int, length: float, near: bool) -> Train:

@@ -103,6 +103,20 @@ class Judged(NamedTuple):
         return cls.of(margins, np.concatenate([fold.rows for fold in folds]), 1 / shots[own], len(shots))
 
     @classmethod
+    def at(cls, fold: Fold, temperature: float, wrong_share: float, confidence: float | None) -> Judged:
+        """Judge the examples of a fold by a T and an ε that are known."""
+        scores = (fold.points @ fold.weights.T + fold.offsets - fold.log_shots).astype(np.float64) / temperature
+        places, n_classes = np.arange(len(fold.own)), scores.shape[1]
+        scores -= np.logaddexp.reduce(scores, axis=1)[:, None]
+        own = scores[places, fold.own]
+        scores[places, fold.own] = -np.inf
+        rival, p = scores.argmax(1), np.exp(own)
+        right = (1 - wrong_share) * p / ((1 - wrong_share) * p + wrong_share / n_classes)
+        unknown = np.full_like(p, np.nan)
+        found = LeftOutExamples(fold.rows, right, p, rival, scores[places, rival] - own, unknown, unknown)
+        return cls(found, temperature, wrong_share, confidence)
+
+    @classmethod
     def of(cls, margins: Margins, rows: Ints, weights: Floats, n_classes: int) -> Judged:
         """T and ε maximise the likelihood; `weights` are those of the examples."""
         likelihoods, wrong = likelihood(margins, weights, n_classes)

@@ -2,6 +2,7 @@
 
 `logistic` compares every example with all K classes: N·K·d per evaluation; W0 = 0, and b has no penalty.
 `logistic_near` compares it with the M classes nearest to its own, N·M·d, and starts from class means.
+`logistic_some` trains M of the classes beside the others, which stay: N·K·d once, and N·M·d per evaluation.
 
 W - W0 lies in the span of the examples. If they are fewer than the features, they are rotated into it first.
 """
@@ -86,6 +87,54 @@ def logistic_near(
     each = _ones(points) if each is None else each
     begin = np.column_stack(start).astype(points.dtype)
     return _minimised(points[order], each[order], groups, begin, 1 / inverse_ridge, 1 / inverse_ridge)
+
+
+def logistic_some(
+    points: Floats, codes: Ints, start: tuple[Floats, Floats], some: Ints, inverse_ridge: float, each: Floats
+) -> tuple[Floats, Floats]:
+    """Return W and b of all classes: those of `some` classes are trained from `start`, and the others stay as there.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]])
+    >>> codes, ones, start = np.array([0, 0, 1, 1]), np.ones(4), (np.array([[3.0, 0.0], [0.0, 0.0]]), np.zeros(2))
+    >>> weights, offsets = logistic_some(points, codes, start, np.array([1]), 30.0, ones)
+    >>> (points @ weights.T + offsets).argmax(1).tolist(), weights[0].tolist()
+    ([0, 0, 1, 1], [3.0, 0.0])
+    """
+    rows, begin = np.column_stack([points, _ones(points)]), np.column_stack(start).astype(points.dtype)
+    n_classes, place = len(begin), np.full(len(begin), -1)
+    place[some] = np.arange(len(some))
+    kept, own = begin[place < 0], place[codes]
+    ridge = np.full(rows.shape[1], 1 / inverse_ridge, rows.dtype)
+    ridge[-1] = 0
+    others = np.full(len(rows), -np.inf, rows.dtype)  # log-sum-exp of the classes that stay
+    size = max(1, BLOCK_NUMBERS // n_classes)
+    blocks = [slice(at, at + size) for at in range(0, len(rows), size)]
+    for block in blocks if len(kept) else ():
+        others[block] = np.logaddexp.reduce(rows[block] @ kept.T, axis=1)
+
+    def value(weights: Floats) -> tuple[float, Floats]:
+        gradient = weights * ridge
+        loss = 0.5 * float(np.vdot(weights, gradient))
+        for block in blocks:
+            logits, share = rows[block] @ weights.T, each[block]
+            trained = np.flatnonzero(own[block] >= 0)
+            mine = own[block][trained]
+            top = np.maximum(logits.max(1), others[block])
+            loss -= float(np.dot(logits[trained, mine], share[trained]))
+            np.exp(logits - top[:, None], out=logits)
+            total = logits.sum(1) + np.exp(others[block] - top)
+            loss += float(np.dot(top + np.log(total), share))
+            logits *= (share / total)[:, None]
+            logits[trained, mine] -= share[trained]
+            gradient += logits.T @ rows[block]
+        return loss, gradient
+
+    at_zero = each @ rows / n_classes - class_sums(rows, codes, n_classes, each)
+    found = begin.copy()
+    found[some] = _descend(value, begin[some], value(begin[some]), TOLERANCE * float(np.linalg.norm(at_zero)))
+    return found[:, :-1], found[:, -1]
 
 
 def nearest_classes(means: Floats, most: int) -> Ints:

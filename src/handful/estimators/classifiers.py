@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack, overload
 
 import numpy as np
@@ -18,11 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from handful.arguments import whole
 from handful.banks.class_names import plain_label, similar_said
-from handful.catalogue import Catalogue
+from handful.catalogue import Catalogue, load_catalogue, save_catalogue
 from handful.catalogue.labels import distinct, places_of, with_label
 from handful.engine.questions import Question
 from handful.errors import LabelError, OptionError, SimilarNamesWarning, TaskError
-from handful.estimators import saving
 from handful.estimators.answer import Answer
 from handful.estimators.batches import Batches, CatalogueItems, answered, labels_alone
 from handful.estimators.checks import checked_features, checked_labels, checked_rows
@@ -461,7 +460,9 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found.probabilities
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the classifier as one file: safetensors, with everything but tensors as JSON in its header.
+        """Write the catalogue as one file: safetensors, with everything but tensors as JSON in its header.
+
+        `classify` and `handful catalogue` take it, too.
 
         Parameters
         ----------
@@ -480,14 +481,12 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        saving.save(
-            path,
-            saving.SavedClassifier(None if names is None else names.tolist(), self._catalogue),
-        )
+        record = replace(self._catalogue.record, feature_names=None if names is None else tuple(names.tolist()))
+        save_catalogue(self._catalogue.with_record(record), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a classifier that `save` wrote; nothing in the file is executed.
+        """Read what `save` or `handful catalogue build` wrote; nothing in the file is executed.
 
         Parameters
         ----------
@@ -508,11 +507,11 @@ class BatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> BatchClassifier.load(place).classes_.tolist()
         ['right', 'up']
         """
-        saved, classifier = saving.load(path), cls()
-        classifier.n_features_in_ = saved.catalogue.dim
-        if saved.feature_names is not None:
-            classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        return classifier._became(saved.catalogue)
+        catalogue, classifier = load_catalogue(path), cls()
+        classifier.n_features_in_ = catalogue.dim
+        if catalogue.record.feature_names is not None:
+            classifier.feature_names_in_ = np.array(catalogue.record.feature_names, dtype=object)
+        return classifier._became(catalogue)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

@@ -1,9 +1,10 @@
-"""One writer per folder: a lock that the system releases when the process ends, however it ends."""
+"""One writer per folder or file: a lock that the system releases when the process ends, however it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -38,13 +39,43 @@ def only_writer(folder: Path | Folder, error: type[HandfulError]) -> Iterator[No
         yield
         return
     path = folder if isinstance(folder, Path) else folder.path
-    lock = FileLock(path / LOCK_FILE)
     with explain_refusal(path, path / LOCK_FILE):
         path.mkdir(parents=True, exist_ok=True)
+    with _held(path / LOCK_FILE, path, error):
+        yield
+
+
+@contextmanager
+def only_changer(file: Path, error: type[HandfulError]) -> Iterator[None]:
+    """Hold a file for one process that reads it, changes it and writes it again; the lock is a file beside it.
+
+    What a killed process left unfinished is removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handful.errors import OptionError
+    >>> file = Path(tempfile.mkdtemp()) / "birds.handful"
+    >>> with only_changer(file, OptionError), only_changer(file, OptionError):  # doctest: +ELLIPSIS
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    handful.errors.OptionError: another process is writing to ...birds.handful; wait until it ends
+    """
+    with _held(file.with_name(f".{file.name}{LOCK_FILE}"), file, error):
+        for left in file.parent.glob(f".{escape(file.name)}.*{UNFINISHED}"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+@contextmanager
+def _held(place: Path, what: Path, error: type[HandfulError]) -> Iterator[None]:
+    lock = FileLock(place)
+    with explain_refusal(what, place):
         try:
             lock.acquire(timeout=0)
         except Timeout as busy:
-            raise error(f"another process is writing to {path}; wait until it ends") from busy
+            raise error(f"another process is writing to {what}; wait until it ends") from busy
     try:
         yield
     finally:

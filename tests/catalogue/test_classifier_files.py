@@ -107,7 +107,7 @@ def changed(about=lambda a: a, **tensors):
         changed(lambda a: []),
         changed(lambda a: a | {"classes": {"dtype": "object", "values": 3}}),
         changed(lambda a: a | {"classes": {"dtype": "V8", "values": [1, 2, 3, 4]}}),
-        changed(lambda a: {name: value for name, value in a.items() if name != "feature_names"}),
+        changed(lambda a: {name: value for name, value in a.items() if name != "record"}),
         changed(lambda a: a | {"classes": {"dtype": "<U3", "values": ["bee", "ant", "cat", "dog"]}}),
         changed(lambda a: a | {"head": {}}),
         changed(lambda a: a | {"format_version": 2}),
@@ -124,15 +124,15 @@ def changed(about=lambda a: a, **tensors):
         changed(lambda a: a | {"classes": {"dtype": "<U2", "values": [1, 2, 3, 4]}}),
         changed(lambda a: a | {"classes": {"dtype": "<U2", "values": ["a", "a", "c", "d"]}}),
         changed(lambda a: a | {"classes": {"dtype": "object", "values": [{"a": 1}, 2, 3, 4]}}),
-        changed(lambda a: a | {"feature_names": ["a"]}),
-        changed(lambda a: a | {"feature_names": 7}),
-        changed(lambda a: a | {"feature_names": [1, 2, 3, 4, 5]}),
+        changed(lambda a: a | {"record": a["record"] | {"feature_names": ["a"]}}),
+        changed(lambda a: a | {"record": a["record"] | {"feature_names": 7}}),
+        changed(lambda a: a | {"record": a["record"] | {"feature_names": [1, 2, 3, 4, 5]}}),
         lambda path: write_tensors(path, {"features": np.zeros((2, 2))}, {"handful": "[" * 200_000}),
     ],
 )
 def test_files_that_do_not_hold_together_are_refused(tmp_path, make):
     make(tmp_path / "c")
-    with pytest.raises(FileFormatError, match="is not a classifier that this handful can read"):
+    with pytest.raises(FileFormatError, match="is not a catalogue that this handful can read"):
         BatchClassifier.load(tmp_path / "c")
 
 
