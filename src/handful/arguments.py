@@ -83,6 +83,17 @@ def some_of(names: Iterable[Any]) -> str:
     return f"{', '.join(listed[:FEW_NAMED])} and {len(listed) - FEW_NAMED:,} more"
 
 
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
+    ('1 item', '2,000 items', '3 classes')
+    """
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
+
+
 def did_you_mean(name: object, names: Iterable[Any]) -> str:
     """Return a question with the name that is spelled most alike, to go on with in an error; empty if none is.
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 Kind: TypeAlias = Literal["", "image", "text"]
-# Examples of a class that are shown, and of all classes together: a small picture takes about 4 kB.
-SHOWN_OF_CLASS, MOST_SHOWN = 6, 2400
+# Examples of which the text or a small picture is kept; a picture takes about 4 kB.
+MOST_SHOWN = 2400
 
 
 class Source(NamedTuple):
@@ -94,15 +94,17 @@ class Record:
 
 
 def shown_rows(labels: npt.NDArray[Any]) -> list[int]:
-    """Return the rows of the examples that are shown: the first ones of every class.
+    """Return the rows of the examples that are shown: all, or the first ones of every class.
 
     Examples
     --------
-    >>> shown_rows(np.array(["ant"] * 8 + ["bee"]))
-    [0, 1, 2, 3, 4, 5, 8]
+    >>> len(shown_rows(np.arange(2400))), len(shown_rows(np.arange(100).repeat(50)))
+    (2400, 2400)
     """
+    if len(labels) <= MOST_SHOWN:
+        return list(range(len(labels)))
     classes, codes = np.unique(labels, return_inverse=True)
-    most = max(1, min(SHOWN_OF_CLASS, MOST_SHOWN // max(1, len(classes))))
+    most = max(1, MOST_SHOWN // len(classes))
     seen, rows = np.zeros(len(classes), np.int64), list[int]()
     for row, code in enumerate(codes.tolist()):
         if seen[code] < most:

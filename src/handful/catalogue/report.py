@@ -100,7 +100,7 @@ class CatalogueReport:
         ]
         lines += [
             f"Example {suspect.position}, labelled {suspect.label}, looks like {suspect.looks_like} "
-            f"(wrong with a chance of {_percent(suspect.chance_wrong)})."
+            f"(wrong with a chance of {percent(suspect.chance_wrong)})."
             for suspect in self.suspects[:MOST_PRINTED]
         ]
         hidden = max(0, len(self.confusions) - MOST_PRINTED) + max(0, len(self.suspects) - MOST_PRINTED)
@@ -136,7 +136,8 @@ def report_on(
     return CatalogueReport(len(names), int(shots.sum()), single, only_named, confusions, suspects, similar, len(rows))
 
 
-def _percent(chance: float) -> str:
+def percent(chance: float) -> str:
+    """Return a chance as text; one that is nearly certain is not a number."""
     return f"{chance:.0%}" if chance <= NEARLY_CERTAIN else f"more than {NEARLY_CERTAIN:.0%}"
 
 

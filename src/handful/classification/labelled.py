@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from handful.arguments import counted
 from handful.banks.class_names import SimilarNames, similar_said
 from handful.banks.columns import Columns
-from handful.estimators.answer import Answer, counted, listed_classes, present_places, undecided
+from handful.estimators.answer import Answer, listed_classes, present_places, undecided
 from handful.estimators.batches import Batches
 from handful.estimators.diagnostics import Diagnostic
 from handful.exchange.species import common_names

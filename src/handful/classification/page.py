@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from handful.arguments import counted
 from handful.classification.labelled import NONE, NOT_APPLIED, Classified
 from handful.classification.page_data import embedded, page_data
 from handful.classification.paths import refuse_outputs
-from handful.estimators.answer import counted
 from handful.machine.whole_file import written_whole
 from handful.reading.skipped import Skipped, first_listed, skipped_said
 from handful.shapes import Int

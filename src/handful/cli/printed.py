@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from handful.arguments import counted
 from handful.classification.labelled import NONE, NOT_APPLIED
 from handful.cli.terminal import show
-from handful.estimators.answer import counted
 from handful.machine.untrusted import printable
 from handful.reading.skipped import Skipped, first_listed, skipped_said
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from handful.arguments import whole
+from handful.arguments import counted, whole
 from handful.errors import LabelError, OptionError
 from handful.estimators.certainty import SURE, in_doubt
 from handful.estimators.coarse import Coarse
@@ -592,17 +592,6 @@ def listed_in_words(values: Sequence[Any] | npt.NDArray[Any]) -> str:
     """Write the first values, and how many more there are."""
     more = len(values) - MOST_LISTED
     return ", ".join(map(str, values[:MOST_LISTED])) + (f" and {more:,} more" if more > 0 else "")
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2000, "item"), counted(3, "class")
-    ('1 item', '2,000 items', '3 classes')
-    """
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
