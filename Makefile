@@ -1,8 +1,8 @@
 # The commands of the project; `make` alone lists them.
-.PHONY: help install lock format lint types test lowest docs slow perf pace
+.PHONY: help install lock format lint types test contract others beyond lowest docs slow perf pace
 
 help:      ## list the commands
-	@grep -E '^[a-z]+: +##' $(MAKEFILE_LIST) | sed 's/: *##/	/'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/	/'
 
 install:   ## the package and its tools, editable, as CI installs them
 	bash .ci/install
@@ -25,11 +25,18 @@ types:     ## mypy, strict
 	mypy
 
 # Files stay whole, so that what their tests share is made once.
-TESTS = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+TESTS = python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=30 -m "not slow and not beyond"
 
-test:      ## all but the slow tests; shapes are checked where all methods pass through
+test: contract others  ## all tests but the slow ones and those of `make beyond`; prints the 30 slowest
+
+contract:  ## what all methods and all doors promise; shapes are checked here, where all methods pass through
 	HANDFUL_CHECK_SHAPES=1 $(TESTS) tests/contract
+
+others:    ## all other tests, and the examples of the documentation
 	$(TESTS) --ignore=tests/contract
+
+beyond:    ## Ray, training, notebooks, the HTTP server: slow, and rarely the first to fail
+	python -m pytest --durations=10 -m "beyond and not slow" $$(grep -rl --include='test_*.py' mark.beyond tests)
 
 lowest:    ## the quick tests with the lowest versions the package claims, in an environment of their own
 	bash .ci/lowest

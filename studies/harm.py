@@ -39,7 +39,6 @@ without `--again`. `harm_page.py` writes the documents from it.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 
@@ -49,21 +48,7 @@ import handful
 from handful.estimators import BatchClassifier
 from harm_conditions import CONDITIONS
 from harm_data import GROUPS, RESULTS, Study, read
-from side_by_side import Row
-
-
-def keep(file: Path, parts: dict[str, Row]) -> None:
-    """Save the parts of a condition, one row per line."""
-    lines = ",\n".join(
-        f" {json.dumps(name)}: {{"
-        + "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in part.items() if key != "rows")
-        + '"rows": [\n  '
-        + ",\n  ".join(json.dumps(row) for row in part["rows"])
-        + "\n ]}"
-        for name, part in parts.items()
-    )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+from pages import keep
 
 
 def main() -> None:
@@ -91,7 +76,7 @@ def main() -> None:
             seconds = round(time.process_time() - began)
             by = f"handful {handful.__version__}, {BatchClassifier().method}"
             kept[name] = {"by": by, "seconds": seconds, "rows": rows}
-            keep(file, kept)
+            keep(file, kept, levels=3)
             print(f"{given.group}, {condition}, {name}: {len(rows)} rows, {seconds} s", flush=True)
 
 

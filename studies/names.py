@@ -25,12 +25,10 @@ file per bank; what is there is not measured again without `--again`. `--render`
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-import warnings
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +41,7 @@ from handful.extraction.backbones import load_backbone
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank
-from pages import Page, dots, mean, verdict
+from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 from side_by_side import Floats, Ints
 
@@ -109,7 +107,7 @@ def alone(folder: Path, k_eff: int) -> Row:
     n_classes = len(names)
     tasks = drawn(labels, n_classes, k_eff, TASKS["names"])
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
-    row: Row = {"k_eff": k_eff, "alone": round(100 * float(base.mean()), 2)}
+    row: Row = {"alone": round(100 * float(base.mean()), 2)}
     began = time.process_time()
     classifier = BatchClassifier.from_names(dict(enumerate(names)))
     right = joint(classifier, features, tasks)
@@ -131,7 +129,7 @@ def rivals(folder: Path, k_eff: int) -> Row:
     )
     base = ((features @ names.T).argmax(1)[tasks.query] == tasks.query_labels).mean(1)
     ours = joint(BatchClassifier.from_names(dict(enumerate(names))), features, tasks)
-    row: Row = {"k_eff": k_eff, "seconds": {}}
+    row: Row = {"seconds": {}}
     for method in RIVALS:
         n, began = TASKS[method], time.process_time()
         task = fewshot.TaskBatch(
@@ -168,7 +166,6 @@ def beside(folder: Path, shots: int) -> Row:
     }
     mass = classifiers["both"].catalogue_.head.mass
     row: Row = {
-        "shots": shots,
         "worth": round(float(mass.mean()) - shots, 2),
         "k_effs": [],
     }
@@ -186,29 +183,6 @@ def beside(folder: Path, shots: int) -> Row:
             }
         )
     return row
-
-
-# What is measured, by which key, for which of its values.
-PARTS = {
-    "alone": (alone, "k_eff", K_EFFS),
-    "beside": (beside, "shots", SHOTS),
-    "rivals": (rivals, "k_eff", K_EFFS),
-}
-
-
-def keep(file: Path, found: dict[str, list[Row]]) -> None:
-    """Save what was measured on a bank, one row per line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    parts = (
-        f" {json.dumps(part)}: [\n  " + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for part, rows in found.items()
-    )
-    file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def measured(group: str) -> dict[str, dict[str, list[Row]]]:
-    """Read what was kept of a group, by bank."""
-    files = {name: RESULTS / group / f"{name}.json" for name in GROUPS[group]}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
 
 
 def requirements(
@@ -271,7 +245,7 @@ def mean_row(banks: dict[str, dict[str, list[Row]]], k_eff: int) -> list[str]:
 
 def page() -> Page:
     """Make the page."""
-    found = {group: measured(group) for group in GROUPS}
+    found = {group: kept(RESULTS / group, banks) for group, banks in GROUPS.items()}
     required = {group: _required(requirements(of)) for group, of in found.items() if of}
     banks = found["confirmation"]
     ks = [k for k in K_EFFS if any(row["k_eff"] == k for of in banks.values() for row in of["alone"])]
@@ -360,35 +334,16 @@ def _rows(found: dict[str, dict[str, dict[str, list[Row]]]]) -> Iterator[Row]:
                     yield {**here, "labels": "names of other classes", **shuffled}
 
 
-def main() -> None:
-    """Measure a group, or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
-    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--again", action="store_true", help="measure again what is there")
-    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
-    given = parser.parse_args()
-    if given.render:
-        page().write()
-        return
-    torch.set_num_threads(1)
-    for name in GROUPS[given.group]:
-        folder, file = given.data / name, RESULTS / given.group / f"{name}.json"
-        found: dict[str, list[Row]] = (
-            {} if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
-        )
-        with warnings.catch_warnings(action="ignore"):
-            for part in given.parts:
-                measure, key, values = PARTS[part]
-                rows = found.setdefault(part, [])
-                for value in values:
-                    if any(row[key] == value for row in rows) or (key == "k_eff" and value >= len(read(folder)[2])):
-                        continue
-                    rows.append(measure(folder, value))
-                    keep(file, found)
-                    print(name, part, json.dumps(rows[-1]), flush=True)
+def cells(folder: Path) -> Cells:
+    """Yield the cells of a bank."""
+    n_classes = len(read(folder)[2])
+    for part, measure in (("alone", alone), ("rivals", rivals)):
+        for k_eff in K_EFFS:
+            if k_eff < n_classes:
+                yield part, {"k_eff": k_eff}, partial(measure, folder, k_eff)
+    for shots in SHOTS:
+        yield "beside", {"shots": shots}, partial(beside, folder, shots)
 
 
 if __name__ == "__main__":
-    main()
+    measure_groups(__doc__, GROUPS, RESULTS, cells, page)

@@ -55,7 +55,8 @@ from handful.estimators import BatchClassifier
 from handful.estimators.context import Known
 from harm_data import rng_of
 from open_batches_data import CATALOGUES, GROUPS, NO_CLASS, Bools, Cell, Floats, Ints, drawn
-from open_batches_page import CEILINGS, RESULTS, Row, compared, keep, load, page, printed
+from open_batches_page import CEILINGS, RESULTS, Row, compared, load, page, printed
+from pages import keep
 
 BATCHES, ANSWERS = 40, 10
 SHARES, TOLD, TELL, ANSWERED = (0.0, 0.1, 0.3, 0.7), (0.15, 0.3, 0.6), 0.3, (0.3,)
@@ -227,7 +228,7 @@ def main() -> None:
         if before.get("by") == by() and not by().endswith("dirty"):  # further parts by the same code
             seconds, measured_parts = round(seconds + before["seconds"], 1), before["parts"] | measured_parts
         found["cells"][name] = {"by": by(), "seconds": seconds, "parts": measured_parts}
-        keep(file, found)
+        keep(file, found, levels=6)
         print(f"{name}: {seconds} s", flush=True)
     shown = {**found, "cells": {name: of for name, of in found["cells"].items() if name in chosen}}
     print("\n".join(printed(shown)))

@@ -13,7 +13,7 @@ import numpy as np
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from open_batches_data import GROUPS
-from pages import NOT_YET, Page, dots, requirements, verdict
+from pages import NOT_YET, Page, dots, kept, requirements, verdict
 
 RESULTS = Path(__file__).parent / "results" / "open_batches"
 CEILINGS = {"ceiling5": 0.05, "ceiling10": 0.1}
@@ -21,22 +21,6 @@ ENOUGH_CATALOGUES = 5
 
 Row = dict[str, Any]
 Judged = tuple[str, str, bool | None]  # what is required, what was measured, and whether it is reached
-
-
-def keep(file: Path, found: Row) -> None:
-    """Save cells, one batch per line."""
-    lines = []
-    for name, cell in found["cells"].items():
-        parts = []
-        for part, of in cell["parts"].items():
-            head = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in of.items() if key != "rows")
-            rows = ",\n    ".join(map(json.dumps, of["rows"]))
-            parts.append(f'   {json.dumps(part)}: {{{head}"rows": [\n    {rows}\n   ]}}')
-        head = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in cell.items() if key != "parts")
-        lines.append(f'  {json.dumps(name)}: {{{head}"parts": {{\n' + ",\n".join(parts) + "\n  }}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = f'{{"group": {json.dumps(found["group"])}, "cells": {{\n' + ",\n".join(lines) + "\n}}\n"
-    file.write_text(text, encoding="utf-8")
 
 
 def load(file: Path) -> Row:
@@ -159,12 +143,6 @@ SHOWN = ("0", "0.3", "0.7")
 OPEN = ("0.1", "0.3", "0.7")
 
 
-def kept() -> dict[str, Row]:
-    """Read what was measured, by group."""
-    files = {group: RESULTS / f"{group}.json" for group in GROUPS}
-    return {group: load(file) for group, file in files.items() if file.is_file()}
-
-
 def summaries(found: Row) -> dict[str, dict[str, Row]]:
     """Means by cell and part."""
     return {name: {part: summary(of) for part, of in cell["parts"].items()} for name, cell in found["cells"].items()}
@@ -257,7 +235,7 @@ def _ends(cells: dict[str, dict[str, Row]]) -> dict[str, float]:
 
 def page() -> Page:
     """Make the page: of the confirmation group once it was run, until then of the tuning group."""
-    found = kept()
+    found = kept(RESULTS, GROUPS)
     group = "confirmation" if "confirmation" in found else "tuning"
     cells = summaries(found[group])
     judged = {name: requirements(required(name, summaries(of))) for name, of in found.items()}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from handful.fewshot.reports.plots import COLOURS, MARKS, as_svg
@@ -97,6 +100,69 @@ class Page:
         ]
 
 
+def keep(file: Path, found: Any, levels: int = 2) -> None:
+    """Save what was measured as JSON; entries of this many levels have a line of their own."""
+
+    def text(value: Any, left: int) -> str:
+        if not (left and value and isinstance(value, Mapping | list)):
+            return json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list):
+            return "[\n" + ",\n".join(text(one, left - 1) for one in value) + "\n]"
+        entries = (f"{json.dumps(key, ensure_ascii=False)}: {text(one, left - 1)}" for key, one in value.items())
+        return "{\n" + ",\n".join(entries) + "\n}"
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{text(found, levels)}\n", encoding="utf-8")
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Return the file in which a folder keeps what was measured under a name."""
+    return folder / f"{name.replace(', ', '_').replace(' ', '_')}.json"
+
+
+def kept(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Read what a folder keeps, by name; what was not measured yet is left out."""
+    files = {name: file_of(folder, name) for name in names}
+    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
+
+
+# Cells of a bank: a part of its file, the entries by which a row is known, and a function that measures the row.
+Cells = Iterable[tuple[str, Row, Callable[[], Row]]]
+
+
+def measure_groups(
+    about: str | None,
+    groups: Mapping[str, Sequence[str]],
+    results: Path,
+    cells: Callable[[Path], Cells],
+    page: Callable[[], Page],
+) -> None:
+    """Run a study of groups of banks from the command line: measure cells that are not kept, or write the page."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
+    parser.add_argument("--group", choices=list(groups), default=next(iter(groups)))
+    parser.add_argument("--banks", nargs="+", help="some of the group's banks")
+    parser.add_argument("--parts", nargs="+", help="some parts of the study")
+    parser.add_argument("--again", action="store_true", help="measure again what is there")
+    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
+    given = parser.parse_args()
+    if given.render:
+        page().write()
+        return
+    torch.set_num_threads(1)
+    for name in given.banks or groups[given.group]:
+        folder = results / given.group
+        found: dict[str, list[Row]] = {} if given.again else kept(folder, [name]).get(name, {})
+        with warnings.catch_warnings(action="ignore"):
+            for part, key, measure in cells(given.data / name):
+                rows = found.setdefault(part, [])
+                wanted = given.parts is None or part in given.parts
+                if wanted and not any(key.items() <= row.items() for row in rows):
+                    rows.append({**key, **measure()})
+                    keep(file_of(folder, name), found)
+                    print(name, part, json.dumps(rows[-1]), flush=True)
+
+
 def measure_or_render(
     about: str | None, kinds: Iterable[str], measure: Callable[[Path, str, int], None], page: Callable[[], Page]
 ) -> None:
@@ -109,6 +175,7 @@ def measure_or_render(
     options = parser.parse_args()
     if options.data is None and not options.render:
         parser.error("name the data, or --render")
+    torch.set_num_threads(1)
     for kind in options.only if options.data is not None else ():
         measure(options.data, kind, options.batches)
     page().write()

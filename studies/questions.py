@@ -22,22 +22,19 @@ Results are kept in `studies/results/questions/GROUP/BANK.json`; what is there i
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank, orders, rng_of
-from pages import NOT_YET, Page, dots, mean, verdict
+from pages import NOT_YET, Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 from side_by_side import Ints
 
@@ -104,7 +101,6 @@ def measured_cell(folder: Path, cell: tuple[int, int, int, int], tasks: int = TA
             right[rule].append((100 * float(good.mean()), 100 * float(rest.mean())))
             wrong[rule].append(float((labels[items] != task.truth[items]).sum()))
     return {
-        "cell": list(cell),
         "before": round(float(np.mean(before)), 2),
         "right": {rule: [[round(v, 3) for v in one] for one in of] for rule, of in right.items()},
         "wrong": {rule: round(float(np.mean(of)), 2) for rule, of in wrong.items()},
@@ -122,18 +118,6 @@ def ahead(rows: list[Row], rule: str, part: int) -> Estimate:
     return Estimate.of(np.array([one - other for one, other in pairs]))
 
 
-def keep(file: Path, rows: list[Row]) -> None:
-    """Save what was measured on a bank, one cell per line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
-
-
-def measured(group: str) -> dict[str, list[Row]]:
-    """Read what was kept of a group, by bank."""
-    files = {name: RESULTS / group / f"{name}.json" for name in GROUPS[group]}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
-
-
 def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]:
     """Say what was asked for, what was found, and whether it is reached."""
     for name, rows in found.items():
@@ -148,7 +132,10 @@ def requirements(found: dict[str, list[Row]]) -> Iterator[tuple[str, str, bool]]
 
 def page() -> Page:
     """Make the page."""
-    found = {group: measured(group) for group in GROUPS}
+    found = {
+        group: {name: of["cells"] for name, of in kept(RESULTS / group, banks).items()}
+        for group, banks in GROUPS.items()
+    }
     required = [{"group": group, **row} for group, of in found.items() for row in _required(requirements(of))]
     rows = [row for of in found["confirmation"].values() for row in of]
     lines, shown = [], {}
@@ -221,31 +208,10 @@ def _said(one: Estimate) -> str:
     return f"{one.mean:+.1f} ± {one.half_width:.1f}"
 
 
-def main() -> None:
-    """Measure a group, or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
-    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
-    parser.add_argument("--banks", nargs="+", help="some of the group's banks")
-    parser.add_argument("--again", action="store_true", help="measure again what is there")
-    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
-    given = parser.parse_args()
-    if given.render:
-        page().write()
-        return
-    torch.set_num_threads(1)
-    for name in given.banks or GROUPS[given.group]:
-        file = RESULTS / given.group / f"{name}.json"
-        rows: list[Row] = [] if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
-        with warnings.catch_warnings(action="ignore"):
-            for cell in CELLS:
-                if any(row["cell"] == list(cell) for row in rows):
-                    continue
-                rows.append(measured_cell(given.data / name, cell))
-                keep(file, rows)
-                one = ahead(rows[-1:], "least certain", 0)
-                print(name, cell, rows[-1]["seconds"], _said(one), _said(ahead(rows[-1:], "random", 0)), flush=True)
+def cells(folder: Path) -> Cells:
+    """Yield the cells of a bank."""
+    return (("cells", {"cell": list(cell)}, partial(measured_cell, folder, cell)) for cell in CELLS)
 
 
 if __name__ == "__main__":
-    main()
+    measure_groups(__doc__, GROUPS, RESULTS, cells, page)

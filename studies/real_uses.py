@@ -25,7 +25,6 @@ Results are saved in `studies/results/real_uses/NAME.json`, one value per batch.
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -36,7 +35,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
-import handful
+from handful.estimators import BatchClassifier
+from pages import keep, kept
 
 RESULTS = Path(__file__).parent / "results" / "real_uses"
 CELLS = ("utterances", "clips", "groceries", "spectra", "candidates", "sounds", "requests")
@@ -147,12 +147,6 @@ def drawn(data: Path, cell: str, unknown: bool, number: int) -> Drawn:
     return spectra(data, cell == "candidates", unknown, rng)
 
 
-@cache
-def classifier() -> Any:
-    """Return the estimator of the default, whatever this version calls it."""
-    return getattr(handful, "BatchClassifier", None) or handful.BatchClassifier
-
-
 def means_of(batch: Drawn) -> Rows:
     """Label every item by the nearest class mean."""
     classes, codes = np.unique(batch.labels, return_inverse=True)
@@ -199,7 +193,7 @@ def figures(model: Any, batch: Drawn) -> dict[str, float]:
 def library(data: Path, cell: str) -> Any:
     """Fit the catalogue that all batches of a cell share."""
     batch = drawn(data, cell, False, 0)
-    return classifier()().fit(batch.examples, batch.labels)
+    return BatchClassifier().fit(batch.examples, batch.labels)
 
 
 def measured(data: Path, cell: str, unknown: bool, n: int) -> Iterator[dict[str, float]]:
@@ -208,13 +202,13 @@ def measured(data: Path, cell: str, unknown: bool, n: int) -> Iterator[dict[str,
         batch = drawn(data, cell, unknown, number)
         with warnings.catch_warnings(action="ignore"):
             shared = SHARED.get(cell)
-            model = library(data, shared) if shared else classifier()().fit(batch.examples, batch.labels)
+            model = library(data, shared) if shared else BatchClassifier().fit(batch.examples, batch.labels)
         yield figures(model, batch)
 
 
 def compare(name: str, older: str) -> None:
     """Print every figure of two versions, and the paired difference with its 95 % interval."""
-    new, old = (json.loads((RESULTS / f"{one}.json").read_text(encoding="utf-8")) for one in (name, older))
+    new, old = kept(RESULTS, [name, older]).values()
     print(f"| batch | figure | {older} | {name} | difference |\n|---|---|---|---|---|")
     for cell in [cell for cell in new if cell in old]:
         for figure in [figure for figure in new[cell][0] if figure in old[cell][0]]:
@@ -239,19 +233,14 @@ def main() -> None:
     if given.name is None:
         parser.error("say where the data are and how to name the results")
     file = RESULTS / f"{given.name}.json"
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found: dict[str, Any] = kept(RESULTS, [given.name]).get(given.name, {})
     for cell in given.only:
         for unknown in (False, True):
             what = f"{cell}, {'some' if unknown else 'nothing'} unknown"
-            kept[what] = list(measured(given.data, cell, unknown, given.batches))
-            means = {key: round(float(np.mean([one[key] for one in kept[what]])), 2) for key in kept[what][0]}
+            found[what] = list(measured(given.data, cell, unknown, given.batches))
+            means = {key: round(float(np.mean([one[key] for one in found[what]])), 2) for key in found[what][0]}
             print(what, means, flush=True)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            lines = ",\n".join(
-                f" {json.dumps(key)}: [\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
-                for key, value in kept.items()
-            )
-            file.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+            keep(file, found)
     return None
 
 

@@ -17,20 +17,17 @@ defaults on the first 5 tasks of 20 classes with 5 examples, soft K-means and UN
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 import handful
 from handful import fewshot
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from pages import Page, dots, mean, requirements
+from pages import Page, dots, file_of, keep, kept, mean, measure_or_render, requirements
 
 RESULTS = Path(__file__).parent / "results" / "scale"
 GROUPS = {
@@ -107,22 +104,6 @@ def measured(bank: handful.FeatureBank, cell: Cell, n_tasks: int) -> list[dict[s
         for name, (method, change) in OTHERS.items():
             ways[name] = right(method, fewshot.transform(change, few))
     return [{name: values[t] for name, values in ways.items() if t < len(values)} for t in range(n_tasks)]
-
-
-def kept() -> dict[str, dict[str, Rows]]:
-    """Read what was measured: banks, cells, tasks."""
-    files = {name: RESULTS / f"{name}.json" for name in BANKS}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
-
-
-def keep(name: str, found: Mapping[str, Rows]) -> None:
-    """Save what was measured on a bank, one task per line."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(
-        f' "{cell}": [\n  ' + ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n ]"
-        for cell, rows in found.items()
-    )
-    (RESULTS / f"{name}.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,7 +184,7 @@ def required(found: Mapping[str, Mapping[str, Rows]]) -> list[Any]:
 
 def page() -> Page:
     """Make the page from what was kept."""
-    found = kept()
+    found = kept(RESULTS, BANKS)
     sums = {}
     for group, banks in GROUPS.items():
         named = {(name, cell): rows for name in banks for cell, rows in found.get(name, {}).items()}
@@ -273,21 +254,12 @@ def _both(values: Sequence[float]) -> tuple[float, float]:
     return estimate.mean, estimate.half_width
 
 
-def main() -> None:
-    """Measure, or render."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=Path, help="folder that holds the banks")
-    parser.add_argument("--only", nargs="+", choices=list(BANKS), default=list(BANKS))
-    parser.add_argument("--render", action="store_true", help="write the page from what is kept")
-    options = parser.parse_args()
-    if options.data is None and not options.render:
-        parser.error("name the data, or --render")
-    torch.set_num_threads(1)
-    for name in options.only if options.data is not None else ():
-        bank = handful.read_bank(options.data / BANKS[name])
-        keep(name, {cell.title: measured(bank, cell, TASKS[cell.n_classes]) for cell in cells(bank.labels)})
-    page().write()
+def measure(data: Path, name: str, most: int) -> None:
+    """Measure the cells of a bank."""
+    bank = handful.read_bank(data / BANKS[name])
+    found = {c.title: measured(bank, c, min(TASKS[c.n_classes], most)) for c in cells(bank.labels)}
+    keep(file_of(RESULTS, name), found)
 
 
 if __name__ == "__main__":
-    main()
+    measure_or_render(__doc__, BANKS, measure, page)

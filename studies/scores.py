@@ -41,7 +41,7 @@ from handful.extraction.backbones import load_backbone
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank
-from pages import Page, dots, mean, verdict
+from pages import Page, dots, keep, kept, mean, verdict
 from pages import requirements as _required
 
 RESULTS = Path(__file__).parent / "results" / "scores"
@@ -224,16 +224,8 @@ def mixtures_requirement(rows: Row) -> tuple[str, str, bool]:
 
 def page() -> Page:
     """Make the page."""
-    found = {
-        group: {
-            file.stem: json.loads(file.read_text(encoding="utf-8"))
-            for name in names
-            if (file := RESULTS / group / f"{name}.json").is_file()
-        }
-        for group, names in GROUPS.items()
-    }
-    files = {group: RESULTS / group / "mixtures.json" for group in GROUPS}
-    mixed = {group: json.loads(file.read_text(encoding="utf-8")) for group, file in files.items() if file.is_file()}
+    found = {group: kept(RESULTS / group, banks) for group, banks in GROUPS.items()}
+    mixed = {group: of["mixtures"] for group in GROUPS if (of := kept(RESULTS / group, ["mixtures"]))}
     required = []
     for group, of in found.items():
         judged = [*requirements(of)] if of else []
@@ -308,12 +300,6 @@ def said_of_mixtures(rows: Row) -> str:
         f"precision of {one['precision']:.0f} %; the best threshold on the scores has {one['threshold_precision']:.0f} "
         "% at this recall."
     )
-
-
-def keep(file: Path, found: Any) -> None:
-    """Write what was measured."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -25,22 +25,19 @@ Results are kept in `studies/results/sites/GROUP/BANK.json`; what is there is no
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from handful.estimators import Answer, BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank, orders, rng_of
-from pages import Page, dots, mean, verdict
+from pages import Cells, Page, dots, kept, mean, measure_groups, verdict
 from pages import requirements as _required
 from side_by_side import Ints
 
@@ -130,7 +127,7 @@ def sites(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
     x, groups, began = visits.features, visits.visit, time.process_time()
     alone = visits.right(classifier.predict(x, groups=groups))
     seconds = {"alone": round(time.process_time() - began, 1)}
-    row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
+    row: Row = {"alone": round(float(alone.mean()), 2)}
     for name, order in (("pooled", None), ("carried", visits.visit)):
         began = time.process_time()
         found = classifier.infer(x, groups=groups, pool=visits.site, order=order)
@@ -167,7 +164,7 @@ def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
         if group % KNOWN_VISITS == 0:
             mine, rows = np.isin(labels, lists[group]), visits.visit == group
             smaller[rows] = BatchClassifier().fit(examples[mine], labels[mine]).predict(visits.features[rows])
-    row: Row = {"kind": kind, "items": size, "alone": round(float(alone.mean()), 2)}
+    row: Row = {"alone": round(float(alone.mean()), 2)}
     for name, prior in priors.items():
         found: Answer = classifier.infer(visits.features, groups=visits.visit, prior=prior)
         assert found.prior_weight is not None
@@ -182,21 +179,6 @@ def known(folder: Path, classifier: BatchClassifier, kind: str, size: int) -> Ro
         "ahead_of_smaller": said(Estimate.of(100 * ahead.reshape(SITES, KNOWN_VISITS, size)[:, 0].mean(1))),
     }
     return row
-
-
-def keep(file: Path, found: dict[str, list[Row]]) -> None:
-    """Save what was measured on a bank, one row per line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    parts = (
-        f" {json.dumps(part)}: [\n  " + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for part, rows in found.items()
-    )
-    file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def measured(group: str) -> dict[str, dict[str, list[Row]]]:
-    """Read what was kept of a group, by bank."""
-    files = {name: RESULTS / group / f"{name}.json" for name in GROUPS[group]}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
 
 
 def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, bool]]:
@@ -224,7 +206,7 @@ def requirements(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, 
 
 def page() -> Page:
     """Make the page."""
-    found = {group: measured(group) for group in GROUPS}
+    found = {group: kept(RESULTS / group, banks) for group, banks in GROUPS.items()}
     required = [{"group": group, **row} for group, of in found.items() for row in _required(judged(of))]
     banks = list(found["confirmation"].values())
     lines: list[list[object]] = []
@@ -298,34 +280,13 @@ def judged(found: dict[str, dict[str, list[Row]]]) -> Iterator[tuple[str, str, b
         yield from requirements(found)
 
 
-def main() -> None:
-    """Measure a group, or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="?", help="folder that holds the data")
-    parser.add_argument("--group", choices=list(GROUPS), default="tuning")
-    parser.add_argument("--banks", nargs="+", help="some of the group's banks")
-    parser.add_argument("--again", action="store_true", help="measure again what is there")
-    parser.add_argument("--render", action="store_true", help="write the page from what was kept")
-    given = parser.parse_args()
-    if given.render:
-        page().write()
-        return
-    torch.set_num_threads(1)
-    for name in given.banks or GROUPS[given.group]:
-        folder, file = given.data / name, RESULTS / given.group / f"{name}.json"
-        found: dict[str, list[Row]] = (
-            {} if given.again or not file.is_file() else json.loads(file.read_text(encoding="utf-8"))
-        )
-        with warnings.catch_warnings(action="ignore"):
-            classifier = BatchClassifier().fit(*examples_of(folder))
-            for part, kind, size in CELLS:
-                rows = found.setdefault(part, [])
-                if any((row["kind"], row["items"]) == (kind, size) for row in rows):
-                    continue
-                rows.append({"sites": sites, "known": known}[part](folder, classifier, kind, size))
-                keep(file, found)
-                print(name, part, json.dumps(rows[-1]), flush=True)
+def cells(folder: Path) -> Cells:
+    """Yield the cells of a bank, all with one catalogue."""
+    classifier = BatchClassifier().fit(*examples_of(folder))
+    for part, kind, size in CELLS:
+        measure = {"sites": sites, "known": known}[part]
+        yield part, {"kind": kind, "items": size}, partial(measure, folder, classifier, kind, size)
 
 
 if __name__ == "__main__":
-    main()
+    measure_groups(__doc__, GROUPS, RESULTS, cells, page)

@@ -31,10 +31,9 @@ are kept in `studies/results/spectra`; `--render` writes the page from them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +43,7 @@ import numpy.typing as npt
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from pages import Page, dots, mean
+from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 from real_uses import CELLS, COMPOUNDS, array, run_of
 
 RESULTS = Path(__file__).parent / "results" / "spectra"
@@ -251,23 +250,6 @@ def measured(data: Path, laboratory: str, classifier: BatchClassifier, n: int) -
     return cells
 
 
-def kept() -> dict[str, dict[str, Any]]:
-    """Read what was measured, by laboratory."""
-    files = {laboratory: RESULTS / f"{laboratory}.json" for laboratory in LABORATORIES}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
-
-
-def keep(laboratory: str, cells: Mapping[str, Any]) -> None:
-    """Save what was measured with a laboratory, one run per line."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    parts = []
-    for what, of in cells.items():
-        head = "".join(f"  {json.dumps(key)}: {json.dumps(of[key])},\n" for key in POOLED)
-        rows = ",\n   ".join(map(json.dumps, of["runs"]))
-        parts.append(f' {json.dumps(what)}: {{\n{head}  "runs": [\n   {rows}\n  ]\n }}')
-    (RESULTS / f"{laboratory}.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
 # Each joint rule, and the one it is compared with.
 AGAINST = {"jointly, named": "cosine", "jointly, equal": f"cosine, {USUAL}", "jointly": "cosine, equal"}
 # Rules as the page calls them: those that name every spectrum with a candidate, and those that leave some unnamed.
@@ -311,7 +293,7 @@ def span(values: Iterable[float]) -> str:
 
 def page() -> Page:
     """Make the page from what was kept."""
-    found = kept()
+    found = kept(RESULTS, LABORATORIES)
     every = {f"{laboratory}, {what}": of for laboratory, cells in found.items() for what, of in cells.items()}
     by = {window: [of for what, of in every.items() if f", {window}," in what] for window in WINDOWS}
     several = [of["right of several"]["jointly, named"] - of["right of several"]["cosine"] for of in by["0.01"]]
@@ -377,24 +359,18 @@ def page() -> Page:
     )
 
 
-def main() -> None:
-    """Measure, or render."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=Path, help="folder that holds massbank-two-labs")
-    parser.add_argument("--batches", type=int, default=100, help="runs of each laboratory, with and without unknown")
-    parser.add_argument("--only", nargs="+", choices=LABORATORIES, default=LABORATORIES)
-    parser.add_argument("--render", action="store_true", help="write the page from what is kept")
-    options = parser.parse_args()
-    if options.data is None and not options.render:
-        parser.error("name the data, or --render")
-    if options.data is not None:
-        library, _, _ = loaded(options.data)
-        with warnings.catch_warnings(action="ignore"):
-            classifier = BatchClassifier().fit(library.vectors, library.labels)
-        for laboratory in options.only:
-            keep(laboratory, measured(options.data, laboratory, classifier, options.batches))
-    page().write()
+@cache
+def fitted(data: Path) -> BatchClassifier:
+    """Fit the library."""
+    library, _, _ = loaded(data)
+    with warnings.catch_warnings(action="ignore"):
+        return BatchClassifier().fit(library.vectors, library.labels)
+
+
+def measure(data: Path, laboratory: str, n: int) -> None:
+    """Measure the runs of a laboratory and keep them."""
+    keep(file_of(RESULTS, laboratory), measured(data, laboratory, fitted(data), n), levels=3)
 
 
 if __name__ == "__main__":
-    main()
+    measure_or_render(__doc__, LABORATORIES, measure, page)

@@ -45,7 +45,7 @@ from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from handful.fewshot.tasks.query import Picks, round_to_sum
 from handful.fewshot.tasks.randomness import generator, uniforms
-from pages import Page, dots
+from pages import Page, dots, keep, kept
 
 RESULTS = Path(__file__).parent / "results" / "stata_protocol"
 GROUPS = {"tuning": ("clinc150-minilm",), "confirmation": ("banking77-minilm", "hwu64-minilm")}
@@ -266,9 +266,9 @@ def tune(bank: Named) -> dict[str, Any]:
 def measure(folder: Path, file: Path, wanted: Sequence[Contestant], *, again: bool) -> None:
     """Measure what is not kept yet, and keep it."""
     bank = Named.read(folder)
-    kept: dict[str, Kept] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found: dict[str, Kept] = kept(file.parent, [file.stem]).get(file.stem, {})
     for setting in SETTINGS:
-        cell = kept.setdefault(setting.name, {})
+        cell = found.setdefault(setting.name, {})
         for contestant in wanted:
             if contestant.label in cell and not again:
                 continue
@@ -276,20 +276,8 @@ def measure(folder: Path, file: Path, wanted: Sequence[Contestant], *, again: bo
             right = bank.right(setting, contestant.solve, TEST_SEED, indices)
             seconds = (time.process_time() - began) / len(indices)
             cell[contestant.label] = {"tasks": indices, "right": right, "seconds": round(seconds, 4)}
-            keep(file, kept)
+            keep(file, found)
             print(folder.name, setting.name, contestant.label, f"{np.mean(right) / setting.size:.1%}", flush=True)
-
-
-def keep(file: Path, kept: Mapping[str, Kept]) -> None:
-    """Save a bank's results, one method of a cell per line."""
-    cells = (
-        f" {json.dumps(name, ensure_ascii=False)}: {{\n"
-        + ",\n".join(f"  {json.dumps(label)}: {json.dumps(row)}" for label, row in cell.items())
-        + "\n }"
-        for name, cell in kept.items()
-    )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("{\n" + ",\n".join(cells) + "\n}\n", encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -310,12 +298,12 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any], size: int) -> E
 def means(banks: Mapping[str, Mapping[str, Kept]]) -> str:
     """Render the accuracy of every method in every cell, as means over banks."""
     lines = []
-    for label in dict.fromkeys(label for kept in banks.values() for cell in kept.values() for label in cell):
+    for label in dict.fromkeys(label for of in banks.values() for cell in of.values() for label in cell):
         found = [
-            [accuracy(kept[s.name][label], s.size).mean for kept in banks.values() if label in kept.get(s.name, {})]
+            [accuracy(of[s.name][label], s.size).mean for of in banks.values() if label in of.get(s.name, {})]
             for s in SETTINGS
         ]
-        cells = [float(np.mean(of)) if of else np.nan for of in found]
+        cells = [float(np.mean(values)) if values else np.nan for values in found]
         lines.append([label, *(f"{value:.1f}" for value in (*cells, float(np.mean(cells))))])
     return markdown_table(["method", *(setting.name for setting in SETTINGS), "mean"], lines)
 
@@ -323,9 +311,9 @@ def means(banks: Mapping[str, Mapping[str, Kept]]) -> str:
 def gains(banks: Mapping[str, Mapping[str, Kept]]) -> dict[str, list[float]]:
     """Points of every method over the names alone, cell by cell."""
     found: dict[str, list[float]] = {}
-    for kept in banks.values():
+    for of in banks.values():
         for setting in SETTINGS:
-            cell = kept.get(setting.name, {})
+            cell = of.get(setting.name, {})
             for label in (label for label in cell if label != NAMES_ALONE):
                 apart = difference(cell[label], cell[NAMES_ALONE], setting.size)
                 found.setdefault(label, []).append(apart.mean)
@@ -335,10 +323,10 @@ def gains(banks: Mapping[str, Mapping[str, Kept]]) -> dict[str, list[float]]:
 def below(banks: Mapping[str, Mapping[str, Kept]], label: str) -> int:
     """Count the cells in which a method is below the names alone by a whole interval."""
     apart = [
-        difference(kept[s.name][label], kept[s.name][NAMES_ALONE], s.size)
-        for kept in banks.values()
+        difference(of[s.name][label], of[s.name][NAMES_ALONE], s.size)
+        for of in banks.values()
         for s in SETTINGS
-        if label in kept.get(s.name, {})
+        if label in of.get(s.name, {})
     ]
     return sum(one.has_interval and one.mean + one.half_width < 0 for one in apart)
 
@@ -347,13 +335,8 @@ def page() -> Page:
     """Make the page."""
     tuned = json.loads((RESULTS / "tuned.json").read_text(encoding="utf-8"))
     chosen = "; ".join(f"{name} {value['chosen']:g}" for name, value in tuned.items())
-    banks = {
-        name: json.loads(file.read_text(encoding="utf-8"))
-        for names in GROUPS.values()
-        for name in names
-        if (file := RESULTS / f"{name}.json").is_file()
-    }
-    confirmed = {name: kept for name, kept in banks.items() if name in GROUPS["confirmation"]}
+    banks = kept(RESULTS, [name for names in GROUPS.values() for name in names])
+    confirmed = {name: of for name, of in banks.items() if name in GROUPS["confirmation"]}
     ahead = gains(confirmed)
     published = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))
     return Page(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ from handful.estimators.certainty import SURE
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
 from harm_data import bank
-from pages import Page, dots, mean, measure_or_render
+from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 from side_by_side import Floats, Ints, unit, whole_numbers
 
 RESULTS = Path(__file__).parent / "results" / "two_levels"
@@ -183,21 +183,6 @@ def percent(values: Any) -> float:
     return round(100 * float(np.mean(values)), 2)
 
 
-def kept(names: Iterable[str] = BANKS) -> dict[str, dict[str, Any]]:
-    """Read what was measured: banks, cells, batches."""
-    files = {name: RESULTS / f"{name.replace(', ', '_').replace(' ', '_')}.json" for name in names}
-    return {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
-
-
-def keep(name: str, found: Mapping[str, Sequence[Any]]) -> None:
-    """Save what was measured on a bank, one batch per line."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    cells = ",\n".join(
-        f' "{cell}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for cell, rows in found.items()
-    )
-    (RESULTS / f"{name.replace(', ', '_').replace(' ', '_')}.json").write_text(f"{{\n{cells}\n}}\n", encoding="utf-8")
-
-
 def figure(rows: Sequence[Mapping[str, Any]], name: str) -> Estimate:
     """Return the mean over the batches that have this figure."""
     return Estimate.of(np.array([row[name] for row in rows if row[name] is not None]))
@@ -279,7 +264,7 @@ def small_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def page() -> Page:
     """Make the page from what was kept."""
-    found, of_small = kept(), small_rows(kept(SMALL))
+    found, of_small = kept(RESULTS, BANKS), small_rows(kept(RESULTS, SMALL))
     shown = {
         f"{name}, {cell}": {
             "class": [row["fine"] for row in rows],
@@ -350,7 +335,10 @@ def measure(data: Path, name: str, n: int) -> None:
     if name in SMALL:
         features, labels = bank(data / SMALL[name])
         kinds = [(classes, shots, some) for classes, shots in SMALL_CELLS for some in (False, True)]
-        keep(name, {f"{c} {s} {some:d}": [added(features, labels, c, s, n, some=some)] for c, s, some in kinds})
+        keep(
+            file_of(RESULTS, name),
+            {f"{c} {s} {some:d}": [added(features, labels, c, s, n, some=some)] for c, s, some in kinds},
+        )
         return
     one = read_bank(data, name)
     cells = {
@@ -358,13 +346,13 @@ def measure(data: Path, name: str, n: int) -> None:
         for cell, (shots, missing) in CELLS.items()
         if name != "groceries by icons" or (shots, missing) == (1, 0)
     }
-    keep(name, cells)
+    keep(file_of(RESULTS, name), cells)
 
 
 def main() -> None:
     """Measure, or render."""
     measure_or_render(__doc__, {**BANKS, **SMALL}, measure, page)
-    print(small_table(small_rows(kept(SMALL))))
+    print(small_table(small_rows(kept(RESULTS, SMALL))))
 
 
 if __name__ == "__main__":

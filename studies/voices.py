@@ -28,7 +28,6 @@ Results are kept in `studies/results/voices`; `--render` writes the page from th
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +39,7 @@ import numpy.typing as npt
 from handful.estimators import BatchClassifier
 from handful.fewshot.reports.summary import Estimate
 from handful.fewshot.reports.tables import markdown_table
-from pages import Page, dots, mean, measure_or_render
+from pages import Page, dots, file_of, keep, kept, mean, measure_or_render
 
 RESULTS = Path(__file__).parent / "results" / "voices"
 KINDS = {"utterances": ("", ""), "clips": ("short", "short"), "clips, enrolled by utterances": ("", "short")}
@@ -170,23 +169,6 @@ def measured(data: Path, kind: str, n: int) -> dict[str, Any]:
     return {"thresholds": {rule: round(at, 4) for rule, at in thresholds.items()}, "cells": cells}
 
 
-def kept() -> dict[str, dict[str, Any]]:
-    """Read what was measured, by kind."""
-    files = {kind: RESULTS / f"{kind.replace(', ', '_').replace(' ', '_')}.json" for kind in KINDS}
-    return {kind: json.loads(file.read_text(encoding="utf-8")) for kind, file in files.items() if file.is_file()}
-
-
-def keep(kind: str, found: Mapping[str, Any]) -> None:
-    """Save what was measured on a kind, one recording per line."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    cells = ",\n".join(
-        f"  {json.dumps(strangers)}: [\n   " + ",\n   ".join(map(json.dumps, rows)) + "\n  ]"
-        for strangers, rows in found["cells"].items()
-    )
-    text = f'{{\n "thresholds": {json.dumps(found["thresholds"])},\n "cells": {{\n{cells}\n }}\n}}\n'
-    (RESULTS / f"{kind.replace(', ', '_').replace(' ', '_')}.json").write_text(text, encoding="utf-8")
-
-
 def ahead(rows: Sequence[Mapping[str, Any]], rule: str, strangers: str) -> Estimate:
     """Return how far a joint rule is ahead of the one it is compared with, over all segments."""
     other = AGAINST[rule] + (", named" if strangers == "none" else "")
@@ -223,7 +205,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def page() -> Page:
     """Make the page from what was kept."""
-    found = kept()
+    found = kept(RESULTS, KINDS)
     shown = {
         f"{kind}, strangers: {strangers}": {
             WORDS[rule].strip("*").replace("`", ""): [row[rule]["all"] for row in rows]
@@ -280,10 +262,10 @@ def page() -> Page:
     )
 
 
-def main() -> None:
-    """Measure, or render."""
-    measure_or_render(__doc__, KINDS, lambda data, kind, n: keep(kind, measured(data, kind, n)), page)
+def measure(data: Path, kind: str, n: int) -> None:
+    """Measure the recordings of a kind and keep them."""
+    keep(file_of(RESULTS, kind), measured(data, kind, n), levels=3)
 
 
 if __name__ == "__main__":
-    main()
+    measure_or_render(__doc__, KINDS, measure, page)

@@ -9,6 +9,7 @@ from handful.fewshot.training import splits
 from tests.items_at_hand import image_folder, zipped
 from tests.trainings_at_hand import OPTIONS
 
+pytestmark = pytest.mark.beyond
 SHORT = [*OPTIONS, "--epochs", "1"]
 
 

@@ -25,6 +25,7 @@ from tests.work_at_hand import Complaining, Mortal, double
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
 
+pytestmark = pytest.mark.beyond
 CORES = 2
 
 

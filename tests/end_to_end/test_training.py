@@ -17,6 +17,7 @@ from handful.fewshot.training.run import STATE
 from tests.items_at_hand import image_folder, shared_data
 from tests.trainings_at_hand import OPTIONS, command
 
+pytestmark = pytest.mark.beyond
 EPOCHS = 8
 
 

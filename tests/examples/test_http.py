@@ -20,6 +20,7 @@ from handful.estimators import BatchClassifier
 pytest.importorskip("fastapi", reason="the server needs fastapi: pip install fastapi uvicorn")
 pytest.importorskip("uvicorn", reason="the server needs uvicorn: pip install fastapi uvicorn")
 
+pytestmark = pytest.mark.beyond
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "perf")]
 load = importlib.import_module("http_load")

@@ -1,17 +1,12 @@
 """The story of camera traps: worlds are as described, rules do what their names say, and the page is the kept one."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import camera_traps as story
 from handful.datasets import load_clinc150
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-story = importlib.import_module("camera_traps")
 
 
 def test_a_world_is_as_described(tmp_path):

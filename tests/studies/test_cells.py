@@ -1,15 +1,10 @@
 """The study of cells: files are written as described, and intervals are those of the mean."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("anndata", reason="anndata is not installed")
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-cells = importlib.import_module("cells")
+import cells
 
 
 def test_a_small_atlas_and_sample(tmp_path):

@@ -1,16 +1,12 @@
 """Requirements and pages of the study of harm, on made-up rows."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-harm, harm_bars, harm_data, harm_page = (
-    importlib.import_module(name) for name in ("harm", "harm_bars", "harm_data", "harm_page")
-)
+import harm_bars
+import harm_data
+import harm_page
+import pages
 
 
 def row(points, half=1.0, **more):
@@ -109,7 +105,7 @@ def test_warnings_are_judged_over_all_stress_conditions(harmed, others, expected
 
 def test_results_are_kept_part_by_part_and_shown(tmp_path, monkeypatch):
     parts = {"one": {"by": "handful", "seconds": 60, "rows": [row(1.2, size=75, present=5)]}}
-    harm.keep(tmp_path / "confirmation" / "sizes.json", parts)
+    pages.keep(tmp_path / "confirmation" / "sizes.json", parts)
     assert harm_data.read(tmp_path / "confirmation" / "sizes.json") == parts
     assert harm_data.read(tmp_path / "confirmation" / "stray.json") == {}
     monkeypatch.setattr(harm_page, "RESULTS", tmp_path)

@@ -1,11 +1,6 @@
 """The study of names: what it asks for, and the page."""
 
-import importlib
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-study = importlib.import_module("names")
+import names as study
 
 
 def rows(gain):
@@ -37,7 +32,7 @@ def test_requirements_depend_on_what_was_found():
 
 
 def test_the_page_has_means_and_the_file_every_cell(monkeypatch):
-    monkeypatch.setattr(study, "measured", lambda group: rows(8.0) if group == "confirmation" else {})
+    monkeypatch.setattr(study, "kept", lambda folder, names: rows(8.0) if folder.name == "confirmation" else {})
     page = study.page()
     assert "| 2 | 70.0 | 78.0 | 65.0 | 65.0 | 65.0 | 72.0 | 77.0 | 72.0 | 73.0 |" in page.table
     assert "| all | 70.0 | 78.0 | – | – | – | 72.0 | 77.0 | 72.0 | 73.0 |" in page.table

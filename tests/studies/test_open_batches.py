@@ -1,16 +1,15 @@
 """The study of open batches: how batches are drawn, what is measured, and what the page makes of it."""
 
-import importlib
-import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-study, data, page = (importlib.import_module(f"open_batches{part}") for part in ("", "_data", "_page"))
+import open_batches as study
+import open_batches_data as data
+import open_batches_page as page
+from pages import keep
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +141,7 @@ def test_a_person_answers_with_a_class_or_none(folder):
 
 def test_results_are_kept_and_compared(measured, tmp_path):
     found = {"group": "tuning", "cells": {"clinc150-5": {"by": "us", "seconds": 60.0, "parts": measured}}}
-    page.keep(tmp_path / "new.json", found)
+    keep(tmp_path / "new.json", found)
     assert page.load(tmp_path / "new.json") == found
     earlier = page.load(tmp_path / "new.json")
     for row in earlier["cells"]["clinc150-5"]["parts"]["0.3"]["rows"]:
@@ -195,10 +194,10 @@ def test_the_page_shows_the_confirmation_group_once_it_was_run(measured, tmp_pat
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     measured = measured | {"0.7": measured["0.3"]}
     of = {"by": "us", "seconds": 60.0, "parts": measured}
-    page.keep(tmp_path / "tuning.json", {"group": "tuning", "cells": {"clinc150-5": of}})
+    keep(tmp_path / "tuning.json", {"group": "tuning", "cells": {"clinc150-5": of}})
     assert "sealed" in page.page().limits
     assert "| clinc150-5 |" in page.page().table
-    page.keep(tmp_path / "confirmation.json", {"group": "confirmation", "cells": {"clips": of}})
+    keep(tmp_path / "confirmation.json", {"group": "confirmation", "cells": {"clips": of}})
     shown = page.page()
     assert "sealed" not in shown.limits
     assert "| clips |" in shown.table

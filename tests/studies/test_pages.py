@@ -3,14 +3,14 @@
 import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+import pages
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "studies")]
-pages = importlib.import_module("pages")
+
 STUDIES = (
     "harm_page",
     "open_batches",
@@ -67,6 +67,27 @@ def test_a_file_that_was_changed_by_hand_is_found(tmp_path):
     (tmp_path / "one.csv").write_text("a\n2\n")
     assert page.behind(tmp_path) == ["one.csv"]
     assert (tmp_path / "one.svg").read_text().startswith("<svg")
+
+
+def test_what_is_kept_is_not_measured_again(tmp_path, monkeypatch, capsys):
+    measured = []
+
+    def cells(folder):
+        for size in (5, 10):
+            yield (
+                "part",
+                {"size": size},
+                lambda size=size: measured.append(size) or {"right": [size, 0.5], "of": {"a": 1}},
+            )
+
+    for words in (["--banks", "one"], ["--parts", "other"], [], ["--again"]):
+        monkeypatch.setattr("sys.argv", ["study", "data", *words])
+        pages.measure_groups("About it.", {"tuning": ["one", "two, three"]}, tmp_path, cells, lambda: None)
+    assert measured == [5, 10] * 4
+    rows = [{"size": size, "right": [size, 0.5], "of": {"a": 1}} for size in (5, 10)]
+    found = pages.kept(tmp_path / "tuning", ["one", "two, three", "four"])
+    assert found == {"one": {"part": rows}, "two, three": {"part": rows}}
+    assert len((tmp_path / "tuning" / "two_three.json").read_text().splitlines()) == 6  # a row has a line of its own
 
 
 def test_rows_are_flat_in_a_file():

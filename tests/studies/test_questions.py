@@ -1,15 +1,13 @@
 """The study of questions: what is drawn, what is asked for, and the page."""
 
-import importlib
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-questions = importlib.import_module("questions")
+import questions
+from pages import keep
 
 
 def row(cell=(1, 75, 5, 0), asked=95.0, least=90.0, random=92.0, noise=1.0):
@@ -77,8 +75,7 @@ def test_a_cell_is_measured(made_up):
 def test_results_are_kept_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(questions, "RESULTS", tmp_path)
     rows = [row(), row((2, 150, 10, 2))]
-    questions.keep(tmp_path / "confirmation" / "hwu64-minilm.json", rows)
-    assert json.loads((tmp_path / "confirmation" / "hwu64-minilm.json").read_text()) == rows
+    keep(tmp_path / "confirmation" / "hwu64-minilm.json", {"cells": rows})
     shown = questions.page()
     assert "| 2 | 150 | 10 | 2 | 80.0 |" in shown.table
     assert shown.more["requirements"][0]["requirement"] == "hwu64: ahead of ten least certain by an interval"

@@ -1,15 +1,9 @@
 """The study of the scale: cells are as described, every way is measured on the same tasks, and the page is right."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 
+import scale as study
 from tests.banks_at_hand import random_bank
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-study = importlib.import_module("scale")
 
 
 def test_twenty_examples_need_thirty_rows():
@@ -38,7 +32,7 @@ def test_the_two_aims_of_a_cell():
 
 
 def test_what_the_page_says_is_so():
-    found = study.kept()
+    found = study.kept(study.RESULTS, study.BANKS)
     assert set(found) == set(study.BANKS)
     for of in found.values():
         for cell, rows in of.items():

@@ -1,15 +1,9 @@
 """The study of scores: what is asked for, points against thresholds, and the page."""
 
-import importlib
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-scores = importlib.import_module("scores")
+import scores
 
 
 def row(**more):
@@ -75,7 +69,6 @@ def test_the_page_is_made_from_what_was_kept(tmp_path, monkeypatch):
     mixed = {"batches": 4, **{str(n): {"classes": one, "items": one} for n in (*scores.MIXED_PRESENT, 0)}}
     scores.keep(tmp_path / "confirmation" / "hwu64-minilm.json", [row()])
     scores.keep(tmp_path / "confirmation" / "mixtures.json", mixed)
-    assert json.loads((tmp_path / "confirmation" / "hwu64-minilm.json").read_text(encoding="utf-8"))
     page = scores.page()
     assert "| 2 | 85.0 | +5.0 |" in page.table
     assert "50 % of the classes were found with a precision of 50 %" in page.shows

@@ -1,18 +1,14 @@
 """The arithmetic behind the tables of harm, on made-up answers."""
 
-import importlib
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+import side_by_side
 from handful import fewshot
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-side_by_side = importlib.import_module("side_by_side")
 Batch, Outcome = side_by_side.Batch, side_by_side.Outcome
 
 

@@ -1,16 +1,12 @@
 """The study of sites: what is drawn, what is asked for, and the page."""
 
-import importlib
 import itertools
-import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-sites = importlib.import_module("sites")
+import sites
+from pages import keep
 
 
 def row(kind="same", items=5, pooled=(3.0, 1.0), carried=(3.0, 1.0)):
@@ -83,8 +79,7 @@ def test_items_are_of_the_shares_and_come_once():
 def test_results_are_kept_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(sites, "RESULTS", tmp_path)
     of = found(sites=[row(kind, n) for kind in sites.KINDS for n in sites.SIZES])["a"]
-    sites.keep(tmp_path / "confirmation" / "banking77-minilm.json", of)
-    assert json.loads((tmp_path / "confirmation" / "banking77-minilm.json").read_text()) == of
+    keep(tmp_path / "confirmation" / "banking77-minilm.json", of)
     shown = sites.page()
     assert "| 5 | 80.0 | +3.0 |" in shown.table
     assert len(shown.rows) == len(sites.CELLS)

@@ -1,13 +1,8 @@
 """The study of two levels: batches are as described, pairs are of near classes, and the page says what was measured."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "studies")]
-study = importlib.import_module("two_levels")
+import two_levels as study
 
 
 def test_pairs_are_of_the_nearest_classes():
@@ -35,7 +30,7 @@ def test_figures_of_a_batch():
 
 
 def test_what_the_page_says_is_so():
-    found = study.kept()
+    found = study.kept(study.RESULTS, study.BANKS)
     assert {len(rows) for of in found.values() for rows in of.values()} == {100}
     for name, of in ((name, of) for name, of in found.items() if "5 examples" in of):
         sure = study.figure(of["5 examples"], "sure").mean

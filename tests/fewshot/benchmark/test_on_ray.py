@@ -16,6 +16,7 @@ from tests.fewshot.benchmark.test_completion import undisturbed, values
 from tests.plans_at_hand import small_banks, small_plan
 
 
+@pytest.mark.beyond
 def test_the_rows_are_those_of_a_run_in_process(ray, tmp_path):
     banks = small_banks()
     journal = Journal.create(tmp_path / "there", small_plan(banks))

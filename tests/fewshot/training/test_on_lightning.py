@@ -12,6 +12,7 @@ from handful.fewshot.training.pictures import Pictures
 from handful.fewshot.training.run import STATE
 from tests.trainings_at_hand import RECIPE, small_split
 
+pytestmark = pytest.mark.beyond
 HERE = {"accelerator": "cpu", "devices": 1, "precision": "32-true", "workers": 0, "progress": False}
 
 

@@ -12,6 +12,8 @@ from handful.fewshot.training.run import STATE
 from handful.fewshot.training.splits import only_classes
 from tests.trainings_at_hand import RECIPE, small_split
 
+pytestmark = pytest.mark.beyond
+
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory):
