@@ -22,7 +22,7 @@ from handful.classification import (
 from handful.classification import known as known_module
 from handful.classification.labelled import PREDICTION_TYPES
 from handful.classification.page import write_page
-from handful.classification.page_data import page_data
+from handful.classification.page_data import embedded, page_data
 from handful.datasets import load_clinc150
 from handful.errors import BankError, FileFormatError, ItemsError, LabelError, OptionError, SkippedRowsWarning
 from handful.estimators import BatchClassifier
@@ -558,3 +558,56 @@ def test_of_many_groups_those_with_most_doubt_are_explained(vectors, monkeypatch
     some = classify(folder / "c.npz", folder / "b.npz", group_by="site")
     assert list(some.batches.in_doubt) == [int(np.argmax(doubt))]
     assert sorted(page_data(some, "t")["why"]) == np.flatnonzero(some.answer.group_of == np.argmax(doubt)).tolist()
+
+
+def test_a_batch_is_labelled_again_without_reading_embedding_or_fitting(pictures, monkeypatch):
+    wanted = classify(pictures / "catalogue", pictures / "batch")
+    rows = {1: "green", 2: None, 5: "violet"}
+    known = {"given": rows, "new_classes": ["violet"]}
+    with_given = classify(pictures / "catalogue", pictures / "batch", **known)
+    fitted = label.embed(
+        label.check(label.read_inputs(pictures / "catalogue", pictures / "batch")), pictures / "vectors"
+    )
+    first = label.label(fitted)
+    for name in ("read", "extract"):
+        monkeypatch.setattr(label, name, None)
+    same_head = fitted.catalogue.head
+    again = [label.label(fitted, **known), label.label(fitted)]
+    assert fitted.catalogue.head is same_head
+    for found, expected in ((first, wanted), (again[0], with_given), (again[1], wanted)):
+        assert embedded(page_data(found, "t")) == embedded(page_data(expected, "t"))
+    assert (again[0].given, again[0].n_named) == ({1: 1, 2: None, 4: 4}, 1)
+    with pytest.raises(LabelError, match="none of the 4 classes"):
+        label.label(fitted, given={1: "grene"})
+
+
+def test_a_pooled_batch_is_labelled_the_same_again(tmp_path):
+    known, labels, batch, _ = rows_of_clinc(mixed=True)
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.savez(tmp_path / "b.npz", features=batch, site=np.arange(len(batch)) % 3)
+    task = label.check(label.read_inputs(tmp_path / "c.npz", tmp_path / "b.npz"), group_by="site", pool=True)
+    fitted = label.embed(task, tmp_path / "vectors")
+    first, second = label.label(fitted), label.label(fitted)
+    np.testing.assert_array_equal(first.answer.expected_counts, second.answer.expected_counts)
+    expected = classify(tmp_path / "c.npz", tmp_path / "b.npz", group_by="site", pool=True, expect_unknown=0.4)
+    found = label.label(fitted, expect_unknown=0.4)
+    np.testing.assert_array_equal(found.answer.unknown, expected.answer.unknown)
+    assert found.answer.unknown.mean() > first.answer.unknown.mean()
+
+
+def test_a_catalogue_that_is_fitted_is_not_fitted_again(tmp_path, monkeypatch):
+    known, labels, batch, _ = rows_of_clinc()
+    np.savez(tmp_path / "c.npz", features=known, labels=labels)
+    np.save(tmp_path / "b.npy", batch)
+    catalogue = fitted.Catalogue.of(known, labels)
+    given = {0: labels[0], 3: "a new class"}
+    about = {"given": given, "new_classes": ["a new class"]}
+    wanted = classify(tmp_path / "c.npz", tmp_path / "b.npy"), classify(tmp_path / "c.npz", tmp_path / "b.npy", **about)
+    assert catalogue.reference
+    monkeypatch.setattr(fitted, "fit_levels", None)
+    found = classify(catalogue, tmp_path / "b.npy")
+    monkeypatch.undo()
+    for one, expected in zip((found, classify(catalogue, tmp_path / "b.npy", **about)), wanted, strict=True):
+        assert (one.class_names, one.n_examples) == (expected.class_names, expected.n_examples)
+        assert one.predictions()["label"] == expected.predictions()["label"]
+        np.testing.assert_allclose(one.answer.table, expected.answer.table, atol=1e-6)

@@ -40,6 +40,9 @@ class KnownFiles(TypedDict, total=False):
     candidates : path, list, mapping or list of lists
         A list of the classes that can occur, one per line; or a table with the columns `class` and a column of the
         batch, such as the site or the item: the only classes of the items with this value. Or what `Known` takes.
+    precursor : float
+        For mass spectra, instead of candidates: only compounds of the catalogue with a precursor this close, in Da, are
+        candidates of a spectrum. One without candidates belongs to no class. Both sides need a column `precursor_mz`.
     given : path, Corrections or mapping from rows to labels
         What a person said about items of this batch, for instance on its page. These items keep that label, and count
         as examples of their class. Corrections of items that are not in the batch any more are not applied, and listed
@@ -65,6 +68,7 @@ class KnownFiles(TypedDict, total=False):
 
     prior: Any
     candidates: Any
+    precursor: float | None
     given: Any
     new_classes: Sequence[str] | None
     sequence: Names | None
@@ -177,10 +181,14 @@ def _coarse(said: PathLike, classes: Sequence[str]) -> dict[str, str]:
 
 
 class Given(NamedTuple):
-    """What a person said: labels by positions of items, None for none of the classes, and what was not applied."""
+    """Labels that a person gave: by positions of items, None for none of the classes, and those not applied.
+
+    Items `without_candidates` belong to none of the classes either, though nobody said so.
+    """
 
     labels: dict[int, str | None]
     not_applied: tuple[Skipped, ...] = ()
+    without_candidates: tuple[int, ...] = ()
 
     def new_classes(self, classes: Collection[str]) -> tuple[str, ...]:
         """Return the labels that are no classes yet."""
@@ -197,7 +205,7 @@ class Given(NamedTuple):
             if item not in place_of
         ]
         labels = {place_of[item]: label for item, label in self.labels.items() if item in place_of}
-        return Given(labels, (*self.not_applied, *lost))
+        return self._replace(labels=labels, not_applied=(*self.not_applied, *lost))
 
 
 def given_labels(known: KnownFiles, batch: Batch, classes: Sequence[str]) -> Given:

@@ -1,12 +1,25 @@
-"""classify: from a catalogue and a batch, each vectors, images or sentences, to a label for every item of the batch.
+"""classify: files to an answer, in four steps.
 
-Images and sentences are embedded first, with one backbone for both sides. A bank records which backbone made it, so a
-batch of photographs can be labelled with a bank of photographs without naming it.
+    inputs = read_inputs(catalogue, batch)        files to tables
+    task = check(inputs, group_by="site")         whatever can be refused before the work is refused
+    with TemporaryDirectory() as work:
+        fitted = embed(task, work)                items to vectors, examples to a fitted catalogue
+        found = label(fitted)                     vectors to an answer
+
+`label` can be called again and again with the same `fitted`, each time with something else that is known about the
+batch: `label(fitted, given={3: "dog"})`, `label(fitted, expect_unknown=0.2)`. What is named replaces what was known
+before, the rest stays. Items are not read or embedded again, and the catalogue is not fitted again, unless there are
+labels in `given`: they are examples, so its head is fitted once more with them. The folder `work` must exist until the
+last call: vectors of images and sentences are there.
+
+A catalogue that is already fitted, a `Catalogue`, can be given instead of the path of one. It is then neither embedded
+nor fitted.
+
+Images and sentences are embedded with one backbone for both sides. A bank records which backbone made it, so a batch of
+photographs can be labelled with a bank of photographs without naming it.
 
 A batch whose dense arrays would be large (`dense_bytes`) is streamed by `handful.large`; any other is solved in memory.
 A batch with groups is many batches: each group is labelled jointly, in memory.
-
-One long file: it is one function, and everything that can be refused is refused before items are embedded.
 """
 
 from __future__ import annotations
@@ -15,9 +28,9 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -26,7 +39,7 @@ from handful.banks import FeatureBank
 from handful.banks.class_names import similar_names
 from handful.catalogue import Catalogue
 from handful.classification.grouping import Grouping
-from handful.classification.known import KnownFiles, coarse_column, columns_named, given_labels, known_of
+from handful.classification.known import Given, KnownFiles, coarse_column, columns_named, given_labels, known_of
 from handful.classification.labelled import HASH_DIGITS, MOST_EXPLAINED, Batch, Classified, Shown
 from handful.classification.names import NamedClasses, read_names, with_names
 from handful.classification.paths import paths_read
@@ -48,8 +61,10 @@ from handful.machine.threads import available_cores
 from handful.reading.cells import is_h5ad
 from handful.reading.choose import Vectors, labelled, unlabelled, with_labels, without_labels
 from handful.reading.read import has_columns, may_have_bad_rows, may_hold_pickles, read
+from handful.reading.records import Records
 from handful.reading.skipped import Skipped, warn_of_skipped
 from handful.runs import Executor, Progress, in_process
+from handful.shapes import Float
 
 # Default backbones, if neither the caller nor a bank names one: both come inside packages and download nothing.
 USUAL_BACKBONES: dict[Kind, str] = {"image": "efficientnet-lite0", "text": "minilm"}
@@ -59,6 +74,135 @@ MOST_DENSE_BYTES = 2**28
 # Items beside which the page shows the nearest example.
 MOST_ITEMS = 240
 
+PathLike = str | os.PathLike[str]
+Listener = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What was read.
+
+    Attributes
+    ----------
+    catalogue : Records, Catalogue or None
+        Labelled examples, or a fitted catalogue; None if there are only names.
+    batch : Records
+        Items to label.
+    names : NamedClasses or None
+        Names of classes.
+    labels : str or None
+        Column of the labels, if the caller named it.
+    paths : mapping of str to Path
+        The files and folders, by what they are.
+    """
+
+    catalogue: Records | Catalogue | None
+    batch: Records
+    names: NamedClasses | None = None
+    labels: str | None = None
+    paths: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done; whatever could be refused was refused.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        What was read.
+    examples : FeatureBank, Items, Catalogue or None
+        Vectors or contents of the examples, or a fitted catalogue; None if there are only names.
+    items, batch : Vectors or Items, Batch
+        Vectors or contents of the batch, and what identifies its items.
+    classes : tuple of str
+        Classes of examples and names.
+    grouping : Grouping or None
+        The group of each item.
+    known : KnownFiles
+        What is known about the batch, as the caller gave it.
+    given, contexts : Given, BatchContexts
+        The same: the labels of items, and everything in the form of the engine. Its classes include new ones of
+        `given`.
+    network : Backbone or None
+        What embeds images or sentences; None if both sides are vectors.
+    method : classifier or None
+        Of `handful.fewshot`; None for the default.
+    streams : bool
+        Whether the batch is streamed.
+    unknown_label : str or None
+        As in `Classified`.
+    """
+
+    inputs: Inputs
+    examples: FeatureBank | Items | Catalogue | None
+    items: Vectors | Items
+    batch: Batch
+    classes: tuple[str, ...]
+    grouping: Grouping | None
+    known: KnownFiles
+    given: Given
+    contexts: BatchContexts
+    network: Any
+    method: Any
+    streams: bool
+    unknown_label: str | None
+
+    def with_known(self, **changes: Unpack[KnownFiles]) -> Task:
+        """Return the same task with something else that is known about the batch, checked."""
+        known = cast(KnownFiles, {**self.known, **changes})
+        given, contexts = _engine_terms(known, self.batch, self.classes, self.grouping)
+        return replace(self, known=known, given=given, contexts=contexts)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted catalogue, and the vectors of the batch to label.
+
+    Attributes
+    ----------
+    task : Task
+        What is to be done.
+    catalogue : Catalogue or None
+        What the batch is compared with; its classes are positions in `classes`. None for a method of `handful.fewshot`.
+    classes : tuple of str
+        Names of the classes.
+    examples : FeatureBank or None
+        Vectors of the examples; None if the catalogue was fitted before, or there are only names.
+    points : Float[ndarray, "item dim"]
+        Vectors of the batch.
+    batch, rows : Batch, sequence of int
+        The items with vectors, and their positions in `task.batch`.
+    skipped_examples : tuple of Skipped
+        As in `Classified`.
+    """
+
+    task: Task
+    catalogue: Catalogue | None
+    classes: tuple[str, ...]
+    examples: FeatureBank | None
+    points: Float[np.ndarray, "item dim"]
+    batch: Batch
+    rows: Sequence[int]
+    skipped_examples: tuple[Skipped, ...]
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples, without items of the batch."""
+        if self.examples is not None:
+            return self.examples.n_rows
+        return 0 if self.catalogue is None else self.catalogue.n_examples
+
+    @property
+    def backbone(self) -> str:
+        """What made the vectors, where that is known."""
+        network = self.task.network
+        return (
+            network.name
+            if network
+            else next(filter(None, _recorded(self.task.inputs, self.task.examples, self.task.items)), "")
+        )
+
 
 def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
     """`4 (|Q| K + (|Q| + |S|) d)`: one copy of assignments and features in single precision."""
@@ -66,12 +210,11 @@ def dense_bytes(n_items: int, n_classes: int, n_examples: int, dim: int) -> int:
 
 
 def classify(
-    catalogue: str | os.PathLike[str] | None,
-    batch: str | os.PathLike[str],
+    catalogue: PathLike | Catalogue | None,
+    batch: PathLike,
     *,
-    names: str | os.PathLike[str] | None = None,
-    segments: str | os.PathLike[str] | None = None,
-    precursor: float | None = None,
+    names: PathLike | None = None,
+    segments: PathLike | None = None,
     group_by: str | Sequence[str] | None = None,
     backbone: str | None = None,
     features: str | None = None,
@@ -83,9 +226,9 @@ def classify(
     trust_pickle: bool = False,
     skip_bad: bool = False,
     device: str = "cpu",
-    folder: str | os.PathLike[str] | None = None,
+    folder: PathLike | None = None,
     executor: Executor | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Listener | None = None,
     **known: Unpack[KnownFiles],
 ) -> Classified:
     """Label every item of the batch jointly, with the classes of the catalogue.
@@ -94,8 +237,9 @@ def classify(
 
     Parameters
     ----------
-    catalogue : path
-        Labelled examples: anything that `handful.read` reads, with labels. None if there are only names.
+    catalogue : path or Catalogue
+        Labelled examples: anything that `handful.read` reads, with labels. Or a fitted catalogue. None if there are
+        only names.
     batch : path
         Items to label: anything that `handful.read` reads; labels are ignored.
     names : path, optional
@@ -104,9 +248,6 @@ def classify(
     segments : path, optional
         Output of a diarisation tool for a batch of voices, `.rttm`: its lines are the items, in order. They have the
         columns `file`, `start`, `end`, `speaker` and `channel`.
-    precursor : float, optional
-        For mass spectra: only compounds of the catalogue with a precursor this close, in Da, are candidates of a
-        spectrum. A spectrum without candidates belongs to no class. Both sides need a column `precursor_mz`.
     group_by : str or sequence of str, optional
         Column of the batch, or several, that say which group an item belongs to. Every group is then labelled as a
         separate batch. For items known by their paths, `folder` is the folder of an item, and `folder:1` the first
@@ -141,7 +282,7 @@ def classify(
         Called with a `handful.runs.Progress` after every part of a pass, and while images or sentences are embedded.
     **known : object
         What is known about the batch: `prior`, `candidates`, `given`, `new_classes`, `sequence`, `pool`, `order`,
-        `coarse` and `expect_unknown`, see `KnownFiles`.
+        `coarse`, `precursor` and `expect_unknown`, see `KnownFiles`.
 
     Returns
     -------
@@ -161,213 +302,369 @@ def classify(
     >>> found["wood"].predictions()["label"]
     ['dog', 'dog', 'dog']
     """
-    catalogue, batch = None if catalogue is None else Path(catalogue), Path(batch)
+    inputs = read_inputs(
+        catalogue,
+        batch,
+        names=names,
+        segments=segments,
+        features=features,
+        labels=labels,
+        text=text,
+        trust_pickle=trust_pickle,
+        skip_bad=skip_bad,
+    )
+    task = check(
+        inputs,
+        group_by=group_by,
+        id_column=id_column,
+        backbone=backbone,
+        device=device,
+        method=method,
+        unknown=unknown,
+        stream=executor is not None,
+        **known,
+    )
+    refuse_overwriting(task.inputs.paths, {"unfinished run": folder})
+    with tempfile.TemporaryDirectory(prefix="handful-") as work:
+        fitted = embed(task, work, on_progress=on_progress)
+        return label(fitted, folder=folder or Path(work) / "run", executor=executor, on_progress=on_progress)
+
+
+def read_inputs(
+    catalogue: PathLike | Catalogue | None,
+    batch: PathLike,
+    *,
+    names: PathLike | None = None,
+    segments: PathLike | None = None,
+    features: str | None = None,
+    labels: str | None = None,
+    text: str | None = None,
+    trust_pickle: bool = False,
+    skip_bad: bool = False,
+) -> Inputs:
+    """Read the files; the arguments are those of `classify`."""
     if catalogue is None and names is None:
         raise OptionError("give a catalogue of examples, names of the classes, or both; got neither")
-    inputs = paths_read(known, catalogue=catalogue, batch=batch, names=names, segments=segments, backbone=backbone)
-    refuse_overwriting(inputs, {"unfinished run": folder})
+    paths = paths_read({}, catalogue=catalogue, batch=batch, names=names, segments=segments)
+    if skip_bad and not any(map(may_have_bad_rows, paths.values())):
+        raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
+    if trust_pickle and not any(map(may_hold_pickles, paths.values())):
+        raise OptionError("no input file can contain a pickle; leave trust_pickle out")
     named: NamedClasses | None = None
     if names is not None:
-        beside = catalogue is not None
         named = read_names(
-            Path(names), features, labels, text=text, beside=beside, trust_pickle=trust_pickle, skip_bad=skip_bad
-        )
-    if skip_bad and not any(may_have_bad_rows(Path(path)) for path in (catalogue, batch, names) if path is not None):
-        raise OptionError("no input is a table, so none has rows that cannot be read; leave skip_bad out")
-    by = () if group_by is None else asked_columns(group_by)
-    by_method = (
-        None
-        if method is None
-        else _method(
-            method,
-            {
-                **known,
-                "names": names,
-                "group_by": group_by,
-                "unknown": unknown,
-                "precursor": precursor,
-                "executor": executor,
-            },
-        )
-    )
-    columns = tuple(dict.fromkeys((*by, *columns_named(known))))
-    items: dict[str, Items] = {}
-    bank = vectors = None
-    left_out: tuple[Skipped, ...] = ()
-    sides = [path for path in (catalogue, batch) if path is not None]
-    named_columns: dict[str, Any] = {"features": features, "text": text}
-    tables = {
-        path: read(
-            path,
+            Path(names),
+            features,
+            labels,
+            text=text,
+            beside=catalogue is not None,
             trust_pickle=trust_pickle,
-            skip_bad=skip_bad and may_have_bad_rows(path),
-            **(named_columns if has_columns(path) else {}),
+            skip_bad=skip_bad,
         )
-        for path in sides
-    }
+
+    def table_of(path: PathLike) -> Records:
+        place = Path(path)
+        columns: dict[str, Any] = {"features": features, "text": text} if has_columns(place) else {}
+        bad = skip_bad and may_have_bad_rows(place)
+        return read(place, trust_pickle=trust_pickle, skip_bad=bad, **columns)
+
+    examples = catalogue if catalogue is None or isinstance(catalogue, Catalogue) else table_of(catalogue)
+    items = table_of(batch)
     if segments is not None:
-        if tables[batch].vectors is None:
+        if items.vectors is None:
             raise OptionError(f"segments need vectors of voices, and {batch} has none; leave segments out")
-        tables[batch] = with_segments(tables[batch], Path(segments))
-    takers = [path for path in sides if tables[path].vectors is not None and has_columns(path)]
+        items = with_segments(items, Path(segments))
+    tables = [one for one in (examples, items) if isinstance(one, Records)]
+    takers = [one for one in tables if one.vectors is not None and has_columns(Path(one.where))]
     if features is not None and not takers and (named is None or named.vectors is None):
         raise OptionError(f"no input is a table of vectors, so none has a column {features!r}; leave it out")
-    if text is not None and not any(tables[path].text for path in sides) and (named is None or named.texts is None):
+    if text is not None and not any(one.text for one in tables) and (named is None or named.texts is None):
         raise OptionError(f"no table has texts in a column {text!r}; leave it out")
-    if trust_pickle and not any(map(may_hold_pickles, [*sides, *([] if names is None else [Path(names)])])):
-        raise OptionError("no input file can contain a pickle; leave trust_pickle out")
-    if catalogue is not None and tables[catalogue].vectors is None:
-        items["catalogue"] = list_items(tables[catalogue], labels=labels)
-        left_out = items["catalogue"].skipped
-    elif catalogue is not None:
-        examples_given = with_labels(tables[catalogue], labels)
-        bank, left_out = labelled(examples_given), examples_given.skipped
-    if tables[batch].vectors is None:
-        items["batch"] = list_items(tables[batch], labelled=False, groups=columns, id_column=id_column)
-    else:
-        # In one file with the catalogue, the batch is the cells without a label.
-        same = is_h5ad(batch) and catalogue is not None and catalogue.resolve() == batch.resolve()
-        left = without_labels(tables[batch], labels) if same else tables[batch]
-        vectors = unlabelled(left, groups=columns, id_column=id_column)
-    no_candidate = list[int]()
-    if precursor is not None:
-        if catalogue is None or vectors is None or known.get("candidates") is not None:
+    return Inputs(examples, items, named, labels, paths)
+
+
+def check(
+    inputs: Inputs,
+    *,
+    group_by: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    backbone: str | None = None,
+    device: str = "cpu",
+    method: str | None = None,
+    unknown: str | None = None,
+    stream: bool = False,
+    **known: Unpack[KnownFiles],
+) -> Task:
+    """Check everything that can be refused before items are embedded; the arguments are those of `classify`.
+
+    With `stream`, the batch is streamed, whatever its size.
+    """
+    by = () if group_by is None else asked_columns(group_by)
+    columns = tuple(dict.fromkeys((*by, *columns_named(known))))
+    classifier = None
+    if method is not None:
+        others = {"names": inputs.names, "group_by": group_by, "unknown": unknown, "executor": stream or None}
+        classifier = _method(method, {**known, **others})
+    paths = {**inputs.paths, **paths_read(known, backbone=backbone)}
+    items = _items(inputs, columns, id_column)
+    known = _by_catalogue(known, inputs, items)
+    inputs = replace(inputs, catalogue=_with_labels(inputs), paths=paths)
+    examples = _examples(inputs)
+    named = () if inputs.names is None else inputs.names.labels
+    classes = tuple(dict.fromkeys((*_class_names(examples), *named)))
+    batch = _of_items(items) if isinstance(items, Items) else _of_vectors(items, paths["batch"])
+    grouping = Grouping.of({name: items.groups[name] for name in by}, inputs.batch.where) if by else None
+    given, contexts = _engine_terms(known, batch, classes, grouping)
+    network = _backbone(inputs, examples, items, backbone, device)
+    about = (inputs, examples, items, batch, classes, grouping, known, given, contexts, network, classifier)
+    task = Task(*about, streams=False, unknown_label=unknown)
+    return replace(task, streams=_streams(task, stream))
+
+
+def embed(task: Task, work: PathLike, *, on_progress: Listener | None = None) -> Fitted:
+    """Embed images and sentences, and fit the catalogue unless it is fitted.
+
+    Parameters
+    ----------
+    task : Task
+        From `check`.
+    work : path
+        Folder for the vectors of images and sentences, which stay there.
+    on_progress : callable, optional
+        Called with a `handful.runs.Progress`.
+
+    Returns
+    -------
+    Fitted
+        What `label` labels.
+    """
+    banks = {
+        side: extract(
+            items,
+            task.network,
+            Path(work) / side,
+            dtype="float32",
+            executor=in_process(available_cores()),
+            on_progress=_embedding(side, on_progress),
+        )
+        for side, items in (("catalogue", task.examples), ("batch", task.items))
+        if isinstance(items, Items)
+    }
+    catalogue, examples, skipped = task.inputs.catalogue, task.examples, tuple[Skipped, ...]()
+    if isinstance(catalogue, Records):
+        skipped = catalogue.skipped
+    if isinstance(examples, Items):
+        skipped = _readable(examples, banks["catalogue"]).skipped
+        warn_of_skipped(str(task.inputs.paths["catalogue"]), skipped_items(banks["catalogue"]), len(examples))
+        examples = _without_empty_classes(banks["catalogue"])
+    batch, rows = task.batch, cast(Sequence[int], range(len(task.batch.rows)))
+    if isinstance(task.items, Items):
+        batch, rows = _readable(task.items, banks["batch"]), _kept(task.items, banks["batch"])
+    points = banks["batch"].features if isinstance(task.items, Items) else task.items.features
+    bank = examples if isinstance(examples, FeatureBank) else None
+    if task.method is not None:
+        assert bank is not None
+        return Fitted(task, None, tuple(bank.class_names), bank, points, batch, rows, skipped)
+    fitted, classes = _fitted(examples, task)
+    if points.shape[1] != fitted.dim:
+        raise BankError(
+            f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
+            "both must come from the same backbone"
+        )
+    return Fitted(task, fitted, classes, bank, points, batch, rows, skipped)
+
+
+def label(
+    fitted: Fitted,
+    *,
+    folder: PathLike | None = None,
+    executor: Executor | None = None,
+    on_progress: Listener | None = None,
+    **changes: Unpack[KnownFiles],
+) -> Classified:
+    """Label the batch; call it again with something else that is known about it.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        From `embed`.
+    folder, executor, on_progress
+        As in `classify`; a batch that is streamed needs a folder.
+    **changes : object
+        What is known about the batch, see `KnownFiles`, instead of what `check` was given. `given` names all labels
+        that were given, also those of earlier calls.
+
+    Returns
+    -------
+    Classified
+        The items, and the answer about them.
+    """
+    task = fitted.task.with_known(**changes) if changes else fitted.task
+    if fitted.catalogue is None:
+        assert fitted.examples is not None
+        answer = _by_method(task.method, fitted.examples, fitted.points)
+        similar = similar_names(fitted.classes, fitted.examples.class_sizes.tolist())
+        return _classified(fitted, task, answer, similar=tuple(similar), method=task.method.method)
+    given = task.given.of_items(task.batch, fitted.rows)
+    # A class of which no example could be read is one that a person named, if an item was given it.
+    new_classes = given.new_classes(set(fitted.classes))
+    classes = (*fitted.classes, *new_classes)
+    codes = {name: k for k, name in enumerate(classes)}
+    labels = {item: None if name is None else codes[name] for item, name in given.labels.items()}
+    checked = {name: k for k, name in enumerate(task.contexts.classes.tolist())}
+    contexts = task.contexts.of(fitted.rows, [checked[name] for name in classes])
+    catalogue, _, codes_of = with_given(
+        fitted.catalogue, fitted.points, {**dict.fromkeys(given.without_candidates), **labels}, range(len(classes))
+    )
+    about: dict[str, Any] = {
+        "given": labels,
+        "n_named": len(new_classes),
+        "similar": tuple(similar_names(classes, catalogue.shots.tolist())),
+        "not_applied": given.not_applied,
+    }
+    if task.streams:
+        assert folder is not None
+        run = large.solve(
+            catalogue,
+            fitted.points,
+            folder,
+            prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
+            given=labels,
+            expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),
+            executor=executor,
+            on_progress=on_progress,
+        )
+        return _classified(fitted, task, run.answer(contexts.classes), streamed=True, **about)
+    batches = Batches(CatalogueItems(catalogue, fitted.points, codes_of, contexts.classes), contexts)
+    # Without groups the table is small; a file of cells has room for it in any case.
+    keep = task.grouping is None or is_h5ad(task.inputs.paths["batch"])
+    answer = batches.answer(keep=keep, most_in_doubt=0 if task.grouping is None else MOST_EXPLAINED)
+    return _classified(fitted, task, answer, batches=batches, **about)
+
+
+def _classified(fitted: Fitted, task: Task, answer: Answer, **about: Any) -> Classified:
+    """Put the answer beside what it is about."""
+    return Classified(
+        fitted.batch,
+        answer,
+        fitted.n_examples + sum(k is not None for k in about.get("given", {}).values()),
+        fitted.backbone,
+        group_by=() if task.grouping is None else task.grouping.columns,
+        unknown_label=task.unknown_label,
+        shown=_shown(fitted, answer if task.grouping is None else None),
+        skipped_examples=fitted.skipped_examples,
+        inputs=task.inputs.paths,
+        **about,
+    )
+
+
+def _with_labels(inputs: Inputs) -> Records | Catalogue | None:
+    """Return the catalogue; of vectors, the rows that have a label."""
+    table = inputs.catalogue
+    return with_labels(table, inputs.labels) if isinstance(table, Records) and table.vectors is not None else table
+
+
+def _examples(inputs: Inputs) -> FeatureBank | Items | Catalogue | None:
+    """Return the vectors or the contents of the examples, or the fitted catalogue."""
+    table = inputs.catalogue
+    if not isinstance(table, Records):
+        return table
+    if table.vectors is None:
+        return list_items(table, labels=inputs.labels)
+    bank = _without_empty_classes(labelled(table))
+    _refuse_equal_names(bank.class_names)
+    return bank
+
+
+def _without_empty_classes(bank: FeatureBank) -> FeatureBank:
+    return bank.classes(np.flatnonzero(bank.class_sizes)) if 0 in bank.class_sizes else bank
+
+
+def _class_names(examples: FeatureBank | Items | Catalogue | None) -> tuple[str, ...]:
+    if isinstance(examples, Catalogue):
+        return tuple(map(str, examples.classes.tolist()))
+    return () if examples is None else tuple(examples.class_names)
+
+
+def _items(inputs: Inputs, columns: Sequence[str], id_column: str | None) -> Vectors | Items:
+    """Return the vectors or the contents of the batch, with the columns that are asked for."""
+    table, paths = inputs.batch, inputs.paths
+    if table.vectors is None:
+        return list_items(table, labelled=False, groups=columns, id_column=id_column)
+    # In one file with the catalogue, the batch is the cells without a label.
+    same = is_h5ad(paths["batch"]) and "catalogue" in paths and paths["catalogue"].resolve() == paths["batch"].resolve()
+    return unlabelled(without_labels(table, inputs.labels) if same else table, groups=columns, id_column=id_column)
+
+
+def _by_catalogue(known: KnownFiles, inputs: Inputs, items: Vectors | Items) -> KnownFiles:
+    """Replace what is said by columns of the catalogue: coarse classes, and candidates by precursor."""
+    table, known = inputs.catalogue, known.copy()
+    if (tolerance := known.get("precursor")) is not None:
+        if not isinstance(table, Records) or isinstance(items, Items) or known.get("candidates") is not None:
             raise OptionError(
                 "candidates by precursor need a catalogue and a batch of vectors, and no other candidates"
             )
-        near = by_precursor(tables[catalogue], labels, vectors.columns.by_name, precursor)
-        no_candidate = [item for item, found in enumerate(near) if found == []]
+        known["candidates"] = by_precursor(table, inputs.labels, items.columns.by_name, tolerance)
+    if isinstance(table, Records) and known.get("coarse") in list(table.columns):
+        known["coarse"] = coarse_column(table, inputs.labels, known["coarse"])
+    return known
+
+
+def _engine_terms(
+    known: KnownFiles, batch: Batch, classes: Sequence[str], grouping: Grouping | None
+) -> tuple[Given, BatchContexts]:
+    """Read and check what is known about the items, whose names are a column too."""
+    given, known, n_items = given_labels(known, batch, classes), known.copy(), len(batch.rows)
+    if known.get("precursor") is not None:
+        near = known["candidates"]
+        given = given._replace(without_candidates=tuple(item for item, found in enumerate(near) if found == []))
         known["candidates"] = [found or None for found in near]
-    if catalogue is not None and known.get("coarse") in list(tables[catalogue].columns):
-        known["coarse"] = coarse_column(tables[catalogue], labels, known["coarse"])
-    listed = bank or items.get("catalogue")
-    classes = tuple(dict.fromkeys((*(listed.class_names if listed else ()), *(named.labels if named else ()))))
-    of_batch = vectors or items["batch"]
-    whole = _of_vectors(vectors, batch) if vectors else _of_items(items["batch"])
-    grouping = Grouping.of({name: of_batch.groups[name] for name in by}, str(batch)) if by else None
-    # Refused before the work, which would be lost.
-    given = given_labels(known, whole, classes)
     classes = (*classes, *given.new_classes(set(classes)))
-    contexts = _contexts(known, whole, classes, grouping, {**dict.fromkeys(no_candidate), **given.labels})
-    first = bank.provenance.backbone if bank else "" if named is None else named.made_by
-    recorded = (first, vectors.backbone if vectors else "")
-    of_texts = named is not None and named.texts is not None
-    kinds = {one.kind for one in items.values()}
-    if of_texts and not kinds and (backbone or any(recorded)):
-        kinds = {"text"}  # for the names alone
-    network = _backbone(backbone, kinds, recorded, len(items) == 2 or (of_texts and bank is None), device)
-    n_items, dim = vectors.features.shape if vectors else (len(items["batch"]), network.dim)
-    size = dense_bytes(n_items, len(classes), len(listed.labels) if listed else 0, dim)
-    streams = grouping is None and (executor is not None or size > MOST_DENSE_BYTES)
-    unfit = [name for name in ("sequence", "pool", "order", "coarse") if known.get(name)]
-    if contexts.allowed is not None:
-        unfit.append("candidates of single items")
-    if streams and by_method is not None:
+    column = grouping.columns[0] if grouping is not None and len(grouping.columns) == 1 else ""
+    columns = {"item": list(batch.names), **batch.columns.by_name}
+    about = known_of(known, columns, classes, None if grouping is None else grouping.names, column)
+    labels: dict[int, str | None] = {**dict.fromkeys(given.without_candidates), **given.labels}
+    codes = None
+    if labels:
+        places, codes = {name: k for k, name in enumerate(classes)}, np.full(n_items, -1)
+        codes[list(labels)] = [NO_CLASS if name is None else places[name] for name in labels.values()]
+    groups = None if grouping is None else grouping.names[grouping.group_of]
+    return given, BatchContexts(about, np.array(classes, dtype=object), n_items, groups, codes)
+
+
+def _streams(task: Task, asked: bool) -> bool:
+    """Whether the batch is streamed; refuse what only batches in memory can have."""
+    examples, n_items, n_classes = task.examples, len(task.batch.rows), len(task.contexts.classes)
+    n_examples = 0 if examples is None or isinstance(examples, Catalogue) else len(examples.labels)
+    dim = task.network.dim if isinstance(task.items, Items) else task.items.features.shape[1]
+    size = dense_bytes(n_items, n_classes, n_examples, dim)
+    if task.grouping is not None or not (asked or size > MOST_DENSE_BYTES):
+        return False
+    if task.method is not None:
         raise OptionError(
-            f"a batch of {n_items:,} items and {len(classes):,} classes is streamed, which only the default can "
+            f"a batch of {n_items:,} items and {n_classes:,} classes is streamed, which only the default can "
             "do; leave the method out, or label smaller batches"
         )
-    if streams and unfit:
+    unfit = [name for name in ("sequence", "pool", "order", "coarse") if task.known.get(name)]
+    if task.contexts.allowed is not None:
+        unfit.append("candidates of single items")
+    if unfit:
         raise OptionError(
             f"a batch of {n_items:,} items is streamed, without {', '.join(unfit)}; leave it out, or label it in groups"
         )
+    return True
 
-    with tempfile.TemporaryDirectory(prefix="handful-") as work:
-        embedded = {}
-        for side, found in items.items():
-            workers = in_process(available_cores())
-            embedded[side] = extract(
-                found,
-                network,
-                Path(work) / side,
-                dtype="float32",
-                executor=workers,
-                on_progress=_embedding(side, on_progress),
-            )
-        if "catalogue" in items:
-            left_out = _readable(items["catalogue"], embedded["catalogue"]).skipped
-            unread = skipped_items(embedded["catalogue"])
-            warn_of_skipped(str(catalogue), unread, len(items["catalogue"]))
-        examples = embedded.get("catalogue") if bank is None else bank
-        made_by = network.name if network else next(filter(None, recorded), "")
-        if vectors is None:
-            ready, points = _readable(items["batch"], embedded["batch"]), embedded["batch"].features
-            kept: Sequence[int] = _kept(items["batch"], embedded["batch"])
-        else:
-            ready, points, kept = whole, vectors.features, range(n_items)
-        fitted: Catalogue | None = None
-        class_names: tuple[str, ...] = ()
-        n_examples = 0
-        if examples is not None:
-            examples = examples.classes(np.flatnonzero(examples.class_sizes)) if 0 in examples.class_sizes else examples
-            _refuse_equal_names(examples.class_names)
-        if by_method is not None and examples is not None:
-            answer = _by_method(by_method, examples, points)
-            return Classified(
-                ready,
-                answer,
-                examples.n_rows,
-                made_by,
-                shown=_shown(items, embedded, answer, points),
-                skipped_examples=left_out,
-                similar=tuple(similar_names(examples.class_names, examples.class_sizes.tolist())),
-                inputs=inputs,
-                method=method,
-            )
-        if examples is not None:
-            fitted, class_names = Catalogue.of_bank(examples), tuple(examples.class_names)
-            n_examples = examples.n_rows
-        if named is not None:
-            fitted, class_names = with_names(fitted, class_names, named, network)
-        assert fitted is not None
-        if points.shape[1] != fitted.dim:
-            raise BankError(
-                f"vectors of the catalogue have {fitted.dim} numbers, those of the batch {points.shape[1]}; "
-                "both must come from the same backbone"
-            )
-        given = given.of_items(whole, kept)
-        # A class of which no example could be read is one that a person named, if an item was given it.
-        new_classes = given.new_classes(set(class_names))
-        class_names = (*class_names, *new_classes)
-        codes = {name: k for k, name in enumerate(class_names)}
-        by_code = {item: None if label is None else codes[label] for item, label in given.labels.items()}
-        places = {name: k for k, name in enumerate(classes)}
-        contexts = contexts.of(kept, [places[name] for name in class_names])
-        fitted, _, codes_of = with_given(
-            fitted, points, {**dict.fromkeys(no_candidate), **by_code}, range(len(class_names))
-        )
-        about: dict[str, Any] = {
-            "n_examples": n_examples + sum(k is not None for k in by_code.values()),
-            "backbone": made_by,
-            "unknown_label": unknown,
-            "given": by_code,
-            "n_named": len(new_classes),
-            "skipped_examples": left_out,
-            "similar": tuple(similar_names(class_names, fitted.shots.tolist())),
-            "not_applied": given.not_applied,
-            "inputs": inputs,
-        }
-        if streams:
-            place = Path(work) / "run" if folder is None else Path(folder)
-            run = large.solve(
-                fitted,
-                points,
-                place,
-                prior=None if contexts.prior is None else np.exp(contexts.prior.log_shares[0]),
-                given=by_code,
-                expect_unknown=None if contexts.unknown_share is None else UnknownShare(*contexts.unknown_share[0]),
-                executor=executor,
-                on_progress=on_progress,
-            )
-            answer = run.answer(contexts.classes)
-            return Classified(ready, answer, streamed=True, shown=_shown(items, embedded, answer, points), **about)
-        batches = Batches(CatalogueItems(fitted, points, codes_of, contexts.classes), contexts)
-        # Without groups the table is small; a file of cells has room for it in any case.
-        answer = batches.answer(
-            keep=grouping is None or is_h5ad(batch), most_in_doubt=0 if grouping is None else MOST_EXPLAINED
-        )
-        shown = _shown(items, embedded, answer if grouping is None else None, points)
-        return Classified(ready, answer, group_by=by, shown=shown, batches=batches, **about)
+
+def _fitted(examples: FeatureBank | Items | Catalogue | None, task: Task) -> tuple[Catalogue, tuple[str, ...]]:
+    """Return the catalogue of examples and names, whose classes are positions, and the names of these."""
+    classes = _class_names(examples)
+    fitted = Catalogue.of_bank(examples) if isinstance(examples, FeatureBank) else None
+    if isinstance(examples, Catalogue):
+        fitted = examples.relabelled(np.arange(examples.n_classes))
+    if task.inputs.names is not None:
+        fitted, classes = with_names(fitted, classes, task.inputs.names, task.network)
+    assert fitted is not None
+    return fitted, classes
 
 
 def _method(name: str, others: Mapping[str, Any]) -> Any:
@@ -396,56 +693,54 @@ def _by_method(classifier: Any, examples: FeatureBank, points: Any) -> Answer:
     )
 
 
-def _contexts(
-    known: KnownFiles,
-    batch: Batch,
-    class_names: Sequence[str],
-    grouping: Grouping | None,
-    given: Mapping[int, str | None],
-) -> BatchContexts:
-    """Read and check what is known about the items; their names are a column too."""
-    column = grouping.columns[0] if grouping is not None and len(grouping.columns) == 1 else ""
-    columns = {"item": list(batch.names), **batch.columns.by_name}
-    about = known_of(known, columns, class_names, None if grouping is None else grouping.names, column)
-    classes = np.empty(len(class_names), dtype=object)
-    classes[:] = class_names
-    codes = None
-    if given:
-        places, codes = {name: k for k, name in enumerate(class_names)}, np.full(len(batch.rows), -1)
-        codes[list(given)] = [NO_CLASS if label is None else places[label] for label in given.values()]
-    groups = None if grouping is None else grouping.names[grouping.group_of]
-    return BatchContexts(about, classes, len(batch.rows), groups, codes)
-
-
-def _embedding(side: str, listener: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
+def _embedding(side: str, listener: Listener | None) -> Listener | None:
     """Return what names the side in the reports of an extraction."""
     return None if listener is None else lambda progress: listener(replace(progress, stage=f"embed the {side}"))
 
 
-def _shown(
-    items: Mapping[str, Items], embedded: Mapping[str, FeatureBank], answer: Answer | None, points: Any
-) -> Shown | None:
+def _shown(fitted: Fitted, answer: Answer | None) -> Shown | None:
     """Return the examples if they can be shown; with an answer, an item has the one of its label nearest to it."""
-    if "catalogue" not in items:
+    items, bank = fitted.task.examples, fitted.examples
+    if not isinstance(items, Items) or bank is None:
         return None
-    bank, catalogue = embedded["catalogue"], _readable(items["catalogue"], embedded["catalogue"])
+    catalogue, nearest = _readable(items, bank), {}
     assert catalogue.contents is not None
-    # A class of which no example could be read has no place among the answers.
-    codes = np.cumsum(bank.class_sizes > 0) - 1
-    own, nearest = codes[bank.labels], {}
     for item in () if answer is None else np.argsort(answer.certainty, kind="stable")[:MOST_ITEMS].tolist():
         assert answer is not None
-        rows = np.flatnonzero(own == answer.codes[item, 0])
+        rows = np.flatnonzero(bank.labels == answer.codes[item, 0])
         if len(rows) == 0:  # a class of a person, or of a name alone, has no example to show
             continue
         examples = bank.take(rows).astype(np.float64)
         lengths = np.linalg.norm(examples, axis=1).clip(min=np.finfo(float).tiny)
-        nearest[item] = int(rows[(examples @ np.asarray(points[item], np.float64) / lengths).argmax()])
+        nearest[item] = int(rows[(examples @ np.asarray(fitted.points[item], np.float64) / lengths).argmax()])
     return Shown(catalogue.contents, catalogue.names, np.array(bank.class_names)[bank.labels], nearest)
 
 
-def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], both: bool, device: str) -> Any:
+def _recorded(inputs: Inputs, examples: Any, items: Any) -> tuple[str, str]:
+    """Return the backbones that made the vectors of catalogue and batch, as far as the files say."""
+    named = "" if inputs.names is None else inputs.names.made_by
+    first = named
+    if isinstance(examples, FeatureBank):
+        first = examples.provenance.backbone
+    elif isinstance(examples, Catalogue):
+        first = examples.record.backbone
+    return first, "" if isinstance(items, Items) else items.backbone
+
+
+def _backbone(
+    inputs: Inputs,
+    examples: FeatureBank | Items | Catalogue | None,
+    items: Vectors | Items,
+    asked: str | None,
+    device: str,
+) -> Any:
     """Return the backbone for the items, or None if there are none; refuse two sides that do not fit together."""
+    recorded, of_texts = _recorded(inputs, examples, items), inputs.names is not None and inputs.names.texts is not None
+    kinds = {one.kind for one in (examples, items) if isinstance(one, Items)}
+    # With neither side a bank, both are embedded with the usual backbone.
+    usual = isinstance(items, Items) and (isinstance(examples, Items) or (of_texts and examples is None))
+    if of_texts and not kinds and (asked or any(recorded)):
+        kinds = {"text"}  # for the names alone
     if all(recorded) and recorded[0] != recorded[1]:
         raise BankError(
             f"the catalogue was made by {recorded[0]}, the batch by {recorded[1]}; make both with the same backbone"
@@ -459,7 +754,7 @@ def _backbone(asked: str | None, kinds: set[Kind], recorded: tuple[str, str], bo
     if len(kinds) > 1:
         raise OptionError("catalogue and batch must both be images or both be sentences")
     made_by, _, weights = next(filter(None, recorded), "").partition(", weights ")
-    if asked is None and not made_by and not both:
+    if asked is None and not made_by and not usual:
         raise OptionError(
             "which backbone made the features is not recorded; name it with `backbone`: the items need the same one"
         )

@@ -74,6 +74,8 @@ def classify_scores(
     >>> set(found["site"].predictions()["label"])
     {'cow'}
     """
+    if known.get("precursor") is not None:
+        raise OptionError("candidates by precursor need a catalogue of spectra; leave precursor out")
     path = Path(scores)
     inputs = paths_read(known, scores=path, sites=sites)
     tool = read_scores(path)

@@ -292,6 +292,7 @@ def classify_command(
 
     known: Any = {
         "candidates": candidates,
+        "precursor": precursor,
         "prior": prior,
         "given": given,
         "new_classes": new_class or None,
@@ -357,7 +358,6 @@ def classify_command(
                 batch,
                 names=names,
                 segments=segments,
-                precursor=precursor,
                 group_by=group_by or None,
                 backbone=backbone,
                 features=features,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -276,7 +277,9 @@ class Batches:
             counts[place] = found.expected_counts
             labels[place] = np.bincount(found.probabilities.argmax(1)[~found.rejected], minlength=counts.shape[1])
         assert self.contexts.siblings is not None
-        self.contexts.prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior)
+        prior, self.pooling = self.contexts.siblings.prior(counts, labels, self.contexts.prior)
+        self.contexts = copy(self.contexts)  # the caller's stays as it is
+        self.contexts.prior = prior
 
 
 def rows_by_group(group_of: Int[np.ndarray, "item"]) -> list[Int[np.ndarray, "some"]]:

@@ -173,7 +173,7 @@ def explained(
         certainty_of(p, unknown[chosen], batches.most_certain[rows]) for p in (table[chosen], alone)
     )
     # In a batch with unknown items, expected counts are those of known ones.
-    counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - unknown
+    counted = np.ones(len(table)) if np.isclose(counts.sum(), len(table)) else 1 - np.nan_to_num(unknown)
     said = []
     for at, item in enumerate(chosen):
         q, s = table[item], scores[at]
